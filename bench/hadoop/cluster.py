@@ -143,14 +143,20 @@ class Done:
 class Cluster:
     """Daemons that run as long as the `with` block. NodeManagers are started by `start_node`."""
 
-    def __init__(self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None, hdfs=None):
+    def __init__(
+        self, folder, jars, nodes=1, local_dirs=None, block_bytes=128 << 20, group=None, recovery=False, more=None, hdfs=None,
+        data_dirs=None, hdfs_more=None,
+    ):  # fmt: skip
         """`local_dirs`: a tuple of folders for each node; `group`: a memory control group that all run in;
-        `more`: additional settings of NodeManagers; `hdfs`: where HDFS keeps its files, `folder` by default."""
+        `more`: additional settings of NodeManagers; `hdfs`: where HDFS keeps its files, `folder` by default;
+        `data_dirs`: a folder for each DataNode, one in `hdfs` by default; `hdfs_more`: additional settings of HDFS."""
         self.folder = Path(folder).resolve()
         self.hdfs_folder = Path(hdfs).resolve() if hdfs else self.folder
+        self.data_dirs = tuple(map(Path, data_dirs or [self.hdfs_folder / "datanode"]))
         self.jars = jars
         self.group = group
         self._block_bytes = block_bytes
+        self._hdfs_more = dict(hdfs_more or {})
         for name in ("logs", "conf", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         ports = free_ports(10 + 5 * nodes)
@@ -163,7 +169,7 @@ class Cluster:
             node_ports = config.NodePorts(*ports[10 + 5 * index : 15 + 5 * index])
             self.nodes.append(config.Node(f"node-{index}", place, dirs, node_ports, recovery, more=dict(more or {})))
         self.running = {}
-        """Processes by name: namenode, datanode, resourcemanager, history, node-0, merge-0, ..."""
+        """Processes by name: namenode, datanode, datanode-1, resourcemanager, history, node-0, merge-0, map, ..."""
 
     def __enter__(self):
         with ExitStack() as stack:
@@ -177,7 +183,7 @@ class Cluster:
 
     # Daemons
 
-    def _sites(self, flavour=STOCK, node=None, merge_socket=None):
+    def _sites(self, flavour=STOCK, node=None, merge_socket=None, data_dir=None):
         application = self.jars.classpath(flavour)
         yarn = config.yarn_site(self.ports, application)
         mapred = config.mapred_site(self.ports, application)
@@ -186,7 +192,10 @@ class Cluster:
             mapred.update(config.node_mapred_site(node))
         return {
             "core": config.core_site(self.ports, self.folder),
-            "hdfs": config.hdfs_site(self.ports, self.hdfs_folder, self._block_bytes),
+            "hdfs": {
+                **config.hdfs_site(self.ports, self.hdfs_folder, self._block_bytes, data_dir or self.data_dirs[0]),
+                **self._hdfs_more,
+            },
             "yarn": yarn,
             "mapred": mapred,
         }
@@ -217,6 +226,10 @@ class Cluster:
                 raise ClusterError(f"the NameNode can't be formatted:\n{formatted.stderr[-LOG_BYTES_SHOWN:]}")
         self._daemon("namenode", "namenode", conf)
         self._daemon("datanode", "datanode", conf)
+        for index, data_dir in enumerate(self.data_dirs[1:], 1):
+            more = self.folder / "conf" / f"datanode-{index}"
+            config.write(more, **self._sites(data_dir=data_dir))
+            self._daemon(f"datanode-{index}", "datanode", more)
         self._daemon("resourcemanager", "resourcemanager", conf)
         self._listening("namenode", self.ports.namenode)
         self.running["datanode"].wait_until(self._hdfs_is_ready, "ready to write")
@@ -225,10 +238,10 @@ class Cluster:
         self._listening("history", self.ports.history)
 
     def _listening(self, name, port):
-        self.running[name].wait_until(lambda: _answers(port), f"listening on {port}")
+        self.running[name].wait_until(lambda: answers(port), f"listening on {port}")
 
     def _hdfs_is_ready(self):
-        if not _answers(self.ports.namenode_http):
+        if not answers(self.ports.namenode_http):
             return False
         url = f"http://127.0.0.1:{self.ports.namenode_http}/jmx?qry=Hadoop:service=NameNode,name=FSNamesystem*"
         try:
@@ -236,7 +249,8 @@ class Cluster:
                 text = answer.read().decode()
         except OSError:
             return False
-        return bool(re.search(r'"NumLiveDataNodes"\s*:\s*[1-9]', text)) and '"FSState" : "Operational"' in text
+        live = re.search(r'"NumLiveDataNodes"\s*:\s*(\d+)', text)
+        return live is not None and int(live[1]) >= len(self.data_dirs) and '"FSState" : "Operational"' in text
 
     # Nodes
 
@@ -274,6 +288,17 @@ class Cluster:
             words += ["--local-dir", place]
         self.running[name] = Process(name, words, self.folder / "logs" / f"{name}.log", self.group)
         self.running[name].wait_until(path.exists, f"listening on {path}")
+        return path
+
+    def start_map(self, merganser, maps=1, memory_mb=256):
+        """Starts the process that runs map tasks next to the DataNodes of this machine; the path of its socket."""
+        path = self.folder / "map.sock"
+        path.unlink(missing_ok=True)
+        words = [merganser, "serve", "--hdfs", path, "--memory", f"{memory_mb}M", "--maps", maps]
+        for data_dir in self.data_dirs:
+            words += ["--hdfs-data-dir", data_dir]
+        self.running["map"] = Process("map", words, self.folder / "logs" / "map.log", self.group)
+        self.running["map"].wait_until(path.exists, f"listening on {path}")
         return path
 
     def stop_node(self, index=0):
@@ -397,9 +422,10 @@ class Cluster:
         return [path for node in self.nodes for path in sorted(node.folder.glob(f"containers/{application}/*/syslog"))]
 
 
-def _answers(port):
+def answers(port, host="127.0.0.1"):
+    """Whether something listens there."""
     try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
+        with socket.create_connection((host, port), timeout=1):
             return True
     except OSError:
         return False

@@ -100,13 +100,13 @@ def core_site(ports, folder):
     }
 
 
-def hdfs_site(ports, folder, block_bytes):
-    """hdfs-site.xml: one copy of each block, blocks of a map's input."""
+def hdfs_site(ports, folder, block_bytes, data_dir=None):
+    """hdfs-site.xml: one copy of each block, blocks of a map's input. `data_dir`: where a DataNode has its blocks."""
     return {
         "dfs.replication": "1",
         "dfs.blocksize": str(block_bytes),
         "dfs.namenode.name.dir": f"file://{folder}/namenode",
-        "dfs.datanode.data.dir": f"file://{folder}/datanode",
+        "dfs.datanode.data.dir": f"file://{data_dir or folder / 'datanode'}",
         "dfs.namenode.http-address": _here(ports.namenode_http),
         "dfs.datanode.address": "127.0.0.1:0",
         "dfs.datanode.http.address": "127.0.0.1:0",

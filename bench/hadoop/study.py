@@ -24,6 +24,7 @@ from harness.signals import end_orderly  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
 from hadoop import config, report  # noqa: E402
+from hadoop.budget import Budget  # noqa: E402
 from hadoop.cluster import ClusterError  # noqa: E402
 from hadoop.config import ACTIVE, Jars  # noqa: E402
 from hadoop.history import BadHistory  # noqa: E402
@@ -118,25 +119,6 @@ def results_of(args, described):
 def jars_of(args):
     """All jars, with absolute paths: Hadoop's containers run in folders of their own."""
     return Jars((args.jars or fetch_jars(args.dir)).resolve(), args.plugin.resolve())
-
-
-class Budget:
-    """The time that is left, and how long cells take."""
-
-    def __init__(self, minutes):
-        self._end = None if minutes is None else time.monotonic() + 60 * minutes
-        self._took = {}
-
-    def has_room(self, cell):
-        """Whether a cell would end in time."""
-        if self._end is None:
-            return True
-        expected = self._took.get((cell.job, cell.device, cell.data_bytes), cell.expected_s)
-        return time.monotonic() + expected <= self._end
-
-    def took(self, cell, seconds):
-        """Notes how long a cell took."""
-        self._took[cell.job, cell.device, cell.data_bytes] = seconds
 
 
 def line_of(cell, result):

@@ -62,6 +62,11 @@ class Cell:
         return "-".join(parts + [f"slower{self.slower}"] * (self.slower != 1))
 
     @property
+    def alike(self):
+        """What cells that take about as long have in common."""
+        return self.job, self.device, self.data_bytes
+
+    @property
     def expected_s(self):
         """A guess of its seconds, for the time budget, until one like it was measured."""
         rate = 6e6 if self.device == HDD else 16e6

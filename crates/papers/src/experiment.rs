@@ -9,7 +9,7 @@ use crate::lab::{Caller, Lab, Setup};
 use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::report::Report;
-use crate::{activesort, hadoop, hcdd, isc, mcsd, ppblast, ssd, ssd_hadoop, triton};
+use crate::{activesort, hadoop, hcdd, isc, isc_hadoop, mcsd, ppblast, ssd, ssd_hadoop, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -52,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 38] = [
+const EXPERIMENTS: [Experiment; 43] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -232,6 +232,36 @@ const EXPERIMENTS: [Experiment; 38] = [
         about: "the same: energy and power, modelled",
         source: "In-Storage Computing for Hadoop, Figures 12b and 16",
         steps: isc::energy::run,
+    },
+    Experiment {
+        name: "isc-hadoop-task",
+        about: "a map task on Hadoop, stock and on the node, and its constant part",
+        source: "In-Storage Computing for Hadoop, Figures 10b and 10c",
+        steps: isc_hadoop::task::run,
+    },
+    Experiment {
+        name: "isc-hadoop-size",
+        about: "word counts on Hadoop, stock and on the node, by data: jobs and maps",
+        source: "In-Storage Computing for Hadoop, Figure 11",
+        steps: isc_hadoop::size::run,
+    },
+    Experiment {
+        name: "isc-hadoop-host",
+        about: "the same: processor, reads and memory of tasks, and of the machine",
+        source: "In-Storage Computing for Hadoop, Figures 13 and 14",
+        steps: isc_hadoop::host::run,
+    },
+    Experiment {
+        name: "isc-hadoop-devices",
+        about: "the same on one to four DataNodes, each with a disk of its own",
+        source: "In-Storage Computing for Hadoop, Figures 12a and 15",
+        steps: isc_hadoop::devices::run,
+    },
+    Experiment {
+        name: "isc-hadoop-jobs",
+        about: "seven jobs and a search on Hadoop, stock and on the node",
+        source: "In-Storage Computing for Hadoop, 3.4",
+        steps: isc_hadoop::jobs::run,
     },
     Experiment {
         name: "mcsd-single",

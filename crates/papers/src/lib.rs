@@ -15,7 +15,8 @@
 //! | `triton` | TritonSort, and the Sort Benchmark |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `hadoop` | ActiveSort with Hadoop |
-//! | `isc` | In-Storage Computing for Hadoop |
+//! | `isc` | In-Storage Computing for Hadoop, modelled |
+//! | `isc_hadoop` | the same on real Hadoop, with maps on the node |
 //! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ppblast` | pp-mpiBLAST: formatting on a storage node, searching on others |
 //! | `ssd_hadoop` | "A Case for Flash Memory SSD in Hadoop Applications", on emulated disks |
@@ -40,6 +41,7 @@ mod folder;
 mod hadoop;
 pub mod hcdd;
 mod isc;
+mod isc_hadoop;
 mod lab;
 mod look_alike;
 mod machine;

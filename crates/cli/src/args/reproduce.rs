@@ -18,13 +18,14 @@ use super::Size;
 /// --dir that is removed.
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
-/// their figures are the same on every machine. So do isc-...; their one figure of an SSDlet on the host is
-/// measured here.
+/// their figures are the same on every machine. So do isc-... (but isc-hadoop-...); their one figure of an
+/// SSDlet on the host is measured here.
 ///
 /// hadoop-... start Hadoop's daemons with `bench/hadoop/run.py` of a checkout (bench/README.md says what
 /// that needs: root, Java 17, the plugin's jar), or read results that it has kept. ssd-hadoop-... do the same
 /// with `bench/hadoop/study.py`, which keeps finished measurements: run it by itself for more than one
 /// figure. ssd-hadoop-energy runs nothing; without --results it has the paper's arithmetic alone.
+/// isc-hadoop-... read what `bench/hadoop/isc.py` wrote, with --results, and never run it.
 ///
 /// ppblast-... (but -wordcount, which is mcsd-partition) run makeblastdb and blastp of NCBI BLAST+ over
 /// partitions with `merganser pipeline`, and mpirun if it is there, on two processors. As root, a control
@@ -56,6 +57,8 @@ Examples:
   merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
   # Figure 5 of SSD in Hadoop, from cells that were measured before
   merganser reproduce ssd-hadoop-size --results study.json --plot figure5.svg
+  # Figure 10 of ISC on real Hadoop, from jobs that were measured before
+  merganser reproduce isc-hadoop-task --results isc.json --plot figure10.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -115,7 +118,8 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR", default_value = "bench/hadoop")]
     pub bench: PathBuf,
 
-    /// Run no jobs for hadoop-... and ssd-hadoop-..., and read what run.py or study.py wrote to FILE with --json
+    /// Run no jobs for hadoop-..., ssd-hadoop-... and isc-hadoop-..., and read what run.py, study.py or isc.py
+    /// wrote to FILE with --json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds"])]
     pub results: Option<PathBuf>,
 

@@ -14,7 +14,10 @@ const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/go
 /// The same of bench/hadoop/study.py; its figures are made up. bench/tests/test_study.py checks its form.
 const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/study.json");
 
-const EXPERIMENTS: [(&str, &[&str]); 27] = [
+/// The same of bench/hadoop/isc.py; its figures are made up. bench/tests/test_isc.py checks its form.
+const ISC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/tests/golden/isc.json");
+
+const EXPERIMENTS: [(&str, &[&str]); 32] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -42,6 +45,11 @@ const EXPERIMENTS: [(&str, &[&str]); 27] = [
     ("isc-resources", &[]),
     ("isc-nodes", &[]),
     ("isc-energy", &[]),
+    ("isc-hadoop-task", &["--results", ISC]),
+    ("isc-hadoop-size", &["--results", ISC]),
+    ("isc-hadoop-host", &["--results", ISC]),
+    ("isc-hadoop-devices", &["--results", ISC]),
+    ("isc-hadoop-jobs", &["--results", ISC]),
 ];
 
 /// They share all code but their tables. Without optimisation the two others take minutes, so they are not run here.
@@ -199,6 +207,26 @@ fn a_refused_experiment_is_one_sentence() {
     let results = fails(dir.path(), &["reproduce", "hadoop-io", "--results", "missing"]);
     assert!(results.starts_with("missing: "), "{results}");
     assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+#[test]
+fn jobs_with_the_node_are_read_and_a_target_is_judged() {
+    let dir = folder();
+    let said = fails(dir.path(), &["reproduce", "isc-hadoop-size"]);
+    assert!(said.starts_with("isc-hadoop-size needs --results FILE; as root, `python3"), "{said}");
+    assert!(said.contains("bench/hadoop/isc.py size --json FILE"), "{said}");
+    let words = ["reproduce", "isc-hadoop-host", "--results", ISC];
+    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
+    let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let golden = [
+        "processor of map tasks' JVMs; at least 3.7: held 4.20 4.00 0.952",
+        "the least heap of a map task; at least 3: held - 6.67 -",
+        "peak memory of its JVM, with its least heap; at least 3: held 3.00 3.00 1.00",
+        "the whole machine, node - 38.0 -",
+    ];
+    for row in golden {
+        assert!(table.lines().any(|line| words_of(line) == row), "{row}: {table}");
+    }
 }
 
 #[test]

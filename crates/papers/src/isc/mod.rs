@@ -15,7 +15,7 @@ pub mod elapsed;
 pub mod energy;
 mod job;
 pub mod nodes;
-mod paper;
+pub(crate) mod paper;
 pub mod resources;
 mod task;
 

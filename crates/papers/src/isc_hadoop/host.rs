@@ -1,0 +1,116 @@
+//! Figures 13 and 14: processor, reads and memory of the host.
+
+use super::results::{JOB_CPU, MACHINE_CPU, MAP_CPU, Pair, Results, Run, TASK_BYTES};
+use crate::chart::Chart;
+use crate::error::Error;
+use crate::isc::paper::{MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ};
+use crate::lab::Lab;
+use crate::outcome::{Outcome, Section};
+
+/// A figure of a run, and its name.
+type Named = (&'static str, fn(&Run) -> f64);
+
+/// Maps of 128 MB.
+const FILES: u64 = 4;
+/// Parts of the processor seconds.
+const PARTS: [Named; 7] = [
+    ("map tasks' JVMs", MAP_CPU),
+    ("reduce tasks' JVMs", |run| run.cpu_s.reduces),
+    ("the master's JVM", |run| run.cpu_s.master),
+    ("the node", |run| run.cpu_s.node),
+    ("the DataNode", |run| run.cpu_s.datanodes),
+    ("tasks and master together", JOB_CPU),
+    ("the whole machine", MACHINE_CPU),
+];
+
+/// Reads the results.
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+    Ok(outcome(&Results::of(lab, "isc-hadoop-host", "host")?))
+}
+
+fn outcome(results: &Results) -> Outcome {
+    let pair = Pair::new("wordcount", TASK_BYTES, FILES);
+    let mut gains = Section::new("stock's over the node's, wordcount of 512 MB (14)");
+    let maps = results.gain(&pair, MAP_CPU);
+    gains.reach("processor of map tasks' JVMs", Some(PROCESSOR_MAPS), PROCESSOR_TOTAL, maps);
+    gains.told("processor of tasks and master", results.gain(&pair, JOB_CPU));
+    gains.told("processor of the machine, node included", results.gain(&pair, MACHINE_CPU));
+    let hdfs = results.gain(&pair, |run| run.read_bytes.hdfs);
+    gains.reach("bytes of HDFS read by map tasks (counter)", Some(READ), READ, hdfs);
+    let calls = results.gain(&pair, |run| run.read_bytes.calls);
+    gains.told("bytes read by system calls of map tasks (rchar)", calls);
+    let heaps = [results.least_heap("stock"), results.least_heap("node")];
+    let least = heaps[0].zip(heaps[1]);
+    let heap = least.map(|(stock, node)| stock.0 as f64 / node.0 as f64);
+    gains.reach("the least heap of a map task", None, MEMORY, heap);
+    let resident = least.map(|(stock, node)| stock.1 / node.1);
+    gains.reach("peak memory of its JVM, with its least heap", Some(MEMORY), MEMORY, resident);
+    let same = results.gain(&pair, |run| run.map_rss_bytes);
+    gains.told("peak memory of its JVM, with the same heap", same);
+
+    let mut processor = Section::new("seconds of processors");
+    let mut bars = Vec::new();
+    for (name, figure) in PARTS {
+        let both = results.both(&pair, figure);
+        processor.medians(name, both);
+        if let Some((stock, node)) = both {
+            for (who, seconds) in [("stock", stock), ("node", node)] {
+                if seconds > 0. {
+                    bars.push((format!("{name}, {who}"), seconds, false));
+                }
+            }
+        }
+    }
+    let mut amounts = Section::new("amounts");
+    amounts.medians("HDFS read by map tasks, MB", results.both(&pair, |r| r.read_bytes.hdfs / 1e6));
+    amounts.medians("read by system calls, MB", results.both(&pair, |r| r.read_bytes.calls / 1e6));
+    let resident = results.both(&pair, |r| r.map_rss_bytes / 1048576.);
+    amounts.medians("peak memory of a map's JVM, same heap, MiB", resident);
+    for (who, heap) in ["stock", "node"].into_iter().zip(heaps) {
+        amounts.told(&format!("the least heap, {who}, MB"), heap.map(|heap| heap.0 as f64));
+        let resident = heap.map(|heap| heap.1 / 1048576.);
+        amounts.told(&format!("peak memory with the least heap, {who}, MiB"), resident);
+    }
+    let mut differs = results.differs();
+    differs.push(
+        "Processor and memory are those of the tasks' JVMs in /proc, read every 40 ms; the machine's is that of /proc/stat. \
+         Reads are Hadoop's counter HDFS_BYTES_READ. System calls (rchar) also read jars, which every JVM does."
+            .into(),
+    );
+    differs.push(
+        "The least heap is the smallest -Xmx of a series with which a map task of 128 MB ends well, with the default sort \
+         buffer of 100 MB. A task with the node's least heap has no room for that buffer, so it could not map by itself."
+            .into(),
+    );
+    Outcome {
+        sections: vec![gains, processor, amounts],
+        differs,
+        chart: Chart::Bars {
+            title: "Word count of 512 MB".into(),
+            unit: "s of processors".into(),
+            bars,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::tests::results;
+    use super::*;
+
+    #[test]
+    fn tasks_and_the_machine_are_apart() {
+        let rounds = [(Pair::new("wordcount", TASK_BYTES, FILES), 8., 2.)];
+        let json = crate::report::tests::json(outcome(&results(&rounds)));
+        let gains = &json["sections"][0]["rows"];
+        assert_eq!(gains[0]["what"], "processor of map tasks' JVMs; at least 3.7: held");
+        assert_eq!(gains[0]["ours"], 4.);
+        // Both have a reducer and a master of one second.
+        assert_eq!(gains[1]["ours"], 3.);
+        assert_eq!(
+            gains[3]["what"],
+            "bytes of HDFS read by map tasks (counter); at least 100: missed"
+        );
+        assert!(gains[5]["ours"].is_null(), "no heap was looked for");
+    }
+}
