@@ -82,7 +82,7 @@ fn records_are_gathered() {
     let array = ring(1024);
     let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
     let page = [3; PAGE];
-    let mut add = |log: &mut Log| {
+    let add = |log: &mut Log| {
         let (seq, block) = log.append(&[Entry::Trim { page: 0, count: 1 }], &[]).expect("room");
         let entry = Entry::Page { page: 0, crc: crc32c::crc32c(&page) };
         assert_eq!(log.append(&[entry], &[&page]).expect("room"), (seq + 1, block + 1));
