@@ -368,6 +368,33 @@ fn partitions_give_the_result_of_one_piece() {
     assert!(bytes > 0 && refused < cases, "no case found anything");
 }
 
+/// Two subjects that are found equally well, one on each strand, in two partitions: their order without gaps is BLAST's alone,
+/// and that is said. With gaps, both strands have the same parameters.
+#[test]
+fn equal_hits_on_both_strands_are_noted() {
+    if !has_blast() {
+        return;
+    }
+    let folder = Folder::new();
+    let query = letters(&mut Chance::new(), BASES, 60);
+    let complement = |base: &u8| BASES[3 - BASES.iter().position(|of| of == base).expect("a base")];
+    let reverse: Vec<u8> = query.iter().rev().map(complement).collect();
+    let mut database = Vec::new();
+    record(&mut database, "plus", &query, 70);
+    record(&mut database, "minus", &reverse, 70);
+    folder.write("db.fa", &database);
+    let mut queries = Vec::new();
+    record(&mut queries, "q", &query, 70);
+    folder.write("q.fa", &queries);
+    for (words, is_noted) in [(vec!["-ungapped".to_owned()], true), (vec![], false)] {
+        let output = over_partitions(&folder, "blastn", &words, "6", "2");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let said = stderr(&output).contains("1 query has hits on both strands with equal scores");
+        assert_eq!(said, is_noted, "{words:?}: {}", stderr(&output));
+        assert_eq!(fs::read(folder.at("found")).expect("found").split(|b| *b == b'\n').count(), 3);
+    }
+}
+
 /// With more subjects than were asked for, the result is the beginning of a list without a limit.
 #[test]
 fn the_best_subjects_are_kept() {

@@ -104,7 +104,9 @@ impl Statistics {
     /// Whether each strand of a query has parameters of its own: those of alignments without gaps are computed from its
     /// letters, and those of alignments with gaps are constants, or the same.
     pub(super) fn are_by_strand(&self) -> bool {
-        self.gapped.is_empty() || self.gapped == self.ungapped
+        // A search without gaps has none for alignments with gaps, or -1 in their place.
+        let are_there = !self.gapped.is_empty() && !self.gapped.starts_with(b"lambda { -1,");
+        !are_there || self.gapped == self.ungapped
     }
 }
 
@@ -352,5 +354,25 @@ mod tests {
         // A part of a title.
         assert_eq!(query_of(b"   title \"x local str \"\"Query_12\""), None);
         assert_eq!(query_of(b"local str \"Query_12 more\""), None);
+    }
+
+    #[test]
+    fn strands_have_parameters_of_their_own_without_gaps() {
+        let are_by_strand = |ungapped: &str, gapped: Option<&str>| {
+            let mut statistics = Statistics::default();
+            for (lambda, which) in [(Some(ungapped), "FALSE"), (gapped, "TRUE")] {
+                if let Some(lambda) = lambda {
+                    statistics.line(format!("        lambda {{ {lambda}, 10, -15 }},").as_bytes());
+                    statistics.line(format!("        gapped {which}").as_bytes());
+                }
+            }
+            statistics.are_by_strand()
+        };
+        let (computed, constant) = ("633731443099174", "625000000000000");
+        assert!(!are_by_strand(computed, Some(constant)));
+        // Gaps so costly that there are none; `-ungapped`, which BLAST writes in two ways.
+        assert!(are_by_strand(computed, Some(computed)));
+        assert!(are_by_strand(computed, None));
+        assert!(are_by_strand(computed, Some("-1")));
     }
 }
