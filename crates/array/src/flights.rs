@@ -100,7 +100,9 @@ impl Flights {
         self.succeeded()
     }
 
-    fn land(&mut self) {
+    /// Waits until all writes have ended. What is read then is what was written, or what a failure left
+    /// there, which [`Flights::settle`] tells.
+    pub(crate) fn land(&mut self) {
         while self.under_way.iter().any(Option::is_some) {
             self.wait();
         }

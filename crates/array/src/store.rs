@@ -215,8 +215,8 @@ impl Store {
     }
 
     fn read_stored(&mut self, place: u64, out: &mut [u8]) -> Result<()> {
-        // It may be on its way.
-        self.staged.settle()?;
+        // It may be on its way. If that fails, the next commit does, and the checksum shows it to readers.
+        self.staged.land();
         let count = self.array.read_at(self.layout.page_at(place), out)?;
         match count < out.len() {
             true => Err(self.damaged("stored page", place, "the member ends before it")),
@@ -413,9 +413,8 @@ impl Store {
         &self.superblock
     }
 
-    /// Commits, and forgets cached blocks, so that a check reads the members.
+    /// Forgets cached blocks, so that a check reads the members. Callers have committed.
     pub(crate) fn flush_for_check(&mut self) -> Result<()> {
-        self.commit()?;
         self.write_staged()?;
         self.tables.forget_clean();
         Ok(())

@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Build, MIB, Model, PAGE, copy_of, unique};
-use merganser_array::{Hash, Migration, Settings, Volume};
+use merganser_array::{Error, Hash, Migration, Settings, Volume};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -81,6 +81,52 @@ fn freed_pages_wait_for_the_commit_that_frees_them() {
             let check = volume.check(&mut |_, _| {}).expect("checks");
             assert_eq!((check.problems, check.pages_leaked), (0, 0), "{check:?}");
         }
+    }
+}
+
+/// A move applies a trim, and then puts a page that was written after it. When the data members become
+/// full later in the same move, the trims that make room early must not be that one.
+#[test]
+fn a_page_written_after_its_trim_survives_a_move_that_becomes_full() {
+    for dedup in [Some(Hash::Blake3), None] {
+        let mut build = Build::small(true, dedup);
+        build.settings = Settings { size: 12 * MIB, thin: true, ..build.settings };
+        let (members, mut model) = full_volume(&build);
+        let volume = build.open(&*members).expect("opens");
+        let mut random = Random::new(3);
+        let trim = |model: &mut Model, page: u64| {
+            volume.run(Operation::Discard { offset: at(page), len: at(1) }).expect("trimmed");
+            model.write(at(page), &[0; PAGE], true);
+        };
+        // The page that had no room takes the place of this one, and the log is empty.
+        trim(&mut model, 50);
+        while volume.migrate().expect("moves") {}
+        let space = volume.space();
+        assert_eq!((space.pages_used, space.buffer_bytes_used), (space.pages, 0));
+        // The second page takes the place of the first, and nothing is left for the third.
+        trim(&mut model, 0);
+        for page in [0, 3000] {
+            let bytes = unique(&mut random);
+            volume.write_at(at(page), &bytes).expect("the log has room");
+            model.write(at(page), &bytes, true);
+        }
+        volume.sync().expect("flushed");
+        model.flushed();
+        let error = volume.migrate().expect_err("full");
+        assert!(matches!(error, Error::Full { .. }), "{error}");
+        model.check_after_cut(&volume, "full");
+        // A later trim makes room.
+        trim(&mut model, 1);
+        model.flushed();
+        while volume.migrate().expect("moves") {}
+        assert_eq!(volume.space().buffer_bytes_used, 0);
+        model.check_after_cut(&volume, "moved");
+        volume.sync().expect("flushed");
+        drop(volume);
+        let volume = build.open(&*members).expect("opens");
+        model.check_after_cut(&volume, "opened");
+        let check = volume.check(&mut |_, _| {}).expect("checks");
+        assert_eq!((check.problems, check.pages_leaked), (0, 0), "{check:?}");
     }
 }
 

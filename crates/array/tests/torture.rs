@@ -227,20 +227,31 @@ fn a_volume_whose_writes_go_around_the_buffer_survives() {
 
 #[test]
 fn durable_writes_need_no_flush() {
-    let mut build = Build::small(true, Some(Hash::Blake3));
-    build.options.durable_writes = true;
-    let disk = Faulty::new(MemoryDirectory::new(), Plan::quiet(6));
-    build.create(&*disk);
-    let mut random = Random::new(6);
-    for _ in 0..20 {
-        let volume = build.open(&*disk).expect("opens");
-        let bytes = content(&mut random, 5);
-        let offset = random.below(400) * PAGE as u64;
-        volume.write_at(offset, &bytes).expect("written");
-        drop(volume);
-        disk.crash().expect("crashes");
-        let volume = build.open(&*disk).expect("opens");
-        assert!(volume.read_vec(offset, bytes.len()).expect("read") == bytes);
+    for buffered in [true, false] {
+        let mut build = Build::small(buffered, Some(Hash::Blake3));
+        build.options.durable_writes = true;
+        let disk = Faulty::new(MemoryDirectory::new(), Plan::quiet(6));
+        build.create(&*disk);
+        let mut random = Random::new(6);
+        let crashed = || {
+            disk.crash().expect("crashes");
+            build.open(&*disk).expect("opens")
+        };
+        for _ in 0..20 {
+            let volume = build.open(&*disk).expect("opens");
+            let mut bytes = content(&mut random, 5);
+            let offset = random.below(400) * PAGE as u64;
+            volume.write_at(offset, &bytes).expect("written");
+            drop(volume);
+            let volume = crashed();
+            assert!(volume.read_vec(offset, bytes.len()).expect("read") == bytes);
+            let len = 2 * PAGE;
+            volume.run(Operation::Discard { offset, len: len as u64 }).expect("trimmed");
+            bytes[..len].fill(0);
+            drop(volume);
+            let volume = crashed();
+            assert!(volume.read_vec(offset, bytes.len()).expect("read") == bytes);
+        }
+        let _: &dyn Directory = &*disk;
     }
-    let _: &dyn Directory = &*disk;
 }

@@ -238,9 +238,10 @@ impl Log {
         }
     }
 
-    /// The page at block `block`.
+    /// The page at block `block`. If it could not be written, its checksum shows it, and the next sync
+    /// fails.
     pub(crate) fn read_page(&mut self, block: u64, out: &mut [u8]) -> Result<()> {
-        self.outgoing.settle()?;
+        self.outgoing.land();
         let count = self.array.read_at(block * PAGE as u64, out)?;
         if count < out.len() { Err(self.damaged(0, "the log ends before it")) } else { Ok(()) }
     }

@@ -66,6 +66,13 @@ impl Outgoing {
         self.flights.write(std::mem::replace(&mut self.buffer, Buffer::empty()), &parts)
     }
 
+    /// Writes all that was added, and waits until no write is under way. A failure stays, and is the
+    /// result of the next [`Outgoing::settle`].
+    pub(super) fn land(&mut self) {
+        let _ = self.write();
+        self.flights.land();
+    }
+
     /// Writes all that was added, and waits until it is written.
     pub(super) fn settle(&mut self) -> io::Result<()> {
         self.write()?;

@@ -30,7 +30,7 @@ impl Outline {
             let count = usize::from(self.counts[records]);
             match self.move_record(items, count, resident.place, &mut pages) {
                 Ok(()) => {}
-                Err(Error::Full { .. }) if self.trim_early() => continue,
+                Err(Error::Full { .. }) if self.trim_early(resident.place.seq) => continue,
                 Err(error) => {
                     full = Some(error);
                     break;
@@ -97,11 +97,12 @@ impl Outline {
         Ok(())
     }
 
-    /// As the volume does when it is full: the trims in the log make room early.
-    fn trim_early(&mut self) -> bool {
+    /// As the volume does when it is full: the trims of records after `seq`, which moves now, make room
+    /// early. This move has applied the other trims itself, and may have put pages since.
+    fn trim_early(&mut self, seq: u64) -> bool {
         let before = self.maps.pages_used();
-        let trims: Vec<(u64, u64)> =
-            self.overlay.trims.iter().map(|(&from, &(end, _))| (from, end)).collect();
+        let later = self.overlay.trims.iter().filter(|(_, (_, of))| *of > seq);
+        let trims: Vec<(u64, u64)> = later.map(|(&from, &(end, _))| (from, end)).collect();
         for (from, end) in trims {
             self.maps.unmap(from, end - from);
         }

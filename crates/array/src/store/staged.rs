@@ -86,6 +86,11 @@ impl Staged {
         Ok(is_needed)
     }
 
+    /// Waits for the batches that are written, whatever becomes of them.
+    pub(super) fn land(&mut self) {
+        self.flights.land();
+    }
+
     /// Waits for the batches that are written.
     pub(super) fn settle(&mut self) -> io::Result<()> {
         self.flights.settle()

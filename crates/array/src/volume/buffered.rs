@@ -45,10 +45,7 @@ impl State {
     /// move, and that costs more. A move of a page reads it from the log, and writes it to the data members, to
     /// make room for another one that is written to the log.
     pub(super) fn goes_around(&self, pages: usize) -> bool {
-        self.around && {
-            let (must, should) = self.is_crowded(pages);
-            must || should
-        }
+        self.around && (self.lacks_room(pages) || self.is_above_mark(pages))
     }
 
     /// Puts pages into the store. If the log has another version of a page, it goes to the log, too: the other
@@ -70,31 +67,38 @@ impl State {
         if logged.is_empty() { Ok(()) } else { self.append_pages(&logged) }
     }
 
-    /// Whether the buffer has no room for `pages` more pages, and whether it is above its high-water mark.
-    fn is_crowded(&self, pages: usize) -> (bool, bool) {
+    /// Whether the buffer has no room for `pages` more pages.
+    fn lacks_room(&self, pages: usize) -> bool {
+        let log = self.log.as_ref().expect("callers have one");
+        // Trims make room where all is full, so that they don't wait for it.
+        !log.has_room(pages) || (pages > 0 && self.is_directory_full(pages))
+    }
+
+    /// Whether the buffer is above its high-water mark, or its directory would be too large with `pages`
+    /// more pages.
+    fn is_above_mark(&self, pages: usize) -> bool {
+        let log = self.log.as_ref().expect("callers have one");
+        self.is_directory_full(pages) || log.fill().1 > self.high_water_blocks
+    }
+
+    fn is_directory_full(&self, pages: usize) -> bool {
         let log = self.log.as_ref().expect("callers have one");
         let memory = self.overlay.memory_bytes() + log.records() as u64 * RECORD_BYTES;
-        let is_too_large = memory + pages as u64 * SLOT_BYTES > self.directory_bytes_max;
-        // Trims make room where all is full, so that they don't wait for it.
-        let must = !log.has_room(pages) || (is_too_large && pages > 0);
-        (must, is_too_large || log.fill().1 > self.high_water_blocks)
+        memory + pages as u64 * SLOT_BYTES > self.directory_bytes_max
     }
 
     /// Waits, by moving the oldest records itself, until a record of `pages` pages has room, and until
     /// the buffer is below its high-water mark if that is possible.
     fn make_room(&mut self, pages: usize) -> Result<()> {
-        loop {
-            let (must, should) = self.is_crowded(pages);
-            if !must && !should {
-                return Ok(());
-            }
+        while self.lacks_room(pages) || self.is_above_mark(pages) {
             match self.migrate() {
                 Ok(_) => {}
                 // Above the mark the buffer still takes what it has room for. Some records may have moved.
-                Err(Error::Full { .. }) if !self.is_crowded(pages).0 => return Ok(()),
+                Err(Error::Full { .. }) if !self.lacks_room(pages) => return Ok(()),
                 Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// Passes the state of the log to the store, which makes it durable.
@@ -108,16 +112,17 @@ impl State {
     /// Moves the oldest records, about [`BATCH_PAGES`] pages. Returns whether records are left.
     pub(super) fn migrate(&mut self) -> Result<bool> {
         let (mut count, mut moved, mut last_seq) = (0, Vec::new(), 0);
-        let mut full = None;
+        let mut stopped = None;
         while moved.len() < BATCH_PAGES && count < 4 * BATCH_PAGES {
             let Some(resident) = self.log.as_ref().and_then(|log| log.resident(count)) else {
                 break;
             };
             match self.move_record(&resident, &mut moved) {
                 Ok(()) => {}
-                Err(Error::Full { .. }) if self.trim_early()? => continue,
-                Err(error @ Error::Full { .. }) => {
-                    full = Some(error);
+                Err(Error::Full { .. }) if self.trim_early(resident.place.seq)? => continue,
+                // The records before it have moved.
+                Err(error) if matches!(error, Error::Full { .. }) || error.is_damage() => {
+                    stopped = Some(error);
                     break;
                 }
                 Err(error) => return Err(error),
@@ -136,18 +141,21 @@ impl State {
         if count > 0 {
             self.overlay.moved(&moved, last_seq);
         }
-        match full {
+        match stopped {
             Some(error) => Err(error),
             None => Ok(log.resident(0).is_some()),
         }
     }
 
-    /// Applies the trims in the log to the store early: no record before a trim has pages in it that
-    /// count, and those of later records don't need the store. Returns whether a page became free.
-    fn trim_early(&mut self) -> Result<bool> {
+    /// Applies the trims of records after `seq`, which moves now, to the store early: no record before a
+    /// trim has pages in it that count, and those of later records don't need the store. This move has
+    /// applied the other trims itself, and may have put pages since that they would take away. Returns
+    /// whether a page became free.
+    fn trim_early(&mut self, seq: u64) -> Result<bool> {
         let before = self.store.pages_used().0;
-        let trims = self.overlay.trims.iter().map(|(&from, &(end, _))| (from, end));
-        for (from, end) in trims.collect::<Vec<_>>() {
+        let later = self.overlay.trims.iter().filter(|(_, (_, of))| *of > seq);
+        let trims: Vec<(u64, u64)> = later.map(|(&from, &(end, _))| (from, end)).collect();
+        for (from, end) in trims {
             self.store.unmap(from, end - from)?;
         }
         self.store.commit()?;

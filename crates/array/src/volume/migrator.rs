@@ -14,6 +14,8 @@ use crate::settings::Migration;
 
 /// How often it looks whether there is something to do.
 const PERIOD: Duration = Duration::from_millis(20);
+/// After damage was found in what moves or in the tables, it is tried again after this many periods: 10 s.
+const DAMAGED_PERIODS: u32 = 500;
 /// How long no request must have come before a volume is idle, in milliseconds.
 const IDLE_MS: u64 = 200;
 
@@ -35,9 +37,13 @@ impl Migrator {
         let thread = merganser_storage::thread::spawn("array-migrator", move || {
             let (stopped, wake) = &*theirs;
             let mut stopped = stopped.lock();
+            // Periods until the next try.
+            let (mut move_pause, mut seal_pause) = (0_u32, 0_u32);
             while !*stopped {
                 let timed_out = wake.wait_for(&mut stopped, PERIOD).timed_out();
-                let mut full = false;
+                move_pause = move_pause.saturating_sub(1);
+                seal_pause = seal_pause.saturating_sub(1);
+                let mut full = move_pause > 0;
                 while timed_out && !*stopped && !full && volume.should_migrate() {
                     let more = parking_lot::MutexGuard::unlocked(&mut stopped, || volume.migrate());
                     match more {
@@ -45,15 +51,21 @@ impl Migrator {
                         Ok(false) => break,
                         // Users get this error when the buffer is full, too.
                         Err(Error::Full { .. }) => full = true,
+                        // It may pass: a page that is written again is good.
+                        Err(error) if error.is_damage() => {
+                            (full, move_pause) = (true, DAMAGED_PERIODS);
+                        }
                         // Users get it with their next write.
                         Err(_) => return,
                     }
                 }
-                let seal = timed_out && !*stopped && volume.is_idle();
-                if seal
-                    && parking_lot::MutexGuard::unlocked(&mut stopped, || volume.seal()).is_err()
-                {
-                    return;
+                if !timed_out || *stopped || seal_pause > 0 || !volume.is_idle() {
+                    continue;
+                }
+                match parking_lot::MutexGuard::unlocked(&mut stopped, || volume.seal()) {
+                    Ok(()) => {}
+                    Err(error) if error.is_damage() => seal_pause = DAMAGED_PERIODS,
+                    Err(_) => return,
                 }
             }
         })?;

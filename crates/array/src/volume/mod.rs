@@ -225,9 +225,11 @@ impl Volume {
     /// Verifies everything: each map, each reference count, each stored and buffered page.
     ///
     /// # Errors
-    /// A member's own. Damage is a finding and no error.
+    /// A member's own, or [`Error::Refused`]. Damage is a finding and no error.
     pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<crate::check::Check> {
         let mut state = self.lock();
+        // Outside of this, a sync that failed here would be forgotten, and the next flush would succeed.
+        state.writing(|state| state.store.commit())?;
         crate::check::run(&mut state, progress)
     }
 

@@ -199,7 +199,10 @@ impl State {
         if pages.is_empty() {
             return Ok(());
         }
-        if self.log.is_some() {
+        if self.log.is_some() && !self.around {
+            // As one: with durable writes there is one sync for all of them.
+            self.append_pages(pages)?;
+        } else if self.log.is_some() {
             for pages in pages.chunks(ENTRIES_MAX) {
                 match self.goes_around(pages.len()) {
                     true => self.write_around(pages)?,
@@ -240,7 +243,8 @@ impl State {
         }
         self.store.counters.pages_trimmed += count;
         if self.log.is_none() {
-            return self.store.unmap(first, count);
+            self.store.unmap(first, count)?;
+            return if self.durable_writes { self.store.commit() } else { Ok(()) };
         }
         let cuts = (first..last).step_by(TRIM_PAGES_MAX as usize);
         let entries = cuts.map(|page| {
