@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
+use merganser_node::hdfs::NotNow;
 use merganser_node::ssdlet::SsdletError;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -28,7 +29,7 @@ const KEPT: usize = 8;
 /// client of a server waits: threads do not gather behind clients that have gone.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Machine code of all modules that are in use, in bytes. No budget counts it: sessions share it, and one that
-/// is open and does nothing holds it.
+/// is open and does nothing holds it. A server keeps at most half of it for map tasks to come, unless it is one module.
 const CODE_BYTES_MAX: usize = 32 << 20;
 
 /// A module that can be started.
@@ -93,7 +94,7 @@ impl Cache {
 /// The module of these bytes, from the ones that are kept or compiled now.
 ///
 /// # Errors
-/// Bytes that are no module, or a module that is no SSDlet.
+/// Bytes that are no module, or a module that is no SSDlet; [`NotNow`] where it can't be compiled now.
 pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError> {
     static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
     let digest: [u8; 32] = Sha256::digest(bytes).into();
@@ -103,10 +104,7 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
     }
     // One at a time, so that the memory of compiling is that of one module; those that are kept don't wait.
     static COMPILING: Mutex<()> = Mutex::new(());
-    let Some(_one) = COMPILING.try_lock_for(PATIENCE) else {
-        let told = "other SSDlets are being compiled; come again later";
-        return Err(SsdletError::Failed(told.to_owned()));
-    };
+    let Some(_one) = COMPILING.try_lock_for(PATIENCE) else { return Err(NotNow::Turn.into()) };
     if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
         return Ok(found);
     }
@@ -114,10 +112,8 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
     let mut cache = CACHE.lock();
     let cache = cache.get_or_insert_default();
     if !cache.has_room(compiled.code_bytes) {
-        let told = format!(
-            "the SSDlets in use have too much code: {CODE_BYTES_MAX} bytes is the most of all together; come again later"
-        );
-        return Err(crate::failed(&compiled.declared.name, told));
+        let ssdlet = compiled.declared.name.clone();
+        return Err(NotNow::Code { ssdlet, most_bytes: CODE_BYTES_MAX }.into());
     }
     cache.keep(key, compiled.clone());
     Ok(compiled)

@@ -81,6 +81,10 @@ impl Module for WasmModule {
         self.compiled.asks_for_places
     }
 
+    fn code_bytes(&self) -> usize {
+        self.compiled.code_bytes
+    }
+
     fn open(&self, arguments: &str) -> Result<Box<dyn Ssdlet>, SsdletError> {
         Ok(Box::new(self.started(arguments.as_bytes())?))
     }

@@ -20,8 +20,9 @@ const LISTEN: &str = "127.0.0.1:7443";
 const NODE_BYTES_MIN: u64 = 16 << 20;
 
 /// Fuel for each byte of a map task's input, unless the operator gives another number: eight times what the most hungry
-/// guest took that was measured, and about a second for a MiB. A guest that loops holds its place for less than 3
-/// minutes per 128 MiB.
+/// guest took that was measured, and about a second for a MiB. Each chunk has 200,000,000 units in addition. A guest that
+/// loops without an end fails at its first chunk; one that is slow within its fuel holds its place for about 3 minutes
+/// per 128 MiB in chunks of 512 KiB.
 const JOB_FUEL_PER_BYTE: u64 = 1000;
 
 /// The services of `merganser serve`, in one process.

@@ -1,5 +1,6 @@
 //! Why a map is refused or fails.
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::io;
 
@@ -165,6 +166,13 @@ pub enum HdfsError {
 
 /// The results of a map.
 pub type Result<T, E = HdfsError> = std::result::Result<T, E>;
+
+impl From<TryReserveError> for HdfsError {
+    /// Of memory that was granted.
+    fn from(_: TryReserveError) -> Self {
+        HdfsError::Busy { what: "the system has no memory".to_owned() }
+    }
+}
 
 impl From<merganser_sort::Error> for HdfsError {
     /// Of a budget.

@@ -42,7 +42,7 @@ mod task;
 
 pub use error::{Block, HdfsError, Result};
 pub use ifile::{SegmentIndex, Sink};
-pub use module::{Compile, MODULE_BYTES_MAX, Module, Modules, Sha256};
+pub use module::{Compile, MODULE_BYTES_MAX, Module, Modules, NotNow, Sha256};
 pub use replica::DataDirs;
 pub use request::{
     Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,

@@ -6,9 +6,11 @@
 //! ```
 //!
 //! Only what is compiled is kept, and nothing is written to a disk. A module that a map uses stays until the map
-//! ends, even if others have taken its place here.
+//! ends, even if others have taken its place here. Those that no map uses go when there is no room for the code of a
+//! new one: a client that fills the room keeps no other from uploading.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -20,6 +22,9 @@ use crate::ssdlet::{Description, Ssdlet, SsdletError};
 pub const MODULE_BYTES_MAX: usize = 4 << 20;
 /// Modules that are kept.
 const KEPT: usize = 8;
+/// Machine code of those that are kept, unless it is one module: half of what all guests of a process may have, so that
+/// the other half is left to the guests of sessions.
+const KEPT_CODE_BYTES: usize = 16 << 20;
 
 /// SHA-256 of the bytes of a module.
 pub type Sha256 = [u8; 32];
@@ -35,11 +40,48 @@ pub trait Module: Send + Sync {
     /// Whether it can ask for the place of a record in its input.
     fn asks_for_places(&self) -> bool;
 
+    /// Bytes of its machine code.
+    fn code_bytes(&self) -> usize;
+
     /// Opens it with `arguments`.
     ///
     /// # Errors
     /// When it refuses them, or fails.
     fn open(&self, arguments: &str) -> Result<Box<dyn Ssdlet>, SsdletError>;
+}
+
+/// Why a module that may be an SSDlet can't be compiled now. It travels within the [`io::Error`] of an
+/// [`SsdletError::Engine`], whose text is this one's.
+#[derive(Debug, thiserror::Error)]
+pub enum NotNow {
+    /// Others have their turn.
+    #[error("other SSDlets are being compiled; come again later")]
+    Turn,
+    /// There is no room for its machine code.
+    #[error(
+        "{ssdlet}: the SSDlets in use have too much code: {most_bytes} bytes is the most of all together; \
+         come again later"
+    )]
+    Code {
+        /// Its name.
+        ssdlet: String,
+        /// The most code of all SSDlets, in bytes.
+        most_bytes: usize,
+    },
+}
+
+impl NotNow {
+    /// The one that `error` carries.
+    fn of(error: &SsdletError) -> Option<&Self> {
+        let SsdletError::Engine(merganser_sort::Error::Io(error)) = error else { return None };
+        error.get_ref()?.downcast_ref()
+    }
+}
+
+impl From<NotNow> for SsdletError {
+    fn from(why: NotNow) -> Self {
+        SsdletError::Engine(io::Error::other(why).into())
+    }
 }
 
 /// Compiles a module and verifies all that it says about itself.
@@ -78,18 +120,36 @@ impl Modules {
     /// Compiles a module and keeps it, in the place of the one that was not used for longest.
     ///
     /// # Errors
-    /// When it makes no sense, or no job may bring one.
+    /// When it makes no sense, it can't be compiled now, or no job may bring one.
     pub fn add(&self, bytes: &[u8]) -> Result<Arc<dyn Module>> {
         let compile = self.compile.as_ref().ok_or(HdfsError::Uploads)?;
-        let module =
-            compile(bytes).map_err(|error| HdfsError::Module { detail: error.to_string() })?;
+        let mut compiled = compile(bytes);
+        if let Some(NotNow::Code { .. }) = compiled.as_ref().err().and_then(NotNow::of) {
+            // The compiler counts the code of all that are kept. A map that uses one has an `Arc` of its own.
+            self.kept.lock().retain(|module| Arc::strong_count(module) > 1);
+            compiled = compile(bytes);
+        }
+        let module = compiled.map_err(|error| refused(&error))?;
         let mut kept = self.kept.lock();
         kept.retain(|other| other.sha256() != module.sha256());
-        if kept.len() == KEPT {
+        kept.push(module.clone());
+        while kept.len() > KEPT || (kept.len() > 1 && code_bytes(&kept) > KEPT_CODE_BYTES) {
             kept.remove(0);
         }
-        kept.push(module.clone());
         Ok(module)
+    }
+}
+
+/// Machine code of `modules`.
+fn code_bytes(modules: &[Arc<dyn Module>]) -> usize {
+    modules.iter().map(|module| module.code_bytes()).sum()
+}
+
+/// Why a module is not taken.
+fn refused(error: &SsdletError) -> HdfsError {
+    match NotNow::of(error) {
+        Some(why) => HdfsError::Busy { what: why.to_string() },
+        None => HdfsError::Module { detail: error.to_string() },
     }
 }
 
@@ -106,11 +166,13 @@ pub(super) fn hex(sha256: &Sha256) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Weak;
+
     use super::*;
     use crate::ssdlet::{Combine, Output, Type};
     use merganser_sort::record::Format;
 
-    /// Its first byte is its SHA-256.
+    /// Its first byte is its SHA-256. From 200 on it has 6 MiB of code.
     struct Numbered(u8, Description);
 
     impl Module for Numbered {
@@ -124,6 +186,10 @@ mod tests {
 
         fn asks_for_places(&self) -> bool {
             false
+        }
+
+        fn code_bytes(&self) -> usize {
+            if self.0 < 200 { 0 } else { 6 << 20 }
         }
 
         fn open(&self, _: &str) -> Result<Box<dyn Ssdlet>, SsdletError> {
@@ -160,6 +226,54 @@ mod tests {
         }
         let Err(HdfsError::Module { detail }) = modules.add(b"") else { panic!("not a module") };
         assert_eq!(detail, "nothing");
+    }
+
+    #[test]
+    fn code_of_modules_that_are_kept_is_bounded() {
+        let modules = Modules::new(Some(Box::new(compile)));
+        for number in [1, 200, 201, 202] {
+            modules.add(&[number]).expect("compiled");
+        }
+        for (number, kept) in [(1, false), (200, false), (201, true), (202, true)] {
+            assert_eq!(modules.find(&[number; 32]).is_ok(), kept, "{number}");
+        }
+    }
+
+    #[test]
+    fn modules_that_no_map_uses_make_room_for_the_code_of_others() {
+        // There is room for two.
+        let made: Mutex<Vec<Weak<dyn Module>>> = Mutex::default();
+        let modules = Modules::new(Some(Box::new(move |bytes: &[u8]| {
+            let mut made = made.lock();
+            made.retain(|module| module.strong_count() > 0);
+            if made.len() == 2 {
+                return Err(NotNow::Code { ssdlet: "n".to_owned(), most_bytes: 2 }.into());
+            }
+            let module = compile(bytes)?;
+            made.push(Arc::downgrade(&module));
+            Ok(module)
+        })));
+        let used = modules.add(&[1]).expect("compiled");
+        for number in 2..5 {
+            modules.add(&[number]).expect("the one before is not used and goes");
+        }
+        for (number, kept) in [(1, true), (2, false), (3, false), (4, true)] {
+            assert_eq!(modules.find(&[number; 32]).is_ok(), kept, "{number}");
+        }
+        let both = [used, modules.find(&[4; 32]).expect("kept")];
+        let Err(HdfsError::Busy { what }) = modules.add(&[5]) else { panic!("both are in use") };
+        assert!(what.starts_with("n: the SSDlets in use have too much code: 2 bytes"), "{what}");
+        for module in both {
+            assert!(modules.find(&module.sha256()).is_ok(), "it stays");
+        }
+        modules.add(&[5]).expect("none is in use");
+    }
+
+    #[test]
+    fn a_module_that_waits_for_its_turn_in_vain_is_no_bad_module() {
+        let modules = Modules::new(Some(Box::new(|_: &[u8]| Err(NotNow::Turn.into()))));
+        let Err(HdfsError::Busy { what }) = modules.add(&[1]) else { panic!("others have it") };
+        assert_eq!(what, "other SSDlets are being compiled; come again later");
     }
 
     #[test]

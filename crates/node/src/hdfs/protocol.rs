@@ -1,5 +1,5 @@
-//! The messages between map tasks and this process, versions 1 and 2. All integers are big-endian. A request is of the
-//! first version that has all that it says, so that processes of older releases take what they know.
+//! The messages between map tasks and this process, versions 1 and 2. All integers are big-endian. A request carries the
+//! lowest version that can express it, so that processes of older releases take what they know.
 //!
 //! ```text
 //!   request  "MGHN" ─ version u16 ─ kind u16 ─ length u32 ─ body
@@ -20,6 +20,8 @@
 //! A map is answered by `accepted`, then data and progress, a `spill` behind the data of each spill, and `end`;
 //! or by an error, at any point. Requests and frames have the heads of the shuffle's protocol, and its error
 //! frame, so that a client at the wrong socket can read the answer.
+
+use std::borrow::Cow;
 
 use super::HdfsError;
 use super::ifile::SegmentIndex;
@@ -130,7 +132,7 @@ pub struct Hello {
 /// Why there is no result. Below 100 nothing was mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// No place, or no memory, within the task's patience.
+    /// No place, or no memory, within the task's patience; or a module can't be compiled now.
     Busy = 1,
     /// The request is malformed or beyond a limit. The connection ends.
     Request = 2,
@@ -222,26 +224,33 @@ impl Request {
         HEADS.decode(bytes)
     }
 
-    /// Reads the body of a request.
+    /// Reads the body of a request. A module is not copied if the body is a `Vec`.
     ///
     /// # Errors
     /// When it is malformed.
-    pub fn decode(head: Head, body: &[u8]) -> Result<Self, BadMessage> {
-        let mut rest = Reader(body);
+    pub fn decode<'a>(head: Head, body: impl Into<Cow<'a, [u8]>>) -> Result<Self, BadMessage> {
+        let body = body.into();
         let request = match head.kind {
-            HELLO => Request::Hello,
+            HELLO => {
+                Reader(&body).end("request")?;
+                Request::Hello
+            }
             UPLOAD => {
-                if rest.0.len() > MODULE_BYTES_MAX {
+                if body.len() > MODULE_BYTES_MAX {
                     return Err(BadMessage(format!(
                         "a module has at most {MODULE_BYTES_MAX} bytes, not {}",
-                        rest.0.len()
+                        body.len()
                     )));
                 }
-                Request::Upload(std::mem::take(&mut rest.0).to_vec())
+                Request::Upload(body.into_owned())
             }
-            _ => Request::Map(Box::new(MapRequest::decode(&mut rest)?)),
+            _ => {
+                let mut rest = Reader(&body);
+                let map = MapRequest::decode(&mut rest)?;
+                rest.end("request")?;
+                Request::Map(Box::new(map))
+            }
         };
-        rest.end("request")?;
         let (found, first) = (head.version, request.version());
         if found != first {
             return Err(BadMessage(format!(
@@ -251,7 +260,7 @@ impl Request {
         Ok(request)
     }
 
-    /// The first version that has all that it says.
+    /// The lowest version that can express it.
     fn version(&self) -> u16 {
         match self {
             Request::Map(map) if matches!(map.ssdlet, SsdletName::BuiltIn(_)) => FIRST,

@@ -241,8 +241,7 @@ impl Connection<'_> {
         };
         let mut body = vec![0; head.body_bytes];
         self.talk.receive(&mut body, until)?;
-        let request = Request::decode(head, &body).map_err(End::Bad)?;
-        drop(body);
+        let request = Request::decode(head, body).map_err(End::Bad)?;
         match request {
             Request::Hello => self.send(&Frame::Hello(self.server.hello())),
             Request::Map(request) => self.map(&request),

@@ -124,8 +124,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
         let buffer_bytes_max = record_bytes.max(body.step_bytes()) + spec.tail.len();
         let memory = budget.reserve(buffer_bytes_max as u64, "records")?;
         let mut buffer = Vec::new();
-        let refused = |_| HdfsError::Busy { what: "the system has no memory".to_owned() };
-        buffer.try_reserve_exact(buffer_bytes_max).map_err(refused)?;
+        buffer.try_reserve_exact(buffer_bytes_max)?;
         let state = if spec.start == 0 { State::First } else { State::Skip };
         Ok(SplitReader {
             spec,

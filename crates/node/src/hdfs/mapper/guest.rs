@@ -132,11 +132,10 @@ impl Guest {
             if self.copied.len() + record.len() >= CHUNK_BYTES {
                 self.flush(batch.offset, out)?;
             }
-            if self.copied.capacity() == 0 {
-                self.copied = Vec::with_capacity(CHUNK_BYTES.max(record.len() + 1));
-            }
             if self.copied.capacity() <= record.len() {
-                self.copied = Vec::with_capacity(record.len() + 1);
+                // It is empty: a record of this length has flushed it.
+                self.copied = Vec::new();
+                self.copied.try_reserve_exact(CHUNK_BYTES.max(record.len() + 1))?;
             }
             self.copied.extend_from_slice(record);
             self.copied.push(self.ends);

@@ -91,7 +91,7 @@ fn requests_of_version_2_are_pinned() {
     let known = "a request of version 2 with the content of version 1";
     assert_eq!(told(MAP_BYTES.to_vec(), 2), known);
     let long = Head { version: 2, kind: UPLOAD, body_bytes: MODULE_BYTES_MAX + 1 };
-    let told = Request::decode(long, &vec![0; MODULE_BYTES_MAX + 1]).expect_err("refused");
+    let told = Request::decode(long, vec![0_u8; MODULE_BYTES_MAX + 1]).expect_err("refused");
     assert_eq!(told.to_string(), "a module has at most 4194304 bytes, not 4194305");
 }
 
