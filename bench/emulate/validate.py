@@ -178,6 +178,8 @@ def main():
     parser.add_argument("--priority", action="store_true", help="real-time priorities; needs root")
     parser.add_argument("--no-overhead", action="store_true")
     args = parser.parse_args()
+    if args.slower < 1:
+        parser.error("--slower must be at least 1")
     if args.path_us is None:
         args.path_us = path_us(args)
     print(f"path: {args.path_us} us\n")

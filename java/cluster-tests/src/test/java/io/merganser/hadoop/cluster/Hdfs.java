@@ -22,6 +22,9 @@ final class Hdfs implements AutoCloseable {
 
   private final MiniDFSCluster cluster;
 
+  /** Of the DataNodes in the order in which they first started. */
+  private final List<String> uuids;
+
   /**
    * Starts a NameNode and DataNodes with one folder each.
    *
@@ -38,6 +41,13 @@ final class Hdfs implements AutoCloseable {
             .storagesPerDatanode(1)
             .build();
     cluster.waitActive();
+    uuids = cluster.getDataNodes().stream().map(DataNode::getDatanodeUuid).toList();
+  }
+
+  /** Where the cluster lists a DataNode now: one that was restarted is the last of its list. */
+  private int place(int dataNode) {
+    List<String> now = cluster.getDataNodes().stream().map(DataNode::getDatanodeUuid).toList();
+    return now.indexOf(uuids.get(dataNode));
   }
 
   DistributedFileSystem fs() throws IOException {
@@ -66,12 +76,7 @@ final class Hdfs implements AutoCloseable {
 
   /** Writes a file whose blocks have their only replica on one DataNode. */
   void writeOn(int dataNode, String name, byte[] bytes) throws IOException {
-    writeOn(dataNode, name, bytes, fs().getDefaultBlockSize(path(name)));
-  }
-
-  /** The same, with blocks of another size. */
-  void writeOn(int dataNode, String name, byte[] bytes, long blockBytes) throws IOException {
-    InetSocketAddress[] places = {cluster.getDataNodes().get(dataNode).getXferAddress()};
+    InetSocketAddress[] places = {cluster.getDataNodes().get(place(dataNode)).getXferAddress()};
     DistributedFileSystem fs = fs();
     try (OutputStream out =
         fs.create(
@@ -80,7 +85,7 @@ final class Hdfs implements AutoCloseable {
             true,
             BUFFER_BYTES,
             (short) 1,
-            blockBytes,
+            fs.getDefaultBlockSize(path(name)),
             null,
             places)) {
       out.write(bytes);
@@ -103,26 +108,29 @@ final class Hdfs implements AutoCloseable {
     }
   }
 
-  /** Stops a DataNode and starts it again, with the same folder. */
+  /** Stops a DataNode and starts it again, with the same folder, and waits until it is known. */
   void restart(int dataNode) throws IOException {
-    if (!cluster.restartDataNode(dataNode, true)) {
+    if (!cluster.restartDataNode(place(dataNode), true)) {
       throw new IOException("DataNode " + dataNode + " doesn't start again");
     }
+    cluster.waitActive();
+  }
+
+  /** Waits until the NameNode knows of so many replicas of each block of a file. */
+  void waitForReplicas(String name, int replicas) throws Exception {
+    DFSTestUtil.waitReplication(fs(), path(name), (short) replicas);
   }
 
   /**
-   * Moves all replicas of a file from the first DataNode to the second one, as the balancer does:
-   * they are copied, then the first DataNode deletes its own.
+   * Deletes the first DataNode's replicas of a file that the second one has too, as at the end of a
+   * move by the balancer.
    */
-  void move(String name) throws Exception {
-    org.apache.hadoop.fs.Path path = path(name);
-    fs().setReplication(path, (short) 2);
-    DFSTestUtil.waitReplication(fs(), path, (short) 2);
+  void drop(String name) throws Exception {
     Block[] gone =
-        DFSTestUtil.getAllBlocks(fs(), path).stream()
+        DFSTestUtil.getAllBlocks(fs(), path(name)).stream()
             .map(block -> block.getBlock().getLocalBlock())
             .toArray(Block[]::new);
-    DataNode from = cluster.getDataNodes().get(0);
+    DataNode from = cluster.getDataNodes().get(place(0));
     from.getFSDataset().invalidate(cluster.getNamesystem().getBlockPoolId(), gone);
   }
 

@@ -146,7 +146,7 @@ class NodeFaultsTest {
 
   @Test
   void aKilledNodeLosesNothing() throws Exception {
-    writeLong("text", true);
+    writeLong("text");
     Done killed = checkAndKill("text");
     // A job may end before the killer has seen a map.
     for (int again = 0; again < 4 && killed.onHost().isEmpty(); again++) {
@@ -170,10 +170,10 @@ class NodeFaultsTest {
     void happen() throws Exception;
   }
 
-  /** A job, and whether the fault happened while one of its maps ran. */
-  private record Faulted(Done done, boolean happened) {}
+  /** A job, and whether the fault began while one of its maps ran. */
+  private record Faulted(Done done, boolean began) {}
 
-  /** Runs a job, and makes a fault happen as soon as a map runs on the node. */
+  /** Runs a job, and begins a fault as soon as a map runs on the node. */
   private Faulted checkAnd(String file, Fault fault) throws Exception {
     AtomicBoolean ended = new AtomicBoolean();
     MergeProcess node = setup.node();
@@ -200,50 +200,49 @@ class NodeFaultsTest {
     }
   }
 
-  /** Writes a file of eight blocks that take a while to map, on one DataNode or on both. */
-  private void writeLong(String name, boolean onBoth) throws Exception {
+  /** Writes a file of eight blocks that take a while to map, on both DataNodes. */
+  private void writeLong(String name) throws Exception {
     int maps = 8;
     int blockBytes = 1 << 20;
     byte[] text = Arrays.copyOf(text(maps * blockBytes), maps * blockBytes);
-    if (onBoth) {
-      setup.hdfs().write(name, text, blockBytes);
-    } else {
-      setup.hdfs().writeOn(0, name, text, blockBytes);
-    }
+    setup.hdfs().write(name, text, blockBytes);
+    setup.hdfs().waitForReplicas(name, 2);
   }
 
   @Test
   @Tag("slow")
   void aDataNodeThatRestartsUnderAMapLosesNothing() throws Exception {
-    writeLong("text", true);
+    writeLong("text");
     for (int again = 0; ; again++) {
       Faulted faulted = checkAnd("text", () -> setup.hdfs().restart(0));
-      // The node reads files, so it does not need the DataNode. The replicas that the DataNode has
-      // not
-      // reported yet are read by tasks, if the NameNode names only the other DataNode.
+      // The node reads files, so it does not need the DataNode. The replicas that the DataNode
+      // has not reported yet are read by tasks, if the NameNode names only the other DataNode.
       Set<String> reasons = faulted.done().onHost().keySet();
       assertTrue(Set.of("NO_LOCAL_REPLICA").containsAll(reasons), reasons.toString());
-      if (faulted.happened()) {
+      if (faulted.began()) {
         break;
       }
-      assertTrue(again < 4, "the DataNode never restarted while maps ran");
+      assertTrue(again < 4, "no restart of the DataNode began while maps ran");
     }
+    setup.hdfs().waitForReplicas("text", 2);
     assertEquals(Map.of(), check("text").onHost());
   }
 
+  /** Replicas are copied before the job, and the maps lose those next to the node. */
   @Test
   @Tag("slow")
   void aReplicaThatIsMovedUnderAMapLosesNothing() throws Exception {
     boolean moved = false;
     for (int again = 0; again < 4 && !moved; again++) {
       String name = "text" + again;
-      writeLong(name, false);
-      Faulted faulted = checkAnd(name, () -> setup.hdfs().move(name));
-      moved = faulted.happened();
-      Set<String> reasons = faulted.done().onHost().keySet();
+      writeLong(name);
+      Done done = checkAnd(name, () -> setup.hdfs().drop(name)).done();
+      Set<String> reasons = done.onHost().keySet();
       assertTrue(Set.of("NO_LOCAL_REPLICA").containsAll(reasons), reasons.toString());
+      // The first maps still found their replicas on the node, and later ones didn't.
+      moved = !reasons.isEmpty() && done.counter("MAPS_ON_NODE") > 0;
     }
-    assertTrue(moved, "no replica was moved while maps ran");
+    assertTrue(moved, "no replica went away between the maps of a job");
   }
 
   @Test

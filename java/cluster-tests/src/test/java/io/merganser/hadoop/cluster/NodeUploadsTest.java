@@ -1,7 +1,6 @@
 package io.merganser.hadoop.cluster;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
-import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Done;
 import io.merganser.hadoop.cluster.NodeJob.Maps;
@@ -10,6 +9,7 @@ import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -23,7 +23,8 @@ import org.junit.jupiter.api.Test;
 
 /** Jobs that bring their program in WebAssembly write what their mapper in Java writes. */
 class NodeUploadsTest {
-  private static final long BLOCK_BYTES = 16 << 10;
+  private static final int MAPS = 4;
+  private static final int BLOCK_BYTES = 16 << 10;
   private static final String ALLOWED = "--job-ssdlets";
 
   /** Lines that end in every way, with bytes that are no UTF-8. */
@@ -31,13 +32,14 @@ class NodeUploadsTest {
     Random random = new Random(17);
     String[] pieces = {"a", "b", "cd", " ", " ", "\t", "\n", "\r\n", "\r", "\u00e4"};
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-    while (bytes.size() < 60_000) {
+    while (bytes.size() < MAPS * BLOCK_BYTES) {
       bytes.writeBytes(pieces[random.nextInt(pieces.length)].getBytes(StandardCharsets.UTF_8));
       if (random.nextInt(300) == 0) {
         bytes.write(0x80 + random.nextInt(128));
       }
     }
-    return bytes.toByteArray();
+    // Maps alternate by their place in units of their length, so all have the same.
+    return Arrays.copyOf(bytes.toByteArray(), MAPS * BLOCK_BYTES);
   }
 
   private static Done check(
@@ -53,6 +55,7 @@ class NodeUploadsTest {
             .with(Keys.NODE_MEMORY, 32 << 20);
     List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("text"));
     Done stock = job.run(Maps.STOCK, setup.node().socket(), input);
+    long alternating = 0;
     for (Maps maps : List.of(Maps.ALTERNATING, Maps.NODE)) {
       Done ours = job.run(maps, setup.node().socket(), input);
       assertEquals(stock.digests(), ours.digests());
@@ -66,9 +69,11 @@ class NodeUploadsTest {
         assertEquals(stock.counter(counter), ours.counter(counter), counter.name());
       }
       if (maps == Maps.NODE) {
+        // Every second map was on the node, or none where the node can run none.
+        assertEquals(ours.counter("MAPS_ON_NODE") / 2, alternating);
         return ours;
       }
-      assertTrue(ours.counter("MAPS_ON_NODE") < 4);
+      alternating = ours.counter("MAPS_ON_NODE");
     }
     throw new AssertionError("the last one returns");
   }
@@ -86,7 +91,7 @@ class NodeUploadsTest {
               check(setup, ints, null, IntWritable.class, module),
               check(setup, longs, LongSumReducer.class, LongWritable.class, module))) {
         assertEquals(Map.of(), done.onHost());
-        assertEquals(4, done.counter("MAPS_ON_NODE"));
+        assertEquals(MAPS, done.counter("MAPS_ON_NODE"));
       }
     }
   }
@@ -118,7 +123,7 @@ class NodeUploadsTest {
     try (NodeOnHdfs setup = new NodeOnHdfs("node-no-uploads", 1, BLOCK_BYTES)) {
       setup.hdfs().write("text", text());
       Done done = check(setup, FirstWords.Ints.class, null, IntWritable.class, FirstWords.MODULE);
-      assertEquals(Map.of("NO_UPLOADS", 4L), done.onHost());
+      assertEquals(Map.of("NO_UPLOADS", (long) MAPS), done.onHost());
     }
   }
 }

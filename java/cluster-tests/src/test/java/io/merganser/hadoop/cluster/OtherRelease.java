@@ -41,6 +41,7 @@ final class OtherRelease implements Closeable {
   private final ServerSocketChannel server;
   private final IntFunction<Meeting> meetings;
   private final AtomicInteger connections = new AtomicInteger();
+  private volatile Throwable failure;
 
   /**
    * Listens.
@@ -83,8 +84,16 @@ final class OtherRelease implements Closeable {
   private void accept() throws IOException {
     while (true) {
       SocketChannel task = server.accept();
-      Meeting meeting = meetings.apply(connections.getAndIncrement());
-      daemon(() -> relay(task, meeting));
+      try {
+        Meeting meeting = meetings.apply(connections.getAndIncrement());
+        daemon(() -> relay(task, meeting));
+      } catch (AssertionError | RuntimeException e) {
+        // close() throws it. This map and the next ones end at once instead of waiting for answers.
+        failure = e;
+        task.close();
+        server.close();
+        return;
+      }
     }
   }
 
@@ -141,5 +150,8 @@ final class OtherRelease implements Closeable {
   public void close() throws IOException {
     server.close();
     ClusterUnderTest.delete(socket.getParent());
+    if (failure != null) {
+      throw new AssertionError("a connection has no node to meet", failure);
+    }
   }
 }

@@ -97,18 +97,14 @@ final class NodeConversation implements Closeable {
   private void upload(NodeModule module) throws OnHostException {
     try {
       connection.ask(NodeRequest.upload(module));
-      int type = connection.head().get();
-      int length = connection.head().getInt();
-      if (length < 0 || length > FRAME_BYTES_MAX) {
-        throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
+      Head head = head();
+      if (head.type == TYPE_ERROR) {
+        throw NodeErrors.of(body(head.length), socket);
       }
-      if (type == TYPE_ERROR) {
-        throw NodeErrors.of(body(length), socket);
+      if (head.type != TYPE_ACCEPTED) {
+        throw protocol("a frame of type " + head.type + " instead of an answer to an upload");
       }
-      if (type != TYPE_ACCEPTED) {
-        throw protocol("a frame of type " + type + " instead of an answer to an upload");
-      }
-      body(type, length, ACCEPTED_BYTES);
+      body(head.type, head.length, ACCEPTED_BYTES);
     } catch (IOException e) {
       throw failed(e);
     }
@@ -118,16 +114,12 @@ final class NodeConversation implements Closeable {
     try {
       connection.ask(request);
       while (true) {
-        int type = connection.head().get();
-        int length = connection.head().getInt();
+        Head head = head();
         watcher.alive();
-        if (length < 0 || length > FRAME_BYTES_MAX) {
-          throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
+        if (head.type == TYPE_END) {
+          return end(body(head.type, head.length, NodeCounts.BYTES), spills);
         }
-        if (type == TYPE_END) {
-          return end(body(type, length, NodeCounts.BYTES), spills);
-        }
-        frame(type, length, spills);
+        frame(head.type, head.length, spills);
         connection.readHead();
       }
     } catch (IOException e) {
@@ -214,17 +206,13 @@ final class NodeConversation implements Closeable {
   NodeProbe.State hello() throws OnHostException {
     try {
       connection.ask(NodeRequest.hello());
-      int type = connection.head().get();
-      int length = connection.head().getInt();
-      if (length < 0 || length > FRAME_BYTES_MAX) {
-        throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
-      }
-      ByteBuffer body = body(length);
-      if (type == TYPE_ERROR) {
+      Head head = head();
+      ByteBuffer body = body(head.length);
+      if (head.type == TYPE_ERROR) {
         throw NodeErrors.of(body, socket);
       }
-      if (type != TYPE_HELLO) {
-        throw protocol("a frame of type " + type + " instead of a hello");
+      if (head.type != TYPE_HELLO) {
+        throw protocol("a frame of type " + head.type + " instead of a hello");
       }
       try {
         return state(body);
@@ -249,6 +237,19 @@ final class NodeConversation implements Closeable {
     }
     return new NodeProbe.State(
         version, maps, mapsMax, memory, StandardCharsets.UTF_8.decode(body).toString());
+  }
+
+  /** What a frame begins with. */
+  private record Head(int type, int length) {}
+
+  /** Takes the head of the frame that was read last. */
+  private Head head() throws OnHostException {
+    int type = connection.head().get();
+    int length = connection.head().getInt();
+    if (length < 0 || length > FRAME_BYTES_MAX) {
+      throw protocol("a frame of " + Integer.toUnsignedLong(length) + " bytes");
+    }
+    return new Head(type, length);
   }
 
   private ByteBuffer body(int type, int length, int expected) throws IOException, OnHostException {
