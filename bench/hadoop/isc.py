@@ -33,7 +33,7 @@ from hadoop.near.pairs import (  # noqa: E402
     DEVICE_MB_S, DEVICES, FIGURES, LINE_BYTES, NODE, OWN, SLOW, TASK_BYTES, Pair, pairs_of,
 )  # fmt: skip
 from hadoop.run import fetch_jars  # noqa: E402
-from hadoop.ssd.kept import Kept  # noqa: E402
+from hadoop.kept import Kept  # noqa: E402
 
 BLOCK_BYTES = 128 << 20
 TEXT = "text/words"
@@ -78,15 +78,6 @@ def arguments(words=None):
 def say(text):
     """Prints progress."""
     print(text, flush=True)
-
-
-def results_of(args, described):
-    """The folder for isc.json: without --results, this machine's newest, so that there is one after midnight too."""
-    if args.results:
-        return args.results
-    results = BENCH / "results"
-    earlier = sorted(results.glob(f"????-??-??-{machine.slug(described)}-isc"))
-    return earlier[-1] if earlier else results / machine.results_folder(described, "-isc")
 
 
 @contextmanager
@@ -169,7 +160,7 @@ def write(kept, args, pairs, described):
         "pairs": kept.all(pairs),
         "calls": calls.read(kept.folder / "calls.json"),
     }
-    folder = results_of(args, described)
+    folder = args.results or machine.kept_results(BENCH / "results", described, "-isc")
     report.write_json(folder / "isc.json", study)
     if args.json:
         report.write_json(args.json, study)

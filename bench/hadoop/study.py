@@ -32,7 +32,7 @@ from hadoop.run import fetch_jars  # noqa: E402
 from hadoop.ssd import cell as one  # noqa: E402
 from hadoop.ssd.cells import DEVICES, FIGURES, SORT_MB_SWEPT, cells_of  # noqa: E402
 from hadoop.ssd.image import Images  # noqa: E402
-from hadoop.ssd.kept import Kept  # noqa: E402
+from hadoop.kept import Kept  # noqa: E402
 
 SCALE = 0.1
 RECORD_BYTES = 10_505
@@ -107,13 +107,6 @@ def predicted(merganser, cells):
 def memory_bytes(cells):
     """The memory that the disk of the largest of these cells takes."""
     return MEMORY_TIMES * max((cell.data_bytes for cell in cells), default=0) + MEMORY_MORE_BYTES
-
-
-def results_of(args, described):
-    """The folder of results: without --results, this machine's newest, so that a run after midnight continues too."""
-    results = BENCH / "results"
-    earlier = sorted(results.glob(f"????-??-??-{machine.slug(described)}-study"))
-    return args.results or (earlier[-1] if earlier else results / machine.results_folder(described, "-study"))
 
 
 def jars_of(args):
@@ -201,7 +194,7 @@ def main():
             say(f"{name:<12} {about}")
         return 0
     described = machine.describe(BENCH)
-    folder = results_of(args, described)
+    folder = args.results or machine.kept_results(BENCH / "results", described, "-study")
     kept = Kept(folder)
     cells = [cell for cell in cells_of(args.figure, args.scale, args.slower) if (args.only or "") in cell.name]
     if args.cells:

@@ -50,6 +50,12 @@ def slug(machine):
     return "-".join([*words, f"{machine['cores']}-cores", f"{gib}-gib"])
 
 
+def kept_results(results, machine, suffix):
+    """The newest folder of this machine in `results` whose name ends so, else one of today. So a run after midnight continues too."""
+    earlier = sorted(results.glob(f"????-??-??-{slug(machine)}{suffix}"))
+    return earlier[-1] if earlier else results / results_folder(machine, suffix)
+
+
 def results_folder(machine, suffix=""):
     """The name of the folder for the results of today, such as `2026-11-23-xeon-2-cores-24-gib`."""
     return f"{datetime.date.today().isoformat()}-{slug(machine)}{suffix}"

@@ -16,7 +16,7 @@ from hadoop import history, isc as command
 from hadoop.config import Jars, NodePorts, Ports, hdfs_site
 from hadoop.near import calls, inputs, jobs, pair as measuring, pairs, processes, web
 from hadoop.near.pairs import CONTENDERS, NODE, OWN, STOCK, Pair
-from hadoop.ssd.kept import Kept
+from hadoop.kept import Kept
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 ALL = list(pairs.FIGURES)

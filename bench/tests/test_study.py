@@ -18,7 +18,7 @@ from hadoop import history, study as command
 from hadoop.config import ACTIVE, STOCK
 from hadoop.ssd import cell as measuring
 from hadoop.ssd import cells, image, jobs, memory, phases
-from hadoop.ssd.kept import Kept
+from hadoop.kept import Kept
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 ALL = list(cells.FIGURES)
@@ -322,15 +322,14 @@ class Command(unittest.TestCase):
 
     def test_a_run_on_another_day_continues_this_machines_results(self):
         described = {"cpu": "Xeon", "cores": 2, "memory_bytes": 24 << 30}
-        with tempfile.TemporaryDirectory() as folder, mock.patch.object(command, "BENCH", Path(folder)):
-            args, results = Namespace(results=None), Path(folder) / "results"
+        with tempfile.TemporaryDirectory() as folder:
+            results = Path(folder)
             today = results / machine.results_folder(described, "-study")
-            self.assertEqual(command.results_of(args, described), today)
+            self.assertEqual(machine.kept_results(results, described, "-study"), today)
             slug = machine.slug(described)
             for name in (f"2020-01-01-{slug}-study", f"2020-01-02-{slug}-study", "2020-01-03-other-study", f"2020-01-04-{slug}"):
-                (results / name).mkdir(parents=True)
-            self.assertEqual(command.results_of(args, described), results / f"2020-01-02-{slug}-study")
-            self.assertEqual(command.results_of(Namespace(results=Path("mine")), described), Path("mine"))
+                (results / name).mkdir()
+            self.assertEqual(machine.kept_results(results, described, "-study"), results / f"2020-01-02-{slug}-study")
 
     def test_the_sorts_of_the_sweep_are_predicted_at_every_scale(self):
         done = SimpleNamespace(returncode=0, stdout="{}")

@@ -63,7 +63,7 @@ def text(cluster, folder, file_bytes, files, timeout_s):
 
 
 def reviews(seed, size_bytes):
-    """Lines of reviews, at most so many bytes."""
+    """Lines of reviews, up to a number of bytes."""
     numbers, lines, left = random.Random(seed), [], size_bytes
     while True:
         count = numbers.randint(*MOVIE_REVIEWS)

@@ -15,7 +15,7 @@ OWN, SLOW, FAST = "own", "slow", "fast"
 CONTENDERS = (STOCK, NODE)
 
 LINE_BYTES = 850
-"""One line of text: a task with nothing to do. What it takes is the constant part of a task."""
+"""One line of text: a task with nothing to do. Its time is the constant part of a task."""
 TASK_BYTES = 128 * MB
 HALF_BYTES = TASK_BYTES // 2
 JOB_FILES = (2, 4, 8)
@@ -70,7 +70,7 @@ class Pair:
 
     @property
     def alike(self):
-        """What pairs that take about as long have in common."""
+        """The fields that are equal for pairs that take about as long."""
         return replace(self, round=1)
 
     @property

@@ -16,12 +16,12 @@ PROC = Path("/proc")
 MASTER = "master"
 _TICKS = os.sysconf("SC_CLK_TCK")
 _NOT_YET = ("bash", "sh", "setsid")
-"""What a container is before it becomes Java."""
+"""The programs that a container runs before it becomes Java."""
 
 
 @dataclass
 class Taken:
-    """What one process has taken so far."""
+    """Processor time, memory and reads of one process so far."""
 
     cpu_s: float = 0.0
     rss_peak_bytes: int = 0
@@ -53,7 +53,7 @@ def machine_cpu_s(stat=None):
 
 
 def taken(place):
-    """What the process at a folder of `/proc` has taken."""
+    """The figures of the process at a folder of `/proc`."""
     numbers = dict(re.findall(r"^(\w+):\s*(\d+)", (place / "io").read_text(), re.MULTILINE))
     high = re.search(r"^VmHWM:\s*(\d+) kB", (place / "status").read_text(), re.MULTILINE)
     return Taken(
@@ -119,7 +119,7 @@ class Watch:
             self._taken[name] = now
 
     def by_kind(self):
-        """What was taken by all JVMs of each kind: a list."""
+        """The figures of all JVMs, a list for each kind."""
         found = defaultdict(list)
         for name, one in self._taken.items():
             found[self._kinds[name]].append(one)

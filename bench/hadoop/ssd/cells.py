@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def alike(self):
-        """What cells that take about as long have in common."""
+        """The fields that are equal for cells that take about as long."""
         return self.job, self.device, self.data_bytes
 
     @property

@@ -210,7 +210,7 @@ impl Results {
         (!gains.is_empty()).then(|| median(gains))
     }
 
-    /// The least heap in MB with which a contender's job ended well, and its memory then.
+    /// The least heap in MB that let a contender's job end well, and its memory then.
     pub fn least_heap(&self, who: &str) -> Option<(u64, f64)> {
         let ran = self.pairs.iter().filter(|one| one.cell.only == who);
         let well = ran.filter_map(|one| {
@@ -245,7 +245,7 @@ fn verdict(held: bool) -> &'static str {
 }
 
 impl Section {
-    /// A ratio of which at least `least` is to be reached.
+    /// A ratio that should be at least `least`.
     pub fn reach(&mut self, what: &str, paper: Option<f64>, least: f64, ours: Option<f64>) {
         let Some(ours) = ours else {
             match paper {
@@ -280,7 +280,7 @@ impl Section {
 pub mod tests {
     use super::*;
 
-    /// A run in which all times and amounts are so many times as large.
+    /// A run with all times and amounts multiplied by a factor.
     pub fn run(times: f64) -> Run {
         Run {
             elapsed_s: 10. * times,

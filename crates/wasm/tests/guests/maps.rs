@@ -140,7 +140,7 @@ fn first_words() -> Vec<u8> {
     wat(&first_words_text())
 }
 
-/// Java has the guest in binary. With the variable `MERGANSER_BLESS`, it is written anew.
+/// Java has the guest in binary. With the variable `MERGANSER_BLESS`, it is written again.
 #[test]
 fn the_guest_of_the_cluster_tests_is_what_its_text_says() {
     let (path, module) = (resource("first-words.wasm"), first_words());

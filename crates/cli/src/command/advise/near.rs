@@ -19,7 +19,7 @@ use crate::standard;
 
 /// Nanoseconds for each byte that the node hands to a task: two copies through a socket, a check, a write. Assumed.
 const HANDOVER_NS: f64 = 2.0;
-/// A gain below this part is none: the model does not see it.
+/// Gains below this part are not counted: the model is not that exact.
 const LEAST_GAIN: f64 = 1.1;
 /// With more map output per byte of input, handing it over is no less than reading the input.
 const RATIO_MUCH: f64 = 0.9;

@@ -370,7 +370,7 @@ mod tests {
         };
         let (computed, constant) = ("633731443099174", "625000000000000");
         assert!(!are_by_strand(computed, Some(constant)));
-        // Gaps so costly that there are none; `-ungapped`, which BLAST writes in two ways.
+        // Gaps that cost too much to occur; `-ungapped`, which BLAST writes in two ways.
         assert!(are_by_strand(computed, Some(computed)));
         assert!(are_by_strand(computed, None));
         assert!(are_by_strand(computed, Some("-1")));

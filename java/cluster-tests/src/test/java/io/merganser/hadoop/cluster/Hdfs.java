@@ -116,7 +116,7 @@ final class Hdfs implements AutoCloseable {
     cluster.waitActive();
   }
 
-  /** Waits until the NameNode knows of so many replicas of each block of a file. */
+  /** Waits until the NameNode knows this number of replicas of each block of a file. */
   void waitForReplicas(String name, int replicas) throws Exception {
     DFSTestUtil.waitReplication(fs(), path(name), (short) replicas);
   }

@@ -61,7 +61,7 @@ final class OtherRelease implements Closeable {
     return socket;
   }
 
-  /** What may fail because one side has left. */
+  /** An exchange that may fail because one side has left. */
   private interface Work {
     void run() throws IOException;
   }
