@@ -8,12 +8,12 @@
 //! whether that matters, and neither may be above [`SHARE_MAX`]:
 //!
 //! - **Requests.** A request is late if its real operation ended after the modelled end, by any time.
-//!   It is also late if the thread that keeps the time was the cause, and the lag is more than
-//!   [`SHARE_MAX`] of the request's modelled time. Without this bound every request would be late,
-//!   by the hundreds of nanoseconds that a call takes. With it, 99 of 100 requests took at most 1 %
-//!   longer than the model says.
-//! - **Time.** All lag, however short, as a share of the busy time: the sum of the modelled times. So the
-//!   mean of all requests is at most 1 % above the model's.
+//! - **Time.** All lag, however short and whatever its cause, as a share of the busy time: the sum of the
+//!   modelled times. So the mean of all requests is at most 1 % above the model's.
+//!
+//! A third share is reported and decides nothing: requests that were slow, because their lag was more than
+//! [`SHARE_MAX`] of their modelled time. For a request of 30 us, as a hard disk takes for a write into its
+//! buffer, that is 300 ns, which no thread can promise.
 //!
 //! A request may take no time, as a flush of a disk whose buffer is empty does: it is late if its real
 //! operation ended later, and all its lag counts. Only a model for which nothing takes time
@@ -21,8 +21,8 @@
 
 use crate::results::Histogram;
 
-/// The largest share of late requests, and of lag in the busy time, with which a run is valid. Also
-/// the largest lag of a request, in its modelled time, that the thread that keeps the time may cause.
+/// A run with a larger share of late requests, or of lag in the busy time, is not valid. A request
+/// whose lag is a larger share of its modelled time is slow.
 const SHARE_MAX: f64 = 0.01;
 
 /// How late answers were.
@@ -32,8 +32,8 @@ pub struct Lag {
     pub requests: u64,
     /// Requests whose real operation ended after the modelled one.
     pub overtaken: u64,
-    /// Requests that were late, by the rule of this module, if the model promises any time.
-    late: u64,
+    /// Requests whose lag was more than [`SHARE_MAX`] of their modelled time, or that were overtaken.
+    slow: u64,
     /// The sum of all times between a modelled end and its answer.
     pub late_ns: u64,
     /// The sum of the modelled times: the busy time that [`Lag::late_ns`] is compared with.
@@ -50,7 +50,7 @@ impl Lag {
         self.delays.record(delay_ns);
         self.overtaken += u64::from(overtaken);
         let slow = modelled_ns > 0 && delay_ns as f64 > modelled_ns as f64 * SHARE_MAX;
-        self.late += u64::from(overtaken || slow);
+        self.slow += u64::from(overtaken || slow);
         self.late_ns += delay_ns;
         self.busy_ns += modelled_ns;
     }
@@ -59,7 +59,13 @@ impl Lag {
     #[must_use]
     pub fn late(&self) -> u64 {
         // A model that takes no time promises none.
-        if self.busy_ns == 0 { 0 } else { self.late }
+        if self.busy_ns == 0 { 0 } else { self.overtaken }
+    }
+
+    /// Requests that were late, or answered more than 1 % of their modelled time after their end.
+    #[must_use]
+    pub fn slow(&self) -> u64 {
+        if self.busy_ns == 0 { 0 } else { self.slow }
     }
 
     /// The share of requests that were late.
@@ -98,23 +104,30 @@ mod tests {
 
     #[test]
     fn one_request_in_a_hundred_may_be_late() {
-        // 1 % of its modelled time, and no more, may be the fault of the thread that keeps the time.
-        assert_eq!(lag(1000, 10_000, false).late(), 0);
-        assert_eq!(lag(7, 10_001, false).late(), 7);
-        assert!(lag(10, 10_001, false).is_valid());
-        assert!(!lag(11, 10_001, false).is_valid());
-        // For data that came late there is no such bound.
         assert!(lag(10, 1, true).is_valid());
         assert!(!lag(11, 1, true).is_valid());
-        assert_eq!(lag(11, 1, true).overtaken, 11);
+        assert_eq!(lag(11, 1, true).late(), 11);
+    }
+
+    #[test]
+    fn slow_answers_are_counted_and_only_their_time_decides() {
+        assert_eq!(lag(1000, 10_000, false).slow(), 0);
+        let few = lag(7, 10_001, false);
+        assert_eq!((few.slow(), few.late()), (7, 0));
+        assert_eq!(lag(7, 1, true).slow(), 7);
+        assert!(lag(500, 10_001, false).is_valid());
+        assert!(
+            !lag(500, 20_000, false).is_valid(),
+            "half a percent more than 1 %, for half of the requests"
+        );
     }
 
     #[test]
     fn lag_may_be_a_hundredth_of_the_busy_time() {
-        // No request is late; together they are by 0.99 and 1.01 % of their time.
+        // No request is slow; together they are by 0.99 and 1.01 % of their time.
         assert!(lag(1000, 9_900, false).is_valid());
         let few = lag(1, 9_001_001, false);
-        assert!(few.late() == 1 && few.late_ns == 10_000_001 && !few.is_valid(), "{few:?}");
+        assert!(few.slow() == 1 && few.late_ns == 10_000_001 && !few.is_valid(), "{few:?}");
         assert!(lag(1, 9_001_000, false).is_valid());
     }
 

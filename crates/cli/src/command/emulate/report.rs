@@ -44,13 +44,14 @@ impl EmulatedRun {
         let lag = &self.ended.lag;
         format!(
             "{} of {} requests late ({:.2} %), {:.2} % of the busy time; answers came {} after the \
-             model on average, 99 of 100 within {}",
+             model on average, 99 of 100 within {}, {} of them by more than 1 % of their own time",
             text::count(lag.late()),
             text::count(lag.requests),
             lag.late_share() * 100.0,
             lag.time_share() * 100.0,
             text::seconds(lag.delays.mean() / 1e9),
-            text::seconds(lag.delays.percentile(0.99) as f64 / 1e9)
+            text::seconds(lag.delays.percentile(0.99) as f64 / 1e9),
+            text::count(lag.slow())
         )
     }
 
@@ -119,6 +120,7 @@ impl EmulatedRun {
                 "requests": lag.requests,
                 "overtaken": lag.overtaken,
                 "late": lag.late(),
+                "slow": lag.slow(),
                 "late_ns": lag.late_ns,
                 "late_share": lag.late_share(),
                 "time_share": lag.time_share(),
@@ -149,11 +151,10 @@ impl EmulatedRun {
         }
         Err(format!(
             "THIS RUN IS NOT VALID: {} % of the requests were late, and answers by {} % of the busy time; \
-             at most 1 % is valid. {} requests waited for the data, the others for the processor: put the \
+             at most 1 % is valid. A late request waited for the data, the other time is the processor's: put the \
              data in memory, leave a core idle, or take a slower device",
             text::significant(lag.late_share() * 100.0),
-            text::significant(lag.time_share() * 100.0),
-            text::count(lag.overtaken)
+            text::significant(lag.time_share() * 100.0)
         )
         .into())
     }
