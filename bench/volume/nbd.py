@@ -4,11 +4,12 @@
     python3 bench/volume/nbd.py --merganser target/release/merganser [--dir DIR] [--size 512M] [--minutes 5]
 
 Needs fio with its engine `nbd`, and nbdkit. DIR is on the disk to measure (default: the current folder); it
-needs four times --size. Each round runs five servers in turn, each on a fresh volume: nbdkit's plugin `file`,
-and `merganser array serve` without deduplication, with it and unique data, with it and half of the
-blocks duplicates, and without it and with a buffer that holds all writes. The other buffers are of the default
-size, a sixteenth of the volume and at least 64 MiB: most writes wait until older ones have moved to the data
-members. fio writes every block of 64 KiB once, in random order, 16 in flight, and flushes at the
+needs four times --size. Each round runs servers in turn, each on a fresh volume. Those with a write cache, as
+nbdkit's plugin `file` has one: nbdkit, and `merganser array serve --write-back` without deduplication, with it and
+unique data, with it and half of the blocks duplicates, and without it and with a buffer that holds all writes. And
+those that answer when a write is durable: nbdkit with the filter `fua` (fuamode=force), and `array serve` without
+deduplication, with it, and with a large buffer. The other buffers are of the default size, a sixteenth of the volume
+and at least 64 MiB. fio writes every block of 64 KiB once, in random order, 16 in flight, and flushes at the
 end. Seconds are those of fio, flush included. Between runs all dirty pages are written back.
 
 A bar is a median over the rounds of the ratio in each round. Rounds stop when the next one would pass
@@ -34,13 +35,21 @@ import tempfile
 import time
 
 RSS_MIB = 64 + 64
+UNIQUE, HALF = ["--refill_buffers=1"], ["--dedupe_percentage=50"]
+PLAIN, HELD = ["--no-dedup"], ["--no-dedup", "--buffer-size", "{twice}"]
+CACHED = ["--write-back"]
+FORCED = ["--filter=fua"], ["fuamode=force"]
 SERVERS = {
-    # name: options of `array create`, options of fio
-    "nbdkit": (None, ["--refill_buffers=1"]),
-    "plain": (["--no-dedup"], ["--refill_buffers=1"]),
-    "unique": ([], ["--refill_buffers=1"]),
-    "half": ([], ["--dedupe_percentage=50"]),
-    "held": (["--no-dedup", "--buffer-size", "{twice}"], ["--refill_buffers=1"]),
+    # name: options of `array create`, of `array serve`, and of fio. Of nbdkit: None, and its filter with a setting.
+    "nbdkit": (None, ([], []), UNIQUE),
+    "plain": (PLAIN, CACHED, UNIQUE),
+    "unique": ([], CACHED, UNIQUE),
+    "half": ([], CACHED, HALF),
+    "held": (HELD, CACHED, UNIQUE),
+    "nbdkit-fua": (None, FORCED, UNIQUE),
+    "durable": (PLAIN, [], UNIQUE),
+    "durable-unique": ([], [], UNIQUE),
+    "durable-held": (HELD, [], UNIQUE),
 }
 
 
@@ -56,7 +65,7 @@ def need(programs):
 class Server:
     """A server on a fresh volume in a folder of its own."""
 
-    def __init__(self, args, name, create):
+    def __init__(self, args, name, create, serve):
         self.folder = tempfile.mkdtemp(prefix="array-nbd-", dir=args.dir)
         self.socket = os.path.join(self.folder, "s")
         self.volume = os.path.join(self.folder, "vol.json")
@@ -65,14 +74,15 @@ class Server:
             with open(plain, "wb") as file:
                 file.truncate(args.bytes)
             # Not for long paths: a socket's name has 107 bytes.
-            command = ["nbdkit", "-f", "-U", self.socket, "file", plain]
+            options, settings = serve
+            command = ["nbdkit", "-f", "-U", self.socket, *options, "file", plain, *settings]
             self.uri = f"nbd+unix:///?socket={self.socket}"
         else:
             members = ["--data", os.path.join(self.folder, "ssd"), "--buffer", os.path.join(self.folder, "hdd")]
             create = [part.replace("{twice}", str(2 * args.bytes)) for part in create]
             make = [args.merganser, "array", "create", self.volume, "--size", str(args.bytes), *members, *create]
             subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
-            command = [args.merganser, "array", "serve", self.volume, "--nbd", self.socket, "--memory", "64M"]
+            command = [args.merganser, "array", "serve", self.volume, "--nbd", self.socket, "--memory", "64M", *serve]
             self.uri = f"nbd+unix:///volume?socket={self.socket}"
         os.sync()
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
@@ -109,8 +119,8 @@ def drained(args, volume):
 
 
 def run(args, name):
-    create, more = SERVERS[name]
-    server = Server(args, name, create)
+    create, serve, more = SERVERS[name]
+    server = Server(args, name, create, serve)
     try:
         fio = ["fio", "--name=w", "--ioengine=nbd", f"--uri={server.uri}", "--rw=randwrite", "--bs=64k"]
         fio += [f"--size={args.bytes}", "--iodepth=16", "--end_fsync=1", "--output-format=json", *more]
@@ -155,15 +165,21 @@ def main():
     def median(of):
         return statistics.median(of(runs) for runs in rounds)
 
-    def over(name):
-        return median(lambda runs: runs["nbdkit"]["seconds"] / runs[name]["seconds"])
+    def over(name, peer="nbdkit"):
+        return median(lambda runs: runs[peer]["seconds"] / runs[name]["seconds"])
 
-    peak = max(runs[name]["peak_mib"] for runs in rounds for name in SERVERS if name != "nbdkit")
+    peak = max(runs[name]["peak_mib"] for runs in rounds for name in SERVERS if not name.startswith("nbdkit"))
     rows = [
         ("without deduplication, over nbdkit", over("plain"), 0.8, True),
         ("the same with a buffer for all writes", over("held"), 0.8, True),
         ("with it, unique data, over nbdkit", over("unique"), 0.5, True),
         ("with it, half duplicates, over nbdkit", over("half"), None, True),
+        ("durable, without deduplication, over nbdkit with fua", over("durable", "nbdkit-fua"), None, True),
+        ("durable, with it, unique data, over nbdkit with fua", over("durable-unique", "nbdkit-fua"), None, True),
+        ("durable, buffer for all writes, over nbdkit with fua", over("durable-held", "nbdkit-fua"), None, True),
+        ("durable, without deduplication, over nbdkit", over("durable"), None, True),
+        ("durable, with it, unique data, over nbdkit", over("durable-unique"), None, True),
+        ("durable, buffer for all writes, over nbdkit", over("durable-held"), None, True),
         ("bytes to the data members per byte, half duplicates", median(lambda r: r["half"]["bytes"]), 0.55, False),
         ("most resident memory, MiB", peak, RSS_MIB, False),
     ]

@@ -24,7 +24,7 @@ pub(crate) struct Flights {
     /// Buffers under way, by number. As many as there may be at once.
     under_way: Vec<Option<Cut>>,
     spare: Vec<Buffer>,
-    /// The first failure. What was to be written may be lost, so it stays.
+    /// The first failure. The bytes of that write may be lost, so it stays.
     failed: Option<(io::ErrorKind, String)>,
 }
 
@@ -100,8 +100,8 @@ impl Flights {
         self.succeeded()
     }
 
-    /// Waits until all writes have ended. What is read then is what was written, or what a failure left
-    /// there, which [`Flights::settle`] tells.
+    /// Waits until all writes have ended, well or not. Reads then see the bytes that were written, or those that a
+    /// failed write left; [`Flights::settle`] reports the failure.
     pub(crate) fn land(&mut self) {
         while self.under_way.iter().any(Option::is_some) {
             self.wait();

@@ -88,18 +88,19 @@ pub struct OpenOptions {
     pub high_water_percent: u32,
     /// When pages move.
     pub migration: Migration,
-    /// Whether every write is durable before it is acknowledged, not only after a flush.
+    /// Whether every write is durable before it is acknowledged. Otherwise it is after the next flush, as on a disk
+    /// with a write cache.
     pub durable_writes: bool,
 }
 
 impl Default for OpenOptions {
-    /// 64 MiB, three quarters of the buffer, migration when idle, durable after a flush.
+    /// 64 MiB, three quarters of the buffer, migration when idle, durable writes.
     fn default() -> Self {
         OpenOptions {
             memory_bytes: 64 << 20,
             high_water_percent: 75,
             migration: Migration::Idle,
-            durable_writes: false,
+            durable_writes: true,
         }
     }
 }

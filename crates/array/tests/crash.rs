@@ -193,7 +193,45 @@ fn writes_around_a_full_buffer_survive_a_cut_at_any_point() {
     }
 }
 
-/// With writes that are durable when they are answered, all go to the log: it costs one sync, and the store two.
+/// A move leaves a page that a later record has a newer version of. That record must be durable before the older one
+/// leaves the log, or a cut loses both.
+#[test]
+fn a_page_that_a_move_leaves_keeps_a_version() {
+    for trimmed in [false, true] {
+        let mut build = Build::small(true, Some(Hash::Blake3));
+        build.settings.size = 4 * MIB;
+        build.data_bytes = 14 * MIB;
+        let disk = Faulty::new(MemoryDirectory::new(), Plan::quiet(1));
+        build.create(&*disk);
+        let volume = build.open(&*disk).expect("opens");
+        let (mut random, mut model) = (Random::new(1), Model::new(1024));
+        let mut write = |model: &mut Model, page: u64, count: usize| {
+            let bytes: Vec<u8> = (0..count).flat_map(|_| unique(&mut random)).collect();
+            volume.write_at(at(page), &bytes).expect("written");
+            model.write(at(page), &bytes, true);
+        };
+        write(&mut model, 0, 1);
+        volume.sync().expect("flushed");
+        model.flushed();
+        // More than one move, so that the newer version is not moved with the older one.
+        for page in (1..700).step_by(10) {
+            write(&mut model, page, 10);
+        }
+        if trimmed {
+            volume.run(Operation::Discard { offset: 0, len: at(1) }).expect("trimmed");
+            model.write(0, &[0; PAGE], true);
+        } else {
+            write(&mut model, 0, 1);
+        }
+        assert!(volume.migrate().expect("moves"), "some are left");
+        disk.crash().expect("crashes");
+        let volume = build.open(&*disk).expect("opens");
+        model.check_after_cut(&volume, "cut");
+    }
+}
+
+/// With writes that are durable when they are answered, all go to the log: it costs one sync and no journal, and the
+/// store two syncs and a block of the journal.
 #[test]
 fn durable_writes_do_not_go_around_the_buffer() {
     let mut build = Build::small(true, None);

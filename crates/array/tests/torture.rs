@@ -6,10 +6,12 @@
 
 mod common;
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 
-use common::{Build, Model, PAGE, content};
-use merganser_array::{Counters, Hash, Volume};
+use common::delayed::delayed;
+use common::{Build, MIB, Model, PAGE, content, unique};
+use merganser_array::{Counters, Hash, Settings, Volume};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -21,15 +23,21 @@ fn number(name: &str, default: u64) -> u64 {
 
 struct Torture {
     build: Build,
+    seed: u64,
+    operations: u64,
     disk: Arc<Faulty>,
     random: Random,
     model: Model,
     pages: u64,
     cuts: u64,
+    /// Operations for which the data members had no room.
+    fulls: u64,
 }
 
 impl Torture {
-    fn new(build: Build, seed: u64, operations: u64) -> Torture {
+    fn new(build: Build, seed: u64) -> Torture {
+        let operations = number("MERGANSER_ARRAY_OPERATIONS", 1500);
+        let seed = number("MERGANSER_ARRAY_SEED", seed);
         let mut random = Random::new(seed);
         // A change of a member is about what an operation of the volume makes.
         let mut nth = 60;
@@ -42,13 +50,28 @@ impl Torture {
         let disk = Faulty::new(MemoryDirectory::new(), Plan { seed, faults });
         build.create(&*disk);
         let pages = build.settings.size / PAGE as u64;
-        Torture { build, disk, random, model: Model::new(pages as usize), pages, cuts: 0 }
+        Torture {
+            build,
+            seed,
+            operations,
+            disk,
+            random,
+            model: Model::new(pages as usize),
+            pages,
+            cuts: 0,
+            fulls: 0,
+        }
     }
 
     /// Opens the volume, again if the power goes while it opens.
     fn open(&mut self) -> Volume {
         loop {
-            match self.build.open(&*self.disk) {
+            // Writes that end late are another world for the volume: every second opening has them.
+            let mut members = self.build.members(&*self.disk);
+            if self.random.one_in(2) {
+                members = delayed(members, self.random.bits());
+            }
+            match Volume::open("vol", &members, self.build.options.clone()) {
                 Ok(volume) => return volume,
                 Err(error) => {
                     assert!(error.to_string().contains("power"), "cut {}: {error}", self.cuts);
@@ -75,7 +98,11 @@ impl Torture {
         let ended = match self.random.below(100) {
             0..45 => {
                 let (from, count) = self.stretch(24);
-                let bytes = content(&mut self.random, count as usize);
+                let bytes = match self.build.settings.thin {
+                    false => content(&mut self.random, count as usize),
+                    // So that it becomes full.
+                    true => (0..count).flat_map(|_| unique(&mut self.random)).collect(),
+                };
                 self.write(volume, from * PAGE as u64, &bytes)
             }
             45..55 => {
@@ -85,18 +112,15 @@ impl Torture {
                 self.write(volume, offset, &vec![byte; len])
             }
             55..63 => {
-                let (from, count) = self.stretch(self.pages);
-                let (offset, len) = (from * PAGE as u64, count * PAGE as u64);
-                let result = volume.run(Operation::Discard { offset, len });
-                self.model.write(offset, &vec![0; len as usize], result.is_ok());
-                result.map(|_| ())
+                // A thin volume stays full for a while.
+                let often = !self.build.settings.thin || self.random.one_in(8);
+                let (from, count) = self.stretch(if often { self.pages } else { 24 });
+                self.trim(volume, from * PAGE as u64, count * PAGE as u64)
             }
             63..66 => {
                 let len = 1 + self.random.below(3 * PAGE as u64);
                 let offset = self.random.below(self.pages * PAGE as u64 - len);
-                let result = volume.run(Operation::Discard { offset, len });
-                self.model.write(offset, &vec![0; len as usize], result.is_ok());
-                result.map(|_| ())
+                self.trim(volume, offset, len)
             }
             66..80 => {
                 let (from, count) = self.stretch(40);
@@ -118,6 +142,11 @@ impl Torture {
         };
         match ended {
             Ok(()) => true,
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                assert!(self.build.settings.thin, "{error}");
+                self.fulls += 1;
+                true
+            }
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains("power"), "after {} cuts: {text}", self.cuts);
@@ -128,12 +157,31 @@ impl Torture {
 
     fn write(&mut self, volume: &Volume, offset: u64, bytes: &[u8]) -> std::io::Result<()> {
         let result = volume.write_at(offset, bytes);
-        self.model.write(offset, bytes, result.is_ok());
+        self.wrote(volume, offset, bytes, &result);
         result
     }
 
+    fn trim(&mut self, volume: &Volume, offset: u64, len: u64) -> std::io::Result<()> {
+        let result = volume.run(Operation::Discard { offset, len }).map(|_| ());
+        self.wrote(volume, offset, &vec![0; len as usize], &result);
+        result
+    }
+
+    fn wrote(&mut self, volume: &Volume, offset: u64, bytes: &[u8], result: &std::io::Result<()>) {
+        self.model.write(offset, bytes, result.is_ok());
+        match result {
+            Ok(()) if self.build.options.durable_writes => self.model.flushed(),
+            Err(error) if error.kind() == ErrorKind::StorageFull => {
+                self.model.after_failure(volume, offset, bytes.len());
+            }
+            _ => {}
+        }
+    }
+
     /// Returns the volume's counters at the end.
-    fn run(&mut self, operations: u64) -> Counters {
+    #[expect(clippy::print_stderr, reason = "the result of a long run")]
+    fn run(&mut self) -> Counters {
+        let (seed, operations) = (self.seed, self.operations);
         let mut volume = self.open();
         for i in 0..operations {
             if !self.step(&volume) {
@@ -155,6 +203,9 @@ impl Torture {
             }
         }
         self.check(&volume);
+        eprintln!("seed {seed}: {operations} operations, {} power cuts", self.cuts);
+        // They continue to the end of the run.
+        assert!(self.cuts >= operations / 300, "{} cuts", self.cuts);
         volume.counters()
     }
 
@@ -176,16 +227,8 @@ impl Torture {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "the result of a long run")]
 fn torture(build: Build, seed: u64) -> Counters {
-    let operations = number("MERGANSER_ARRAY_OPERATIONS", 1500);
-    let seed = number("MERGANSER_ARRAY_SEED", seed);
-    let mut torture = Torture::new(build, seed, operations);
-    let counters = torture.run(operations);
-    eprintln!("seed {seed}: {operations} operations, {} power cuts", torture.cuts);
-    // They continue to the end of the run.
-    assert!(torture.cuts >= operations / 300, "{} cuts", torture.cuts);
-    counters
+    Torture::new(build, seed).run()
 }
 
 #[test]
@@ -211,6 +254,32 @@ fn a_volume_without_buffer_survives() {
 #[test]
 fn a_plain_volume_survives() {
     torture(Build::small(false, None), 5);
+}
+
+/// It has less space than its pages need, and is full again and again.
+#[test]
+fn a_thin_volume_survives() {
+    for (buffered, dedup, seed) in
+        [(true, None, 8), (true, Some(Hash::Blake3), 9), (false, None, 10)]
+    {
+        let mut build = Build::small(buffered, dedup);
+        build.settings = Settings { size: 8 * MIB, thin: true, ..build.settings };
+        build.data_bytes = 5 * MIB;
+        let mut torture = Torture::new(build, seed);
+        torture.run();
+        assert!(torture.fulls > 10, "{} times full", torture.fulls);
+    }
+}
+
+/// Each write survives that was answered, without a flush.
+#[test]
+fn a_volume_with_durable_writes_survives() {
+    for (buffered, high_water, seed) in [(true, 75, 11), (true, 1, 12), (false, 75, 13)] {
+        let mut build = Build::small(buffered, Some(Hash::Blake3));
+        build.options.durable_writes = true;
+        build.options.high_water_percent = high_water;
+        torture(build, seed);
+    }
 }
 
 /// Its buffer is above the mark most of the time.

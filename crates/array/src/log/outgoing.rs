@@ -14,7 +14,7 @@ const RECORD_BYTES_MAX: usize = (1 + ENTRIES_MAX) * PAGE;
 /// Bytes of records after which they are written without being asked. A record more has room.
 const GATHERED: usize = 1 << 20;
 const BUFFER_BYTES: usize = GATHERED + RECORD_BYTES_MAX;
-/// Buffers that are written at the same time, beside the one that is filled.
+/// Buffers that are written at the same time, in addition to the one that is filled.
 const UNDER_WAY: usize = 2;
 
 /// Records that are gathered, and those that are written.

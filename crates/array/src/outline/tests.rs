@@ -45,7 +45,7 @@ fn side_by_side(seed: u64, settings: &Settings, shape: &Shape) {
         buffer: disks("hdd", shape.buffer.0, shape.buffer.1),
     };
     let migration = Migration::HighWater;
-    let options = OpenOptions { migration, ..OpenOptions::default() };
+    let options = OpenOptions { migration, durable_writes: false, ..OpenOptions::default() };
     Volume::create("vol", &members, settings, false).expect("made");
     let volume = Volume::open("vol", &members, options.clone()).expect("opens");
     let mut outline = Outline::new(settings, &options, shape).expect("made");
@@ -147,7 +147,7 @@ fn a_full_outline_does_what_a_full_volume_does() {
 #[test]
 fn a_write_is_a_record_and_then_a_move() {
     let shape = Shape { data: (2, 64 * MIB), buffer: (2, 16 * MIB), filled: true };
-    let options = OpenOptions { durable_writes: true, ..OpenOptions::default() };
+    let options = OpenOptions::default();
     let mut outline =
         Outline::new(&settings(16 * MIB, Some(Hash::Blake3), false), &options, &shape)
             .expect("made");

@@ -11,7 +11,7 @@ use super::BATCH_PAGES;
 use crate::bytes::{PAGE, Page};
 use crate::flights::{Flights, Part};
 
-/// Batches that are written at once, beside the one that is filled.
+/// Batches that are written at once, in addition to the one that is filled.
 const UNDER_WAY: usize = 2;
 
 /// The batch that is filled, and those that are written.
@@ -19,7 +19,7 @@ pub(super) struct Staged {
     flights: Flights,
     /// The pages of the batch.
     buffer: Buffer,
-    /// Where each of them goes; `None` for one that nobody needs any more.
+    /// Where each of them goes; `None` for one that was released.
     places: Vec<Option<u64>>,
     /// The page of the batch that goes to a place.
     slots: HashMap<u64, usize>,
@@ -55,7 +55,7 @@ impl Staged {
         Some(self.buffer[at * PAGE..(at + 1) * PAGE].try_into().expect("a whole page"))
     }
 
-    /// Nobody needs a page any more.
+    /// Releases a page: it is not written.
     pub(super) fn remove(&mut self, place: u64) {
         if let Some(at) = self.slots.remove(&place) {
             self.places[at] = None;

@@ -8,6 +8,15 @@ use crate::log::record::{ENTRIES_MAX, Entry};
 use crate::overlay::{Found, RECORD_BYTES, SLOT_BYTES, Slot};
 use crate::store::BATCH_PAGES;
 
+/// The pages of a move.
+#[derive(Default)]
+struct Moved {
+    /// Those that the store has now.
+    pages: Vec<u64>,
+    /// Whether others were left, because a later record has a newer version or a trim of them.
+    left_some: bool,
+}
+
 impl State {
     /// Appends pages and trims to the log as records, in order. `bytes` are those of the pages.
     pub(super) fn append(&mut self, entries: &[Entry], bytes: &[&Page]) -> Result<()> {
@@ -23,9 +32,6 @@ impl State {
             for entry in entries {
                 self.overlay.add(seq, entry, &mut block);
             }
-        }
-        if self.durable_writes {
-            self.log.as_mut().expect("callers have one").sync()?;
         }
         Ok(())
     }
@@ -111,9 +117,9 @@ impl State {
 
     /// Moves the oldest records, about [`BATCH_PAGES`] pages. Returns whether records are left.
     pub(super) fn migrate(&mut self) -> Result<bool> {
-        let (mut count, mut moved, mut last_seq) = (0, Vec::new(), 0);
+        let (mut count, mut moved, mut last_seq) = (0, Moved::default(), 0);
         let mut stopped = None;
-        while moved.len() < BATCH_PAGES && count < 4 * BATCH_PAGES {
+        while moved.pages.len() < BATCH_PAGES && count < 4 * BATCH_PAGES {
             let Some(resident) = self.log.as_ref().and_then(|log| log.resident(count)) else {
                 break;
             };
@@ -130,7 +136,11 @@ impl State {
             last_seq = resident.place.seq;
             count += 1;
         }
-        let Some(log) = &self.log else { return Ok(false) };
+        let Some(log) = &mut self.log else { return Ok(false) };
+        if moved.left_some {
+            // Else a cut could lose the newer version, and the older one is not in the log any more.
+            log.sync()?;
+        }
         if count > 0 {
             self.store.log_tail = log.place_after(count - 1);
             self.store.log_synced = log.synced().max(last_seq);
@@ -139,7 +149,7 @@ impl State {
         let log = self.log.as_mut().expect("checked above");
         log.release(count);
         if count > 0 {
-            self.overlay.moved(&moved, last_seq);
+            self.overlay.moved(&moved.pages, last_seq);
         }
         match stopped {
             Some(error) => Err(error),
@@ -163,7 +173,7 @@ impl State {
     }
 
     /// Puts the pages of a record that still count into the store. Damaged pages become lost ones.
-    fn move_record(&mut self, resident: &Resident, moved: &mut Vec<u64>) -> Result<()> {
+    fn move_record(&mut self, resident: &Resident, moved: &mut Moved) -> Result<()> {
         let seq = resident.place.seq;
         let log = self.log.as_mut().expect("it has the record");
         let (header, bytes) = match log.read(resident) {
@@ -185,7 +195,9 @@ impl State {
                         } else {
                             self.store.lose(page)?;
                         }
-                        moved.push(page);
+                        moved.pages.push(page);
+                    } else {
+                        moved.left_some = true;
                     }
                     block += 1;
                 }
@@ -196,12 +208,14 @@ impl State {
     }
 
     /// A record can't be read any more. The overlay knows which pages and trims it had.
-    fn lose_record(&mut self, seq: u64, moved: &mut Vec<u64>) -> Result<()> {
+    fn lose_record(&mut self, seq: u64, moved: &mut Moved) -> Result<()> {
+        // It may have had others.
+        moved.left_some = true;
         let pages = self.overlay.pages.iter().filter(|(_, slot)| slot.seq == seq);
         let pages: Vec<u64> = pages.map(|(&page, _)| page).collect();
         for page in pages {
             self.store.lose(page)?;
-            moved.push(page);
+            moved.pages.push(page);
         }
         let trims = self.overlay.trims.iter().filter(|(_, (_, of))| *of == seq);
         let trims: Vec<(u64, u64)> = trims.map(|(&from, &(end, _))| (from, end)).collect();

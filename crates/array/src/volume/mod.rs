@@ -25,7 +25,7 @@ use crate::settings::{Hash, Migration, OpenOptions, Settings};
 use crate::store::Store;
 pub use members::Members;
 pub use migrator::Migrator;
-use requests::Queued;
+use requests::{Queued, Unanswered};
 
 /// A volume that is open. One process at a time may have it open.
 pub struct Volume {
@@ -51,6 +51,8 @@ pub(crate) struct State {
     durable_writes: bool,
     /// Whether writes go around a buffer that is above its high-water mark.
     around: bool,
+    /// Empty while the lock is free.
+    unanswered: Unanswered,
     /// The first failure after which nothing may be written.
     failed: Option<String>,
 }
@@ -154,6 +156,7 @@ impl Volume {
                 high_water_blocks,
                 durable_writes: options.durable_writes,
                 around: options.migration == Migration::Idle && !options.durable_writes,
+                unanswered: Unanswered::default(),
                 failed: None,
             }),
             options,
@@ -286,10 +289,11 @@ impl Storage for Volume {
         let mut state = self.lock();
         loop {
             let waiting = std::mem::take(&mut *self.queue.lock());
-            if waiting.is_empty() {
+            if !waiting.is_empty() {
+                state.serve(waiting, self.size);
+            } else if !state.answer() {
                 break;
             }
-            state.serve(waiting, self.size);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Requests of the users of a volume, several at a time.
 
 use std::collections::VecDeque;
+use std::io;
 
 use merganser_storage::{Buffer, Completion, Completions, Operation};
 
@@ -29,10 +30,30 @@ impl Queued {
     }
 }
 
+/// A write or trim that is done: its token, the buffer that goes back, and who waits.
+type Request = (u64, Option<Buffer>, Completions);
+
+/// Writes and trims that are done, and whose answers wait until they are durable.
+#[derive(Default)]
+pub(super) struct Unanswered {
+    answers: Vec<Request>,
+    /// Requests that were served since the first of them.
+    served: usize,
+}
+
+/// Requests that may be served while an answer waits for company: it then waits for no more than these.
+const SERVED_MEANWHILE: usize = 64;
+
 impl State {
     /// Serves requests in their order; whole-page writes next to one another go together.
     pub(super) fn serve(&mut self, mut waiting: VecDeque<Queued>, size: u64) {
         while let Some(next) = waiting.pop_front() {
+            if !self.unanswered.answers.is_empty() {
+                self.unanswered.served += 1;
+                if self.unanswered.served > SERVED_MEANWHILE {
+                    self.answer();
+                }
+            }
             let Queued { token, operation, completions } = next;
             let end = match &operation {
                 Operation::Write { offset, buffer } => offset.checked_add(buffer.len() as u64),
@@ -67,8 +88,8 @@ impl State {
                     Queued::done(token, None, &completions, result);
                 }
                 Operation::Discard { offset, len } => {
-                    let result = self.writing(|state| state.trim(offset, len)).map(|()| 0);
-                    Queued::done(token, None, &completions, result);
+                    let result = self.writing(|state| state.trim(offset, len));
+                    self.ended(result, vec![(token, None, completions)]);
                 }
                 Operation::Allocate { .. } => {
                     Queued::done(token, None, &completions, self.allocate().map(|()| 0));
@@ -111,6 +132,28 @@ impl State {
             self.store.commit()?;
         }
         Ok(())
+    }
+
+    /// Answers writes or trims that ended together: at once, or with [`State::answer`] when they must be durable.
+    /// All have the result of all: which of them failed is not known.
+    fn ended(&mut self, result: Result<()>, requests: Vec<Request>) {
+        if result.is_ok() && self.durable_writes {
+            self.unanswered.answers.extend(requests);
+            return;
+        }
+        give(requests, result);
+    }
+
+    /// Makes all that was written durable, and answers it: one sync for all writes that came meanwhile. False if
+    /// no answer waits.
+    pub(super) fn answer(&mut self) -> bool {
+        let Unanswered { answers, .. } = std::mem::take(&mut self.unanswered);
+        if answers.is_empty() {
+            return false;
+        }
+        let result = self.writing(State::flush);
+        give(answers, result);
+        true
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8], size: u64) -> Result<usize> {
@@ -156,19 +199,15 @@ impl State {
         Ok(())
     }
 
-    /// Writes of several requests. All have the result of all: which of them failed is not known.
+    /// Writes of several requests.
     fn write_together(&mut self, writes: Vec<(u64, u64, Buffer, Completions)>) {
         let parts: Vec<(u64, &[u8])> =
             writes.iter().map(|(_, offset, buffer, _)| (*offset, &buffer[..])).collect();
         let result = self.writing(|state| state.write(&parts));
-        let failed = result.err().map(|error| error.to_io());
-        for (token, _, buffer, completions) in writes {
-            let result = match &failed {
-                Some(error) => Err(std::io::Error::new(error.kind(), error.to_string())),
-                None => Ok(buffer.len()),
-            };
-            completions.post(Completion { token, buffer: Some(buffer), result });
-        }
+        let requests = writes.into_iter();
+        let requests =
+            requests.map(|(token, _, buffer, completions)| (token, Some(buffer), completions));
+        self.ended(result, requests.collect());
     }
 
     fn write(&mut self, parts: &[(u64, &[u8])]) -> Result<()> {
@@ -200,7 +239,6 @@ impl State {
             return Ok(());
         }
         if self.log.is_some() && !self.around {
-            // As one: with durable writes there is one sync for all of them.
             self.append_pages(pages)?;
         } else if self.log.is_some() {
             for pages in pages.chunks(ENTRIES_MAX) {
@@ -212,9 +250,6 @@ impl State {
         } else {
             for (page, content) in pages {
                 self.store.put(*page, content)?;
-            }
-            if self.durable_writes {
-                self.store.commit()?;
             }
         }
         self.store.counters.pages_written += pages.len() as u64;
@@ -243,8 +278,7 @@ impl State {
         }
         self.store.counters.pages_trimmed += count;
         if self.log.is_none() {
-            self.store.unmap(first, count)?;
-            return if self.durable_writes { self.store.commit() } else { Ok(()) };
+            return self.store.unmap(first, count);
         }
         let cuts = (first..last).step_by(TRIM_PAGES_MAX as usize);
         let entries = cuts.map(|page| {
@@ -255,6 +289,18 @@ impl State {
         self.append(&entries, &[])?;
         self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
         Ok(())
+    }
+}
+
+/// Gives all requests one result.
+fn give(requests: Vec<Request>, result: Result<()>) {
+    let failed = result.err().map(|error| error.to_io());
+    for (token, buffer, completions) in requests {
+        let result = match &failed {
+            Some(error) => Err(io::Error::new(error.kind(), error.to_string())),
+            None => Ok(buffer.as_ref().map_or(0, |buffer| buffer.len())),
+        };
+        completions.post(Completion { token, buffer, result });
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
+pub mod delayed;
+
 use std::sync::Arc;
 
 use merganser_array::{Hash, Members, OpenOptions, Settings, Volume};
@@ -17,6 +19,8 @@ pub const MIB: u64 = 1 << 20;
 pub struct Build {
     pub data: usize,
     pub buffer: usize,
+    /// Bytes of all data members.
+    pub data_bytes: u64,
     pub settings: Settings,
     pub options: OpenOptions,
 }
@@ -32,8 +36,15 @@ impl Build {
             journal_bytes: Some(64 << 10),
             ..Settings::new(2 * MIB)
         };
-        let options = OpenOptions { memory_bytes: MIB, ..OpenOptions::default() };
-        Build { data: 2, buffer: if buffered { 2 } else { 0 }, settings, options }
+        let options =
+            OpenOptions { memory_bytes: MIB, durable_writes: false, ..OpenOptions::default() };
+        Build {
+            data: 2,
+            buffer: if buffered { 2 } else { 0 },
+            data_bytes: 10 * MIB,
+            settings,
+            options,
+        }
     }
 
     pub fn make_members(&self, directory: &dyn Directory) {
@@ -46,7 +57,7 @@ impl Build {
     }
 
     fn names(&self) -> impl Iterator<Item = (String, u64)> {
-        let data = (0..self.data).map(|i| (format!("ssd{i}"), 10 * MIB / self.data as u64));
+        let data = (0..self.data).map(|i| (format!("ssd{i}"), self.data_bytes / self.data as u64));
         let buffer = (0..self.buffer).map(|i| (format!("hdd{i}"), 7 * MIB / 2));
         data.chain(buffer)
     }
@@ -127,6 +138,15 @@ impl Model {
         let from = at as usize / PAGE;
         for page in (0..self.now.len()).filter(|page| !(from..from + count).contains(page)) {
             self.maybe[page] = vec![Arc::clone(&self.now[page])];
+        }
+    }
+
+    /// Takes over what a volume holds where a write failed: each page may have the old or the new content.
+    pub fn after_failure(&mut self, volume: &Volume, offset: u64, len: usize) {
+        for page in offset as usize / PAGE..(offset as usize + len).div_ceil(PAGE) {
+            let read = volume.read_vec((page * PAGE) as u64, PAGE).expect("reads");
+            let found = self.maybe[page].iter().rev().find(|version| ***version == read);
+            self.now[page] = Arc::clone(found.unwrap_or_else(|| panic!("page {page}: no version")));
         }
     }
 

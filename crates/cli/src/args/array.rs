@@ -160,14 +160,17 @@ pub struct ArrayServeArgs {
     #[arg(long, value_enum, default_value_t = MigrationName::Idle)]
     pub migration: MigrationName,
 
-    /// Share of the buffer, in percent, above which writes go to the data members at once. With
-    /// --durable-writes, and unless --migration is idle, they wait until pages have moved
+    /// Share of the buffer, in percent, above which writes wait until pages have moved. With --write-back and
+    /// --migration idle, they go to the data members at once
     #[arg(long, value_name = "PERCENT", default_value_t = 75)]
     pub high_water: u32,
 
-    /// Answer a write when it is durable, not only a flush
+    /// Answer a write when it is in memory, as a disk with a write cache does
+    ///
+    /// Faster, and enough for clients that flush, such as file systems and databases. A killed server and a
+    /// power cut then lose writes that were answered and not flushed. Without this option they lose none
     #[arg(long)]
-    pub durable_writes: bool,
+    pub write_back: bool,
 }
 
 /// Verify a volume that is not served

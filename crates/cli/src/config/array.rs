@@ -168,7 +168,7 @@ fn serve(typed: ArrayServeArgs) -> Result<ArrayServe, Failure> {
         memory_bytes: memory(typed.memory)?,
         high_water_percent: typed.high_water,
         migration: migration(typed.migration),
-        durable_writes: typed.durable_writes,
+        durable_writes: !typed.write_back,
     };
     Ok(ArrayServe { volume: typed.volume, address, options })
 }

@@ -63,9 +63,10 @@ impl Client {
     }
 }
 
-fn serve(folder: &Folder) -> Child {
+fn serve(folder: &Folder, more: &[&str]) -> Child {
     let mut server =
         merganser_itself(["array", "serve", "--memory", "2M", "--migration", "immediate"])
+            .args(more)
             .arg(folder.at("vol.json"))
             .arg("--nbd")
             .arg(folder.at("s"))
@@ -99,17 +100,27 @@ fn page(seed: u64) -> Vec<u8> {
     if seed == 0 { vec![0; PAGE] } else { bytes.collect() }
 }
 
-/// Killed at random moments, again and again: every flushed page is there, and each other page holds one
-/// of its versions.
+/// Killed at random moments, again and again: every page whose write was answered is there.
 #[test]
-fn a_killed_volume_keeps_what_was_flushed() {
+fn a_killed_volume_keeps_what_was_answered() {
+    killed(true, &[]);
+}
+
+/// With a write cache, every flushed page is there, and each other page holds one of its versions.
+#[test]
+fn a_killed_volume_with_a_write_cache_keeps_what_was_flushed() {
+    killed(false, &["--write-back"]);
+}
+
+/// Kills a volume that is served with the options `more`. `durable` says that answered writes survive.
+fn killed(durable: bool, more: &[&str]) {
     let folder = Folder::new();
     create(&folder, &[]);
     let mut chance = Chance::new();
     // By page: the versions that it may have, the newest last.
     let mut model: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for round in 0..asked("MERGANSER_CRASHES", 6) {
-        let mut server = serve(&folder);
+        let mut server = serve(&folder, more);
         let mut client = Client::new(&folder).expect("it talks");
         for (&at, versions) in &mut model {
             let read = client.ask(0, at * PAGE as u64, PAGE as u32, &[]).expect("it answers");
@@ -128,13 +139,11 @@ fn a_killed_volume_keeps_what_was_flushed() {
         };
         loop {
             let at = chance.below(PAGES);
+            let mut kept = durable;
             let answered = match chance.below(20) {
                 0 => {
-                    let flushed = client.ask(FLUSH, 0, 0, &[]).is_some();
-                    if flushed {
-                        model.values_mut().for_each(|all| drop(all.drain(..all.len() - 1)));
-                    }
-                    flushed
+                    kept = true;
+                    client.ask(FLUSH, 0, 0, &[]).is_some()
                 }
                 1 => {
                     let count = (1 + chance.below(20)).min(PAGES - at);
@@ -150,6 +159,9 @@ fn a_killed_volume_keeps_what_was_flushed() {
             };
             if !answered {
                 break;
+            }
+            if kept {
+                model.values_mut().for_each(|all| drop(all.drain(..all.len() - 1)));
             }
         }
         killer.join().expect("no panic");
@@ -169,7 +181,7 @@ fn a_volume_is_made_served_checked_and_reported() {
     let folder = Folder::new();
     create(&folder, &["--hash", "sha1", "--compare"]);
     let volume = folder.at("vol.json");
-    let mut server = serve(&folder);
+    let mut server = serve(&folder, &[]);
     let refused = fails(merganser(["array", "check"]).arg(&volume));
     assert!(refused.contains("is in use by another process"), "{refused}");
     let mut client = Client::new(&folder).expect("it talks");
@@ -378,7 +390,7 @@ fn a_file_system_survives_a_killed_server() {
     fs::create_dir(folder.at("mounted")).expect("made");
     let mounted = at("mounted");
     for round in 0..2 {
-        let mut server = serve(&folder);
+        let mut server = serve(&folder, &[]);
         let Some(disk) = Loop::new(&folder, 64 << 20) else {
             eprintln!("skipped: no FUSE, or no loop device");
             let _ = server.kill();
