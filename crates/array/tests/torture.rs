@@ -294,6 +294,49 @@ fn a_volume_whose_writes_go_around_the_buffer_survives() {
     }
 }
 
+/// Several writers, whose answers wait for one another: after a cut every answered write is there, and each other page
+/// is old or new.
+#[test]
+fn durable_writes_of_many_threads_need_no_flush() {
+    const WRITERS: u64 = 6;
+    for (buffered, cut) in [(true, 0), (true, 150), (false, 0), (false, 150)] {
+        let mut build = Build::small(buffered, Some(Hash::Blake3));
+        build.options.durable_writes = true;
+        let faults = if cut > 0 { vec![Fault::PowerCut { nth: 200 + cut }] } else { vec![] };
+        let disk = Faulty::new(MemoryDirectory::new(), Plan { seed: 7, faults });
+        build.create(&*disk);
+        let volume = build.open(&*disk).expect("opens");
+        // Each has pages of its own.
+        let models: Vec<Model> = std::thread::scope(|scope| {
+            let writer = |number: u64| {
+                let volume = &volume;
+                move || {
+                    let (mut random, mut model) = (Random::new(number), Model::new(512));
+                    for _ in 0..60 {
+                        let page = number + WRITERS * random.below(512 / WRITERS);
+                        let bytes = unique(&mut random);
+                        let result = volume.write_at(page * PAGE as u64, &bytes);
+                        model.write(page * PAGE as u64, &bytes, result.is_ok());
+                        if result.is_err() {
+                            break;
+                        }
+                        model.flushed();
+                    }
+                    model
+                }
+            };
+            let writers: Vec<_> = (0..WRITERS).map(|i| scope.spawn(writer(i))).collect();
+            writers.into_iter().map(|writer| writer.join().expect("no panic")).collect()
+        });
+        drop(volume);
+        disk.crash().expect("crashes");
+        let volume = build.open(&*disk).expect("opens");
+        for (number, mut model) in (0..).zip(models) {
+            model.check_pages_after_cut(&volume, |page| page % WRITERS == number, "cut");
+        }
+    }
+}
+
 #[test]
 fn durable_writes_need_no_flush() {
     for buffered in [true, false] {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use merganser_storage::{Completion, Completions, Operation, Storage, StorageExt};
 
-use crate::bytes::{NUMBER_MAX, PAGE, Page};
+use crate::bytes::{NUMBER_MAX, PAGE, Page, zeroed};
 use crate::error::{Error, Result};
 use outgoing::Outgoing;
 use record::{ENTRIES_MAX, Entry, Header};
@@ -304,6 +304,7 @@ impl Log {
         while let Some((resident, _)) = waiting.pop_back() {
             log.ring.retreat(&resident);
         }
+        log.erase_dropped()?;
         // From now on all of it counts as durable, so it has to be.
         log.array.sync()?;
         log.synced = log.next_seq() - 1;
@@ -312,28 +313,50 @@ impl Log {
 
     /// The record at the head, if there is one: its place, its first block, and the checksum of that.
     fn next_record(&self, known: &Known) -> Result<Option<(Resident, Header, u32)>> {
-        let Ring { head, blocks: all, used, .. } = self.ring;
-        let starts = if head.at == 0 { [Some(0), None] } else { [Some(head.at), Some(0)] };
-        for start in starts.into_iter().flatten() {
-            let bytes = self.array.read_vec(start * PAGE as u64, PAGE)?;
-            let Some(header) = Header::decode(&bytes) else { continue };
+        let mut next: Option<(Resident, Header, u32)> = None;
+        for (start, bytes, header) in self.candidates()? {
+            let Ring { head, blocks: all, used, .. } = self.ring;
             let blocks = 1 + header.pages() as u64;
             let skipped = if start == head.at { 0 } else { all - head.at };
-            let fits = start + blocks <= all && used + blocks + skipped <= all;
-            let is_next =
-                (header.volume, header.seq, header.chain) == (self.volume, head.seq, head.chain);
-            if !fits || !is_next {
+            if start + blocks > all || used + blocks + skipped > all {
                 continue;
             }
             if header.session > known.session {
                 return Err(self.newer_than_data(&header, known));
             }
-            if (header.session == known.session) == (header.seq >= known.opened) {
+            // The opening of the later session dropped the record of the earlier one.
+            let is_later = next.as_ref().is_none_or(|(_, other, _)| header.session > other.session);
+            if (header.session == known.session) == (header.seq >= known.opened) && is_later {
                 let resident = Resident { place: Place { at: start, ..head }, blocks, skipped };
-                return Ok(Some((resident, header, record::chain_of(&bytes))));
+                next = Some((resident, header, record::chain_of(&bytes)));
             }
         }
-        Ok(None)
+        Ok(next)
+    }
+
+    /// The blocks where the next record can begin, at the head or at the begin of the ring, that have its number and its
+    /// predecessor.
+    fn candidates(&self) -> Result<Vec<(u64, Vec<u8>, Header)>> {
+        let head = self.ring.head;
+        let starts = if head.at == 0 { [Some(0), None] } else { [Some(head.at), Some(0)] };
+        let mut candidates = Vec::new();
+        for start in starts.into_iter().flatten() {
+            let bytes = self.array.read_vec(start * PAGE as u64, PAGE)?;
+            let next = (self.volume, head.seq, head.chain);
+            let header = Header::decode(&bytes);
+            let header = header.filter(|header| (header.volume, header.seq, header.chain) == next);
+            candidates.extend(header.map(|header| (start, bytes, header)));
+        }
+        Ok(candidates)
+    }
+
+    /// Removes what could be taken for the next record. A record that was dropped at one of the two places would
+    /// count again if the next one is written at the other place, and is damaged later.
+    fn erase_dropped(&self) -> Result<()> {
+        for (start, ..) in self.candidates()? {
+            self.array.write_at(start * PAGE as u64, &zeroed()[..])?;
+        }
+        Ok(())
     }
 
     fn newer_than_data(&self, header: &Header, known: &Known) -> Error {

@@ -32,12 +32,10 @@ fn found(array: &Arc<dyn Storage>, known: Known) -> Result<(Vec<(u64, u64)>, Log
     Ok((found, log))
 }
 
-/// A torn record that was written before the end of the ring, and a later session that had to begin
-/// its record at block 0: the torn one must not hide it.
-#[test]
-fn the_later_session_counts_at_the_end_of_the_ring() {
-    let array = ring(256);
-    let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
+/// A log whose third record was torn at the end of the ring, in session 1. Session 2 dropped it, and its own third
+/// record is at block 0. Returns the tail, too.
+fn torn_at_the_end(array: &Arc<dyn Storage>) -> Place {
+    let mut log = Log::new(Arc::clone(array), VOLUME, 1, FIRST);
     for _ in 0..2 {
         append(&mut log, 125, 1);
     }
@@ -48,13 +46,35 @@ fn the_later_session_counts_at_the_end_of_the_ring() {
     // Its first page did not reach the disk.
     array.write_at(253 * PAGE as u64, &[0; PAGE]).expect("torn");
     let known = Known { tail, synced: 2, session: 1, opened: 1 };
-    let (records, mut log) = found(&array, known).expect("opens");
+    let (records, mut log) = found(array, known).expect("opens");
     assert_eq!((records, log.dropped(), log.next_seq()), (vec![], 1, 3));
     append(&mut log, 20, 3);
     log.sync().expect("synced");
+    tail
+}
+
+/// The torn record must not hide the later one: not from the next session, and not from sessions after that.
+#[test]
+fn a_dropped_record_at_the_end_of_the_ring_hides_none() {
+    let array = ring(256);
+    let tail = torn_at_the_end(&array);
     let known = Known { tail, synced: 2, session: 2, opened: 3 };
     let (records, _) = found(&array, known).expect("opens");
     assert_eq!(records, [(3, 0)]);
+    let known = Known { tail, synced: 3, session: 3, opened: 4 };
+    let (records, _) = found(&array, known).expect("opens");
+    assert_eq!(records, [(3, 0)]);
+}
+
+/// Nor may it take the place of the later one when that is damaged.
+#[test]
+fn a_dropped_record_replaces_no_damaged_one() {
+    let array = ring(256);
+    let tail = torn_at_the_end(&array);
+    array.write_at(0, &[0; PAGE]).expect("damaged");
+    let known = Known { tail, synced: 3, session: 3, opened: 4 };
+    let error = found(&array, known).err().expect("refused");
+    assert!(error.to_string().contains("record 3 is damaged: it was durable"), "{error}");
 }
 
 /// A record whose number and predecessor are right counts only in the session that could write it.

@@ -152,7 +152,17 @@ impl Model {
 
     /// Checks a volume after a cut, and takes over what it holds.
     pub fn check_after_cut(&mut self, volume: &Volume, what: &str) {
-        for page in 0..self.now.len() {
+        self.check_pages_after_cut(volume, |_| true, what);
+    }
+
+    /// As [`Model::check_after_cut`], for the pages that are chosen.
+    pub fn check_pages_after_cut(
+        &mut self,
+        volume: &Volume,
+        chosen: impl Fn(u64) -> bool,
+        what: &str,
+    ) {
+        for page in (0..self.now.len()).filter(|&page| chosen(page as u64)) {
             let read = volume.read_vec((page * PAGE) as u64, PAGE);
             let read = read.unwrap_or_else(|error| panic!("{what}: page {page}: {error}"));
             let found = self.maybe[page].iter().find(|version| ***version == read);
