@@ -19,7 +19,7 @@ from types import SimpleNamespace
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import emulated, limits, machine  # noqa: E402
-from harness.signals import end_orderly  # noqa: E402
+from harness.signals import end_orderly, raise_if_interrupted  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
 from hadoop import config, report  # noqa: E402
@@ -185,6 +185,7 @@ def run(pairs, bench, budget, kept, described):
             try:
                 result = one.measure(pair, bench, cluster)
             except FAILURES as error:
+                raise_if_interrupted(error)
                 failed.append(pair.name)
                 say(f"  {pair.name} failed: {error}")
                 continue

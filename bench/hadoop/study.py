@@ -20,7 +20,7 @@ from types import SimpleNamespace
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from harness import emulated, limits, machine  # noqa: E402
-from harness.signals import end_orderly  # noqa: E402
+from harness.signals import end_orderly, raise_if_interrupted  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
 from hadoop import config, report  # noqa: E402
@@ -171,6 +171,7 @@ def run(args, cells, kept, described):
             try:
                 result = one.measure(cell, bench)
             except FAILURES as error:
+                raise_if_interrupted(error)
                 failed.append(cell.name)
                 say(f"  {cell.name} failed: {error}")
                 continue

@@ -12,3 +12,11 @@ def end_orderly():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number == signal.SIGINT or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler)
+
+
+def raise_if_interrupted(error):
+    """Raises KeyboardInterrupt if it came before this error, which the cleaning up raised then."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        error = error.__context__

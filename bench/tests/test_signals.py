@@ -3,7 +3,7 @@
 import signal
 import unittest
 
-from harness.signals import end_orderly
+from harness.signals import end_orderly, raise_if_interrupted
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -27,3 +27,24 @@ class EndOrderly(unittest.TestCase):
         end_orderly()
         handlers = [signal.getsignal(number) for number in NUMBERS]
         self.assertEqual(handlers, [signal.default_int_handler, signal.SIG_IGN, signal.SIG_IGN])
+
+
+class RaiseIfInterrupted(unittest.TestCase):
+    def test_an_error_of_the_cleaning_up_hides_no_interrupt(self):
+        try:
+            try:
+                raise KeyboardInterrupt
+            finally:
+                raise OSError("still mounted")
+        except OSError as error:
+            with self.assertRaises(KeyboardInterrupt):
+                raise_if_interrupted(error)
+
+    def test_other_errors_pass(self):
+        try:
+            try:
+                raise ValueError
+            finally:
+                raise OSError("full")
+        except OSError as error:
+            raise_if_interrupted(error)
