@@ -5,6 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Jobs after which the search looks whether the others are too far. The bound of a distance takes longer than the cost
+/// of a job.
+const BOUND_PERIOD: u32 = 8;
+
 /// The jobs that wait for the arm.
 #[derive(Debug, Default)]
 pub(super) struct ArmQueue {
@@ -92,7 +96,7 @@ impl ArmQueue {
         let mut below = self.cylinders.range(..(cylinder, 0, 0)).rev().peekable();
         let mut above = self.cylinders.range((cylinder, 0, 0)..).peekable();
         let mut best: Option<(u64, u64, usize)> = None;
-        loop {
+        for looked_at in 0.. {
             let distance = |job: &&(u64, u64, usize)| job.0.abs_diff(cylinder);
             let next = match (below.peek().map(distance), above.peek().map(distance)) {
                 (Some(down), Some(up)) if down < up => below.next(),
@@ -101,7 +105,8 @@ impl ArmQueue {
                 (None, None) => None,
             };
             let Some(job) = next else { break };
-            if best.is_some_and(|(cost, ..)| least(job.0.abs_diff(cylinder)) > cost) {
+            let too_far = |(cost, _, _)| least(job.0.abs_diff(cylinder)) > cost;
+            if looked_at % BOUND_PERIOD == 0 && best.is_some_and(too_far) {
                 break;
             }
             let found = (cost(job.2), job.1, job.2);

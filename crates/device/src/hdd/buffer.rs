@@ -52,14 +52,16 @@ impl Segments {
     ) -> Option<SimTime> {
         let segment = self.segments.front()?;
         let since = segment.stream?;
+        // New sectors replace the oldest part of a segment.
+        if first < segment.first || segment.read + self.size < end {
+            return None;
+        }
         let reached = segment.read + self.ahead(segment, now, layout);
         let near = reached + layout.place(reached.min(layout.sectors() - 1)).track_sectors;
-        // New sectors replace the oldest part of a segment.
-        let within = segment.first <= first && first <= near && end <= segment.read + self.size;
         // A full segment stops the reading; the heads have passed its end when they should
         // continue.
         let full = reached >= segment.read + self.size;
-        (within && !full).then(|| {
+        (first <= near && !full).then(|| {
             let span = if end > segment.read { layout.transfer_ns(segment.read, end) } else { 0 };
             let between = self.between(segment, layout);
             SimTime(since.0 + if end > segment.read { between + span } else { 0 })

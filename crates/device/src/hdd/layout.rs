@@ -28,6 +28,15 @@ pub(super) struct SectorAddress {
     pub track_sectors: u64,
 }
 
+/// The track of a sector, and where on it the sector begins: all that the way to it depends on.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Target {
+    pub cylinder: u64,
+    pub head: u64,
+    /// Nanoseconds of a turn, less than a whole one.
+    pub angle_ns: u64,
+}
+
 #[derive(Debug)]
 struct Zone {
     first_sector: u64,
@@ -98,13 +107,19 @@ impl Layout {
         sector * self.turn_ns / track_sectors
     }
 
-    /// The first time from `now` on at which a sector begins under the heads.
-    pub fn next_pass(&self, sector: u64, now: SimTime) -> SimTime {
-        let place = self.place(sector);
-        let skew = u128::from(place.track) * u128::from(self.skew_ns) % u128::from(self.turn_ns);
-        let angle = self.begin_ns(place.sector, place.track_sectors) + skew as u64;
+    /// What the arm needs to know of a sector.
+    pub fn target(&self, sector: u64) -> Target {
+        let SectorAddress { cylinder, head, track, sector, track_sectors } = self.place(sector);
+        let skew = u128::from(track) * u128::from(self.skew_ns) % u128::from(self.turn_ns);
+        let angle = self.begin_ns(sector, track_sectors) + skew as u64;
+        Target { cylinder, head, angle_ns: angle % self.turn_ns }
+    }
+
+    /// The first time from `now` on at which the sector begins under the heads.
+    pub fn next_pass(&self, target: &Target, now: SimTime) -> SimTime {
         let behind = now.0 % self.turn_ns;
-        SimTime(now.0 + (angle % self.turn_ns + self.turn_ns - behind) % self.turn_ns)
+        let ahead = if target.angle_ns < behind { self.turn_ns } else { 0 };
+        SimTime(now.0 + target.angle_ns + ahead - behind)
     }
 
     /// The time from the beginning of sector `first` to the end of the sector before `end`, from

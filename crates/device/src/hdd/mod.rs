@@ -32,7 +32,7 @@ use crate::request::{RequestKind, SimTime};
 use crate::sim::{Engine, Event};
 use arm_queue::ArmQueue;
 use buffer::Segments;
-use layout::{Layout, SECTOR};
+use layout::{Layout, SECTOR, Target};
 use platters::Platters;
 pub use profile::{HddParameter, HddProfile, HddSettings, Policy, hdd_parameters};
 use seek::SeekCurve;
@@ -68,6 +68,14 @@ struct Job {
     queued: SimTime,
     /// Whether the host has its answer.
     answered: bool,
+    /// Its first sector, from then on.
+    target: Target,
+}
+
+impl Job {
+    fn new(command: Command, submitted: SimTime) -> Job {
+        Job { command, submitted, queued: submitted, answered: false, target: Target::default() }
+    }
 }
 
 /// A modelled hard disk.
@@ -233,23 +241,21 @@ impl Hdd {
         let buffer = job.command.buffer.take();
         let submitted = job.submitted;
         let command = Command { id, kind, offset, len, buffer };
-        let answer = Job { command, submitted, queued: submitted, answered: false };
-        let slot = self.jobs.insert(answer);
+        let slot = self.jobs.insert(Job::new(command, submitted));
         self.engine.at(done, Happening::Ended(slot));
     }
 
     fn wait(&mut self, slot: usize) {
         let now = self.engine.now();
-        let first = self.sectors(slot).0;
+        let target = self.layout.target(self.sectors(slot).0);
         let job = &mut self.jobs[slot];
-        job.queued = now;
+        (job.queued, job.target) = (now, target);
         let (kind, answered) = (job.command.kind, job.answered);
         if self.working.is_none() && self.queue.is_empty() {
             // There is nothing to choose from.
             return self.start(slot);
         }
-        let cylinder = self.layout.place(first).cylinder;
-        self.queue.push(slot, cylinder, kind == RequestKind::Write, answered);
+        self.queue.push(slot, target.cylinder, kind == RequestKind::Write, answered);
         self.work();
     }
 
@@ -308,7 +314,8 @@ impl Hdd {
                 } else {
                     now
                 };
-                self.access(now, ready, first, end, kind)
+                let start = self.arrival(now, ready, slot);
+                (start, SimTime(start.0 + self.layout.transfer_ns(first, end)))
             }
         };
         self.working = Some((slot, media_first));
@@ -325,27 +332,19 @@ impl Hdd {
         self.engine.at(media_end, Happening::Transferred(slot));
     }
 
-    /// The times at which the first sector begins and the last one ends under the heads, after a
-    /// seek and a turn.
-    fn access(
-        &self,
-        now: SimTime,
-        ready: SimTime,
-        first: u64,
-        end: u64,
-        kind: RequestKind,
-    ) -> (SimTime, SimTime) {
-        let positioned = SimTime(now.0 + self.position_ns(first, kind));
-        let start = self.layout.next_pass(first, positioned.max(ready));
-        (start, SimTime(start.0 + self.layout.transfer_ns(first, end)))
+    /// The time at which the first sector of a job begins under the heads, after a seek and a turn.
+    fn arrival(&self, now: SimTime, ready: SimTime, slot: usize) -> SimTime {
+        let positioned = SimTime(now.0 + self.position_ns(slot));
+        self.layout.next_pass(&self.jobs[slot].target, positioned.max(ready))
     }
 
-    /// The time that the arm takes to the track of a sector.
-    fn position_ns(&self, sector: u64, kind: RequestKind) -> u64 {
-        let place = self.layout.place(sector);
-        let distance = place.cylinder.abs_diff(self.cylinder);
-        let curve = if kind == RequestKind::Write { &self.write_seek } else { &self.read_seek };
-        let switch = if place.head == self.head { 0 } else { self.settings.head_switch_ns };
+    /// The time that the arm takes to the track of a job's first sector.
+    fn position_ns(&self, slot: usize) -> u64 {
+        let Job { target, ref command, .. } = self.jobs[slot];
+        let distance = target.cylinder.abs_diff(self.cylinder);
+        let curve =
+            if command.kind == RequestKind::Write { &self.write_seek } else { &self.read_seek };
+        let switch = if target.head == self.head { 0 } else { self.settings.head_switch_ns };
         curve.seek_ns(distance).max(switch)
     }
 
@@ -364,16 +363,11 @@ impl Hdd {
             Policy::Seek => self.queue.nearest(
                 self.cylinder,
                 |distance| distance,
-                |slot| {
-                    let first = self.sectors(slot).0;
-                    self.layout.place(first).cylinder.abs_diff(self.cylinder)
-                },
+                |slot| self.jobs[slot].target.cylinder.abs_diff(self.cylinder),
             ),
             Policy::Position => {
-                let least = |distance| {
-                    let [read, write] = [&self.read_seek, &self.write_seek];
-                    read.seek_ns(distance).min(write.seek_ns(distance))
-                };
+                let [read, write] = [&self.read_seek, &self.write_seek];
+                let least = |distance| read.seek_ns(distance).min(write.seek_ns(distance));
                 let streams = |slot: &usize| {
                     let (first, end) = self.sectors(*slot);
                     self.segments.stream_end(first, end, now, &self.layout).is_some()
@@ -381,11 +375,8 @@ impl Hdd {
                 if let Some(slot) = self.queue.reads().find(streams) {
                     return slot;
                 }
-                self.queue.nearest(self.cylinder, least, |slot| {
-                    let (first, end) = self.sectors(slot);
-                    let kind = self.jobs[slot].command.kind;
-                    self.access(now, now, first, end, kind).0.0 - now.0
-                })
+                let cost = |slot| self.arrival(now, now, slot).0 - now.0;
+                self.queue.nearest(self.cylinder, least, cost)
             }
         }
     }
@@ -508,7 +499,7 @@ impl Device for Hdd {
             (RequestKind::Trim, _) => self.platters.forget(command.offset, command.len),
             _ => {}
         }
-        let slot = self.jobs.insert(Job { command, submitted: at, queued: at, answered: false });
+        let slot = self.jobs.insert(Job::new(command, at));
         let understood = SimTime(at.0 + self.settings.command_ns);
         self.engine.at(understood, Happening::Understood(slot));
     }

@@ -35,7 +35,10 @@ impl SeekCurve {
     pub fn seek_ns(&self, distance: u64) -> u64 {
         let Some(more) = distance.checked_sub(1) else { return 0 };
         let more = more as f64;
-        (self.track_ns + self.a * more.sqrt() + self.b * more).round() as u64
+        let time_ns = self.track_ns + self.a * more.sqrt() + self.b * more;
+        // The nearest whole number. `round` is a call on processors without SSE 4.1, and the search for the nearest
+        // job spent a tenth of its time there.
+        (time_ns + 0.5) as u64
     }
 }
 
