@@ -151,8 +151,8 @@ fn a_full_buffer_waits_for_the_data_members() {
     model.check_after_cut(&volume, "wrapped");
 }
 
-/// A member that fails once: its name is in the error, later writes are refused, and what was flushed
-/// is there after an opening.
+/// A member that fails once: its name is in the error, later writes are refused, reads continue, and what was
+/// flushed is there after an opening.
 #[test]
 fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
     for (nth_fault, member) in [
@@ -197,6 +197,7 @@ fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
         let error = volume.write_at(0, b"x").expect_err("refused").to_string();
         assert!(error.contains("writes are refused since an earlier one failed"), "{error}");
         assert!(volume.sync().is_err() && volume.close().is_err());
+        model.check_refusing(&volume, member);
         drop(volume);
         let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
         model.check_after_cut(&volume, member);

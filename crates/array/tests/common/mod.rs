@@ -150,6 +150,20 @@ impl Model {
         }
     }
 
+    /// Checks a volume whose writes are refused since one failed: each page holds one of its versions. One that was
+    /// written since the last flush may be an error.
+    pub fn check_refusing(&self, volume: &Volume, what: &str) {
+        for (page, (now, maybe)) in self.now.iter().zip(&self.maybe).enumerate() {
+            match volume.read_vec((page * PAGE) as u64, PAGE) {
+                Ok(read) => {
+                    let is_one = read == **now || maybe.iter().any(|version| read == **version);
+                    assert!(is_one, "{what}: page {page} holds no version of it");
+                }
+                Err(error) => assert!(maybe.len() > 1, "{what}: page {page}: {error}"),
+            }
+        }
+    }
+
     /// Checks a volume after a cut, and takes over what it holds.
     pub fn check_after_cut(&mut self, volume: &Volume, what: &str) {
         self.check_pages_after_cut(volume, |_| true, what);
