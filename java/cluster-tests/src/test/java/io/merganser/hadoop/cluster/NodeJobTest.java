@@ -12,6 +12,7 @@ import java.util.List;
 import java.util.Random;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.mapreduce.Job;
+import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
 import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
 import org.junit.jupiter.api.AfterAll;
@@ -60,20 +61,38 @@ class NodeJobTest {
 
   @Test
   void spillsOfTheNodeAreMergedWhenTheyAreFetched() throws Exception {
-    setup.hdfs().write("text", text());
-    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("text"));
+    Outcome outcome = sameAsStock("spills", false);
+    String counters = Outcome.group(outcome.counters(), DeferRules.COUNTERS);
+    assertTrue(outcome.counter(DeferRules.COUNTERS, DeferRules.DEFERRED) > 0, counters);
+  }
+
+  @Test
+  void spillsOfTheNodeAreMergedByTheTaskIfTheJobCompresses() throws Exception {
+    Outcome outcome = sameAsStock("compressed", true);
+    String counters = Outcome.group(outcome.counters(), DeferRules.COUNTERS);
+    assertTrue(outcome.counter(DeferRules.COUNTERS, "MAPS_STOCK_COMPRESSED") > 0, counters);
+    assertTrue(
+        outcome.counter(TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES)
+            < outcome.counter(TaskCounter.MAP_OUTPUT_BYTES),
+        "not compressed");
+  }
+
+  /** Runs a job with all maps on the node, and the same job with none. */
+  private static Outcome sameAsStock(String name, boolean compress) throws Exception {
+    setup.hdfs().write(name, text());
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path(name));
     NodeJob words =
         new NodeJob(
             setup.folder(), WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
     words.with("merganser.node.memory-bytes", 9 << 20);
-    Path output = setup.folder().resolve("out");
+    words.with(MRJobConfig.MAP_OUTPUT_COMPRESS, compress);
+    Path output = setup.folder().resolve(name);
     Job job = words.prepare(cluster.stockJob(), Maps.NODE, setup.node().socket(), input, output);
     Outcome outcome = Outcome.of(job);
     assertTrue(outcome.succeeded(), outcome::why);
     String counters = Outcome.group(outcome.counters(), DeferRules.COUNTERS);
     long maps = outcome.maps().size();
     assertEquals(maps, outcome.counter(DeferRules.COUNTERS, "MAPS_ON_NODE"), counters);
-    assertTrue(outcome.counter(DeferRules.COUNTERS, DeferRules.DEFERRED) > 0, counters);
     assertEquals(0, outcome.failedFetches());
     NodeJob.Done stock = words.run(Maps.STOCK, setup.node().socket(), input);
     assertEquals(stock.digests(), Output.digests(output));
@@ -88,5 +107,6 @@ class NodeJobTest {
     long read = outcome.counter("org.apache.hadoop.mapreduce.FileSystemCounter", "HDFS_BYTES_READ");
     assertTrue(read < maps * (64 << 10), read + " bytes were read by " + maps + " tasks");
     assertTrue(outcome.counter(DeferRules.COUNTERS, "NODE_BYTES_READ") > 2 * BLOCK_BYTES);
+    return outcome;
   }
 }

@@ -30,8 +30,6 @@ public enum HostReason {
   UNKNOWN_PARTITIONER,
   /** The keys aren't sorted by {@code Text}'s own comparator. */
   UNKNOWN_ORDER,
-  /** Map outputs are compressed. */
-  COMPRESSED_OUTPUT,
   /** Map outputs are encrypted. */
   ENCRYPTED_OUTPUT,
   /** Too many reducers for the protocol. */

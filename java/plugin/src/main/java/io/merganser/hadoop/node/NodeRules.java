@@ -113,10 +113,6 @@ final class NodeRules {
               + PARTITIONS_MAX
               + " that a node partitions for");
     }
-    if (job.getCompressMapOutput()) {
-      throw new OnHostException(
-          HostReason.COMPRESSED_OUTPUT, MRJobConfig.MAP_OUTPUT_COMPRESS + " is true");
-    }
     if (CryptoUtils.isEncryptedSpillEnabled(job)) {
       throw new OnHostException(
           HostReason.ENCRYPTED_OUTPUT, MRJobConfig.MR_ENCRYPTED_INTERMEDIATE_DATA + " is true");

@@ -22,7 +22,8 @@ import org.slf4j.LoggerFactory;
  * sorting until the first record is collected: a task whose map ran on the node collects none.
  *
  * <pre>
- *   adopt(spills)   flush: one spill becomes file.out; several are deferred, or merged
+ *   adopt(spills)   flush: one spill becomes file.out; several are deferred, or merged. If the job
+ *                   compresses map outputs, they are always merged, even one, and compressed
  *   collect(...)    the next collector of mapreduce.job.map.output.collector.class does everything
  * </pre>
  *
@@ -127,10 +128,12 @@ public class NodeMapOutput<K, V> implements MapOutputCollector<K, V> {
       next().flush();
       return;
     }
-    if (adoptedCount == 1) {
-      adopted.rename();
-    } else {
+    if (adoptedCount > 1) {
       finishSeveral();
+    } else if (job.getCompressMapOutput()) {
+      adopted.merge(NODE_ORDER);
+    } else {
+      adopted.rename();
     }
     mapTask.getSortPhase().complete();
   }

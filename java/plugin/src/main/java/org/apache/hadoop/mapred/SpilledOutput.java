@@ -12,6 +12,7 @@ import io.merganser.hadoop.order.MalformedKeyException;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -23,9 +24,15 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.io.DataInputBuffer;
 import org.apache.hadoop.io.RawComparator;
+import org.apache.hadoop.io.compress.CodecPool;
+import org.apache.hadoop.io.compress.CompressionCodec;
+import org.apache.hadoop.io.compress.CompressionOutputStream;
+import org.apache.hadoop.io.compress.Compressor;
+import org.apache.hadoop.io.compress.DefaultCodec;
 import org.apache.hadoop.mapred.Task.TaskReporter;
 import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
+import org.apache.hadoop.util.ReflectionUtils;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -36,7 +43,7 @@ import org.slf4j.LoggerFactory;
  * <pre>
  *   {@link #rename}   one spill: it becomes the output
  *   {@link #defer}    several: the output is a {@link Manifest} of them, if {@link #judge} allows it
- *   {@link #merge}    several: they are merged now, without a combiner
+ *   {@link #merge}    they are merged now, without a combiner, and compressed if the job says so
  * </pre>
  */
 final class SpilledOutput {
@@ -249,8 +256,13 @@ final class SpilledOutput {
     countMaterialized(output);
   }
 
-  /** Merges the spills into the output and deletes them. */
+  /**
+   * Merges the spills into the output, compressed if the job says so, and deletes them.
+   *
+   * @throws RuntimeException if the codec of the job can't be used, as in stock Hadoop
+   */
   void merge(KeyOrder order) throws IOException {
+    Optional<CompressionCodec> codec = codec();
     long length = 0;
     for (Path file : files) {
       length += localFs().getFileStatus(file).getLen();
@@ -264,10 +276,13 @@ final class SpilledOutput {
       for (int partition = 0; partition < partitions; partition++) {
         List<Segment> segments = segments(partition);
         long start = out.getPos();
-        records += copyMerged(order, segments, out);
+        if (codec.isEmpty()) {
+          records += copyMerged(order, segments, out);
+        } else {
+          records += copyCompressed(order, segments, codec.get(), out);
+        }
         index.putIndex(
-            new IndexRecord(
-                start, SegmentMerge.rawLength(segments), SegmentMerge.partLength(segments)),
+            new IndexRecord(start, SegmentMerge.rawLength(segments), out.getPos() - start),
             partition);
         reporter.progress();
       }
@@ -280,7 +295,9 @@ final class SpilledOutput {
     for (Path file : files) {
       localFs().delete(file, false);
     }
-    reporter.getCounter(TaskCounter.SPILLED_RECORDS).increment(records);
+    if (files.size() > 1) {
+      reporter.getCounter(TaskCounter.SPILLED_RECORDS).increment(records);
+    }
     countMaterialized(output);
   }
 
@@ -293,8 +310,67 @@ final class SpilledOutput {
     return segments;
   }
 
+  /** The codec of the job's map outputs; empty if they aren't compressed. */
+  private Optional<CompressionCodec> codec() {
+    if (!job.getCompressMapOutput()) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        ReflectionUtils.newInstance(job.getMapOutputCompressorClass(DefaultCodec.class), job));
+  }
+
+  /**
+   * Writes what {@link IFile.Writer} would: the compressed records and end marker, and a checksum
+   * of these bytes. Returns the records that were merged.
+   */
+  private long copyCompressed(
+      KeyOrder order, List<Segment> segments, CompressionCodec codec, OutputStream out)
+      throws IOException {
+    IFileOutputStream checked = new IFileOutputStream(out);
+    Compressor compressor = CodecPool.getCompressor(codec, job);
+    try {
+      // Without a compressor Hadoop doesn't compress, on either side.
+      CompressionOutputStream compressed =
+          compressor == null ? null : codec.createOutputStream(checked, compressor);
+      OutputStream content = compressed == null ? checked : compressed;
+      // The merge verifies its input when its own checksum is read, which is not needed here.
+      long records =
+          copyMerged(order, segments, new FirstBytes(content, SegmentMerge.rawLength(segments)));
+      if (compressed != null) {
+        compressed.finish();
+      }
+      checked.finish();
+      return records;
+    } finally {
+      CodecPool.returnCompressor(compressor);
+    }
+  }
+
+  /** Passes the first bytes on, and drops the others. */
+  private static final class FirstBytes extends OutputStream {
+    private final OutputStream out;
+    private long left;
+
+    FirstBytes(OutputStream out, long count) {
+      this.out = out;
+      left = count;
+    }
+
+    @Override
+    public void write(int value) throws IOException {
+      write(new byte[] {(byte) value}, 0, 1);
+    }
+
+    @Override
+    public void write(byte[] bytes, int offset, int length) throws IOException {
+      int passed = (int) Math.min(length, left);
+      out.write(bytes, offset, passed);
+      left -= passed;
+    }
+  }
+
   /** Returns the records that were merged. */
-  private long copyMerged(KeyOrder order, List<Segment> segments, FSDataOutputStream out)
+  private long copyMerged(KeyOrder order, List<Segment> segments, OutputStream out)
       throws IOException {
     int memory =
         (int)

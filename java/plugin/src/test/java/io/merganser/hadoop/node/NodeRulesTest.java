@@ -206,9 +206,6 @@ class NodeRulesTest {
     job.setNumReduceTasks(32_769);
     refused(HostReason.MANY_PARTITIONS);
     job.setNumReduceTasks(32_768);
-    job.setCompressMapOutput(true);
-    refused(HostReason.COMPRESSED_OUTPUT);
-    job.setCompressMapOutput(false);
     job.setBoolean(MRJobConfig.MR_ENCRYPTED_INTERMEDIATE_DATA, true);
     refused(HostReason.ENCRYPTED_OUTPUT);
   }

@@ -37,6 +37,11 @@ import org.apache.hadoop.io.DataInputBuffer;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.compress.BZip2Codec;
+import org.apache.hadoop.io.compress.CompressionCodec;
+import org.apache.hadoop.io.compress.Compressor;
+import org.apache.hadoop.io.compress.Decompressor;
+import org.apache.hadoop.io.compress.DefaultCodec;
 import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.MRJobConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
@@ -44,6 +49,7 @@ import org.apache.hadoop.mapreduce.counters.LimitExceededException;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormatCounter;
 import org.apache.hadoop.mapreduce.lib.input.FileSplit;
 import org.apache.hadoop.util.Progressable;
+import org.apache.hadoop.util.ReflectionUtils;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -227,6 +233,71 @@ class NodeMapOutputTest {
     // Each record was written twice, as in Hadoop's merge.
     records = side.counter(TaskCounter.COMBINE_OUTPUT_RECORDS);
     assertEquals(2 * records, side.counter(TaskCounter.SPILLED_RECORDS));
+  }
+
+  /**
+   * Codecs in Java, of which the bytes can be compared: a stream, and one that has no compressor.
+   */
+  @ParameterizedTest
+  @ValueSource(classes = {DefaultCodec.class, BZip2Codec.class, NoCompressor.class})
+  void outputsAreCompressedAsInStockHadoop(Class<? extends CompressionCodec> codec)
+      throws Exception {
+    settings.setCompressMapOutput(true);
+    settings.setMapOutputCompressorClass(codec);
+    MapSide stock = stock();
+    MapSide one = side("one");
+    assertEquals(0, new NodeTask(one).run(split), "the mapper got lines");
+    assertEquals(1, one.decisions().get("MAPS_ON_NODE"));
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(one.fileOut()));
+    for (int partition = 0; partition < PARTITIONS; partition++) {
+      assertEquals(
+          stock.index().getIndex(partition).rawLength, one.index().getIndex(partition).rawLength);
+      assertEquals(counts(stock, partition, codec), counts(one, partition, codec));
+    }
+    for (TaskCounter counter :
+        List.of(TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES, TaskCounter.SPILLED_RECORDS)) {
+      assertEquals(stock.counter(counter), one.counter(counter), counter.name());
+    }
+
+    node.spill(3);
+    MapSide several = side("several");
+    assertEquals(0, new NodeTask(several).run(split), "the mapper got lines");
+    assertEquals(1, several.decisions().get("MAPS_STOCK_COMPRESSED"));
+    for (int partition = 0; partition < PARTITIONS; partition++) {
+      assertEquals(counts(stock, partition, codec), counts(several, partition, codec));
+    }
+    assertEquals(Set.of("file.out", "file.out.index"), several.files().keySet());
+  }
+
+  /** A codec that gives Hadoop no compressor: then nothing is compressed. */
+  public static final class NoCompressor extends DefaultCodec {
+    @Override
+    public Compressor createCompressor() {
+      return null;
+    }
+
+    @Override
+    public Class<? extends Compressor> getCompressorType() {
+      return null;
+    }
+
+    @Override
+    public Decompressor createDecompressor() {
+      return null;
+    }
+
+    @Override
+    public Class<? extends Decompressor> getDecompressorType() {
+      return null;
+    }
+  }
+
+  @Test
+  void aCodecThatFailsIsAFailureOfTheTask() throws Exception {
+    settings.setCompressMapOutput(true);
+    settings.set(MRJobConfig.MAP_OUTPUT_COMPRESS_CODEC, "no.such.Codec");
+    assertThrows(IOException.class, this::stock);
+    assertThrows(IllegalArgumentException.class, () -> new NodeTask(side("node")).run(split));
   }
 
   @ParameterizedTest
@@ -642,8 +713,17 @@ class NodeMapOutputTest {
     return bytes;
   }
 
-  /** The sums of a segment's words, read by Hadoop. Words must come in order. */
+  private Map<String, Integer> counts(
+      MapSide side, int partition, Class<? extends CompressionCodec> codec) throws IOException {
+    return counts(segment(side, partition), ReflectionUtils.newInstance(codec, settings));
+  }
+
   private Map<String, Integer> counts(byte[] segment) throws IOException {
+    return counts(segment, null);
+  }
+
+  /** The sums of a segment's words, read by Hadoop. Words must come in order. */
+  private Map<String, Integer> counts(byte[] segment, CompressionCodec codec) throws IOException {
     Path file = dir.resolve("segment");
     Files.write(file, segment);
     Map<String, Integer> counts = new HashMap<>();
@@ -652,7 +732,7 @@ class NodeMapOutputTest {
     Text last = new Text();
     try (FSDataInputStream in = fs.open(new org.apache.hadoop.fs.Path(file.toUri()))) {
       IFile.Reader<Text, IntWritable> reader =
-          new IFile.Reader<>(conf, in, segment.length, null, null);
+          new IFile.Reader<>(conf, in, segment.length, codec, null);
       DataInputBuffer key = new DataInputBuffer();
       DataInputBuffer value = new DataInputBuffer();
       while (reader.nextRawKey(key)) {
