@@ -235,9 +235,7 @@ class NodeMapOutputTest {
     assertEquals(2 * records, side.counter(TaskCounter.SPILLED_RECORDS));
   }
 
-  /**
-   * Codecs in Java, of which the bytes can be compared: a stream, and one that has no compressor.
-   */
+  /** Two codecs that need no native library, and one without a compressor. */
   @ParameterizedTest
   @ValueSource(classes = {DefaultCodec.class, BZip2Codec.class, NoCompressor.class})
   void outputsAreCompressedAsInStockHadoop(Class<? extends CompressionCodec> codec)
