@@ -9,6 +9,7 @@ says for how many no time was left. `merganser reproduce ssd-hadoop-... --result
 import argparse
 import datetime
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -87,6 +88,8 @@ def say(text):
 def predicted(merganser, cells):
     """What `merganser advise hadoop --job` says about the sorts of the sweep, by device."""
     told = {}
+    # The emulation has one.
+    cores = max((os.cpu_count() or 1) - 1, 1)
     for cell in cells:
         if cell.job != "sort" or cell.device in told:
             continue
@@ -94,8 +97,8 @@ def predicted(merganser, cells):
         memory = cell.cache_bytes + config.MAPS_AT_ONCE * heap_mb * 2**20
         words = [
             merganser, "advise", "hadoop", "--job", cell.data_bytes, "--memory", memory, "--heap", f"{heap_mb}M",
-            "--cores", config.MAPS_AT_ONCE, "--reducers", one.REDUCES_AT_ONCE, "--record-size", RECORD_BYTES,
-            "--device", cell.device, "--json",
+            "--cores", cores, "--processor-speed", cell.slower, "--tasks", config.MAPS_AT_ONCE, "--reducers", one.REDUCES_AT_ONCE,
+            "--record-size", RECORD_BYTES, "--device", cell.device, "--json",
         ]  # fmt: skip
         done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
@@ -156,7 +159,7 @@ def run(args, cells, kept, described):
         for cell in cells:
             images.made(cell)
         return []
-    told = predicted(bench.merganser, cells_of(["settings"], args.scale))
+    told = predicted(bench.merganser, cells_of(["settings"], args.scale, args.slower))
     budget, failed, left = Budget(args.minutes), [], []
     with emulated.own_cpu_left(), tempfile.TemporaryDirectory(prefix="merganser-study-", dir=args.memory_dir) as memory:
         bench.memory = Path(memory)

@@ -78,7 +78,7 @@ pub struct AdviseHadoopArgs {
         long,
         value_name = "NS",
         requires_all = ["job", "node_cpu"],
-        conflicts_with_all = ["record_size", "reducers", "memory", "heap"],
+        conflicts_with_all = ["record_size", "reducers", "tasks", "memory", "heap"],
         help_heading = "Job"
     )]
     pub host_cpu: Option<f64>,
@@ -87,13 +87,29 @@ pub struct AdviseHadoopArgs {
     #[arg(long, value_name = "NS", requires = "host_cpu", help_heading = "Job")]
     pub node_cpu: Option<f64>,
 
-    /// Reducers [default: as many as --cores]
+    /// Reducers [default: as many as --tasks]
     #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
     pub reducers: Option<u32>,
 
-    /// Tasks that run at the same time [default: the processors of this machine]
+    /// Processors of the node [default: those of this machine]
     #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
     pub cores: Option<u32>,
+
+    /// Tasks that run at the same time [default: as many as --cores]
+    #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]
+    pub tasks: Option<u32>,
+
+    /// How many times as fast as the model assumes the processors are (1: a task takes 1.5 s to start, and
+    /// 20 ns per byte)
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 1.0,
+        requires = "job",
+        conflicts_with = "host_cpu",
+        help_heading = "Job"
+    )]
+    pub processor_speed: f64,
 
     /// Memory of the node; all of it but the heaps of tasks is page cache
     #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]

@@ -13,6 +13,10 @@ const RATIO_MAX: f64 = 1e6;
 const CPU_NS_MIN: f64 = 0.001;
 const CPU_NS_MAX: f64 = 1e9;
 
+/// How many times as fast as assumed processors may be: less or more is no processor.
+const SPEED_MIN: f64 = 0.001;
+const SPEED_MAX: f64 = 1000.0;
+
 /// The part of the node's memory that is heaps of tasks, unless the heap is given.
 const HEAP_SHARE: f64 = 0.5;
 
@@ -71,8 +75,12 @@ pub struct HadoopJob {
     pub ratio: f64,
     /// Mean bytes of a record of map output.
     pub record_bytes: f64,
-    /// Tasks that run at the same time.
+    /// Processors.
     pub cores: f64,
+    /// Tasks that run at the same time.
+    pub tasks: f64,
+    /// How many times as fast as the model assumes the processors are.
+    pub speed: f64,
     /// Memory of the node, in bytes.
     pub memory_bytes: f64,
     /// Heap of a task, in bytes. The rest of the memory is page cache.
@@ -137,11 +145,22 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
                 json: typed.json,
             }));
         }
+        let tasks = match typed.tasks {
+            Some(0) => return Err(least_one("--tasks")),
+            Some(tasks) => tasks,
+            None => cores,
+        };
         let reducers = match typed.reducers {
             Some(0) => return Err(least_one("--reducers")),
             Some(reducers) => reducers,
-            None => cores,
+            None => tasks,
         };
+        let speed = typed.processor_speed;
+        if !(SPEED_MIN..=SPEED_MAX).contains(&speed) {
+            return Err(
+                format!("--processor-speed: {speed}, expected {SPEED_MIN} to {SPEED_MAX}").into()
+            );
+        }
         let Some(memory) = typed.memory else {
             return Err("--job: say how much memory the node has, such as --memory 16G"
                 .to_owned()
@@ -150,21 +169,23 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
         let memory_bytes = super::memory_bytes(Some(memory))? as f64;
         let heap_bytes = match typed.heap {
             Some(Size(0)) => return Err("--heap: at least 1 byte".to_owned().into()),
-            Some(Size(bytes)) if bytes as f64 * f64::from(cores) > memory_bytes => {
-                let taken = bytes as f64 * f64::from(cores);
+            Some(Size(bytes)) if bytes as f64 * f64::from(tasks) > memory_bytes => {
+                let taken = bytes as f64 * f64::from(tasks);
                 return Err(format!(
-                    "--heap: {cores} tasks take {taken} bytes, more than --memory, which is {memory_bytes}"
+                    "--heap: {tasks} tasks take {taken} bytes, more than --memory, which is {memory_bytes}"
                 )
                 .into());
             }
             Some(Size(bytes)) => bytes as f64,
-            None => memory_bytes * HEAP_SHARE / f64::from(cores),
+            None => memory_bytes * HEAP_SHARE / f64::from(tasks),
         };
         let job = HadoopJob {
             input_bytes: input_bytes as f64,
             ratio: typed.ratio,
             record_bytes: typed.record_size.0 as f64,
             cores: f64::from(cores),
+            tasks: f64::from(tasks),
+            speed,
             memory_bytes,
             heap_bytes,
             reducers: f64::from(reducers),
@@ -206,6 +227,11 @@ mod tests {
         let AdviseConfig::Job(AdviseJob { job, .. }) = meant(&with_heap) else { panic!("no job") };
         assert_eq!(job.heap_bytes, (512_u64 << 20) as f64);
         assert!(matches!(on, AdviseOn::Device(choice) if choice.name == "830"));
+        assert_eq!((job.tasks, job.speed), (2.0, 1.0));
+        let more = [&words[..], &["--tasks", "8", "--processor-speed", "4"]].concat();
+        let AdviseConfig::Job(AdviseJob { job, .. }) = meant(&more) else { panic!("no job") };
+        assert_eq!((job.cores, job.tasks, job.reducers, job.speed), (2.0, 8.0, 8.0, 4.0));
+        assert_eq!(job.heap_bytes, (256_u64 << 20) as f64);
         let AdviseConfig::Job(AdviseJob { on, .. }) = meant(&["--job", "1G", "--memory", "1G"])
         else {
             panic!()
@@ -218,6 +244,11 @@ mod tests {
         );
         assert_eq!(said(&["--job", "0"]), "--job: at least 1 byte");
         assert_eq!(said(&["--job", "1G", "--cores", "0"]), "--cores: at least 1");
+        assert_eq!(said(&["--job", "1G", "--tasks", "0"]), "--tasks: at least 1");
+        assert_eq!(
+            said(&["--job", "1G", "--processor-speed", "0"]),
+            "--processor-speed: 0, expected 0.001 to 1000"
+        );
         assert_eq!(
             said(&["--job", "1G", "--memory", "1G", "--cores", "2", "--heap", "513M"]),
             "--heap: 2 tasks take 1075838976 bytes, more than --memory, which is 1073741824"

@@ -8,8 +8,9 @@
 use std::path::Path;
 
 use merganser_device::device::Device;
+use merganser_device::request::{Request, RequestKind, SimTime};
 use merganser_device::results::{Collector, Power};
-use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload, play};
+use merganser_device::workload::{Pace, play};
 use merganser_node::shuffle::calibration::calibrate;
 use serde_json::{Value, json};
 
@@ -34,10 +35,10 @@ pub fn run(config: &AdviseJob) -> Result<(), Failure> {
     let (disk, of) = match &config.on {
         AdviseOn::Dir(dir) => (disk_of(dir)?, format!("the disk of {}", dir.display())),
         AdviseOn::Device(choice) => {
-            let HadoopJob { input_bytes, ratio, cores, .. } = config.job;
+            let HadoopJob { input_bytes, ratio, tasks, .. } = config.job;
             // Input, map output, runs of the reducers, and the result.
             let bytes = (input_bytes * (1.0 + 3.0 * ratio)) as u64;
-            (modelled(choice, cores as u32, bytes)?, choice.name.clone())
+            (modelled(choice, tasks as u32, bytes)?, choice.name.clone())
         }
     };
     let advice = Advice::of(&config.job, disk)?;
@@ -50,8 +51,9 @@ pub(super) fn disk_of(dir: &Path) -> Result<Disk, Failure> {
     Ok(Disk { read_ns: found.read_ns, write_ns: found.write_ns, seek_ns: found.seek_ns })
 }
 
-/// What streams get of a modelled device, in virtual time: requests of 1 MiB in order, and of 128 KiB at
-/// random over the bytes of the job, as many in flight as tasks run.
+/// What streams get of a modelled device, in virtual time: requests of 1 MiB in order, as many in flight as
+/// tasks run; and requests of 128 KiB, one after the other, that take turns between streams which are spread
+/// over the bytes of the job.
 pub(super) fn modelled(
     choice: &DeviceChoice,
     streams: u32,
@@ -59,6 +61,9 @@ pub(super) fn modelled(
 ) -> Result<Disk, Failure> {
     const LARGE: u64 = 1 << 20;
     const SMALL: u64 = 128 << 10;
+    const REQUESTS: u64 = 1000;
+    /// A merge of this many segments.
+    const STREAMS: u64 = 4;
     /// Of an SSD only what was written takes time to read, and its places are all alike.
     const FILLED: u64 = 4 << 30;
     let model = Model::chosen(choice)?;
@@ -66,32 +71,35 @@ pub(super) fn modelled(
         Model::Ssd(_) => FILLED,
         Model::Hdd(_) => job_bytes.max(FILLED),
     };
-    let seconds = |pattern, read_share, bytes, requests| -> Result<f64, Failure> {
-        let filled = if read_share > 0.0 { FILLED } else { 0 };
+    let failed = |error: String| Failure::from(format!("--device {}: {error}", choice.name));
+    let played = |filled, requests: &mut dyn Iterator<Item = Request>, in_flight| {
         let mut device: Box<dyn Device> = model.device(choice.seed, filled)?;
-        let workload = Workload {
-            pattern,
-            read_share,
-            sizes: Sizes::Fixed(bytes),
-            arrivals: Arrivals::Closed(streams.max(1)),
-            requests,
-            start: 0,
-            span_bytes: device.capacity_bytes().min(spread),
-            align_bytes: 4096,
-            seed: choice.seed,
-        };
-        let failed = |error: String| Failure::from(format!("--device {}: {error}", choice.name));
         let mut collector = Collector::new(&*device);
-        let requests = workload.requests().map_err(|error| failed(error.to_string()))?.map(Ok);
-        let played = play(&mut *device, requests, workload.pace(), &mut collector)
+        let played = play(&mut *device, requests.map(Ok), Pace::Closed(in_flight), &mut collector)
             .map_err(|error| failed(error.to_string()))?;
-        Ok(collector.finish(&*device, played, &Power::ssd(0.0, "not asked for")).seconds())
+        let results = collector.finish(&*device, played, &Power::ssd(0.0, "not asked for"));
+        Ok::<f64, Failure>(results.seconds())
     };
-    let per_byte = |seconds: f64, bytes: u64, count: u64| seconds * 1e9 / (bytes * count) as f64;
-    let read_ns = per_byte(seconds(Pattern::Sequential, 1.0, LARGE, 1000)?, LARGE, 1000);
-    let write_ns = per_byte(seconds(Pattern::Sequential, 0.0, LARGE, 1000)?, LARGE, 1000);
-    let random_ns = per_byte(seconds(Pattern::Random, 1.0, SMALL, 1000)?, SMALL, 1000);
-    let seek_ns = ((random_ns - read_ns) * SMALL as f64).max(0.0);
+    let capacity: u64 = model.device(choice.seed, 0)?.capacity_bytes();
+    let span_bytes = capacity.min(spread);
+    let request =
+        |kind, offset, len| Request { arrival: SimTime(0), kind, offset, len, content: None };
+    let in_order = |kind, filled| {
+        let places = span_bytes / LARGE;
+        let mut requests =
+            (0..REQUESTS).map(|number| request(kind, number % places * LARGE, LARGE));
+        let seconds = played(filled, &mut requests, streams.max(1))?;
+        Ok::<f64, Failure>(seconds * 1e9 / (LARGE * REQUESTS) as f64)
+    };
+    let read_ns = in_order(RequestKind::Read, FILLED)?;
+    let write_ns = in_order(RequestKind::Write, 0)?;
+    let of_stream = span_bytes / STREAMS / SMALL;
+    let mut turns = (0..REQUESTS).map(|number| {
+        let place = number % STREAMS * of_stream + number / STREAMS % of_stream;
+        request(RequestKind::Read, place * SMALL, SMALL)
+    });
+    let turn_ns = played(FILLED, &mut turns, 1)? * 1e9 / REQUESTS as f64;
+    let seek_ns = (turn_ns - read_ns * SMALL as f64).max(0.0);
     Ok(Disk { read_ns, write_ns, seek_ns })
 }
 
@@ -182,9 +190,10 @@ impl Advice {
                 disk.seek_ns / 1e6
             ),
             format!(
-                "Job     {:.2} GB in, {:.2} GB of map output; {} tasks at once with {:.0} MiB of heap each, {} reducers",
+                "Job     {:.2} GB in, {:.2} GB of map output; {} tasks at once on {} processors with {:.0} MiB of heap each, {} reducers",
                 job.input_bytes / 1e9,
                 job.input_bytes * job.ratio / 1e9,
+                job.tasks,
                 job.cores,
                 job.heap_bytes / MIB,
                 job.reducers
@@ -220,7 +229,7 @@ impl Advice {
         }
         lines.push(String::new());
         lines.push(
-            "A prediction of a small model (docs/advise-job.md), which was not yet compared with Hadoop."
+            "A prediction of a small model. docs/advise-job.md compares it with a sort on Hadoop."
                 .to_owned(),
         );
         lines.join("\n") + "\n"
@@ -266,7 +275,9 @@ impl Advice {
                 "input_bytes": job.input_bytes,
                 "map_output_ratio": job.ratio,
                 "record_bytes": job.record_bytes,
-                "tasks_at_once": job.cores,
+                "tasks_at_once": job.tasks,
+                "processors": job.cores,
+                "processor_speed": job.speed,
                 "heap_bytes": job.heap_bytes,
                 "reducers": job.reducers,
             },

@@ -6,11 +6,13 @@
 //!   reduce   fetch a segment of each map (or k) ─► runs on disk ─► merge passes ─► reduce ─► output
 //! ```
 //!
-//! A phase takes as long as the slower of the disk and the processor. The disk's time is its bytes at the
-//! rates of [`Disk`], and a seek whenever it turns to another stream: after [`READ_AHEAD_BYTES`], which is
-//! what Hadoop reads ahead of each, or after a segment that is smaller. Bytes that were written recently
-//! are still in the page cache, as far as that has room for what all tasks wrote since. The processor's
-//! time is the same for all settings, but for the start of each task and for the records that merges move.
+//! A phase takes as long as the slower of the disk and the processors. The disk's time is its bytes at the
+//! rates of [`Disk`], and a seek whenever it turns to another stream. What is read or written as one stream
+//! turns after [`STREAM_BYTES`] or at its end. A merge turns after each window of a segment: its segments
+//! run out of records at different times. Bytes are read from the page cache if that has room for all that
+//! went through it since they were written, and otherwise from the disk: what is read in the order in
+//! which it was written has always just been dropped. The processors' time is the same for all settings, but
+//! for the start of each task and for the records that merges move.
 //!
 //! Left out: replication and the network (one node holds everything), speculative and failed tasks,
 //! skew, combiners, compression, and reducers that start before the last map ends.
@@ -19,8 +21,14 @@ use std::collections::VecDeque;
 
 use crate::config::HadoopJob;
 
-/// `mapreduce.ifile.readahead.bytes` and `dfs.datanode.readahead.bytes`, Hadoop's defaults.
-const READ_AHEAD_BYTES: f64 = (4 << 20) as f64;
+/// Bytes of one stream between two turns to another one: `dfs.datanode.readahead.bytes`, Hadoop's default.
+const STREAM_BYTES: f64 = (4 << 20) as f64;
+/// Bytes of a segment that a merge of Hadoop's reads at once: what Linux reads ahead of a file
+/// (`read_ahead_kb`, its default). Hadoop's own read-ahead, `mapreduce.ifile.readahead.bytes`, is a hint to
+/// the kernel. It doesn't exist without the native library, nor for local files with checksums.
+const MERGE_WINDOW_BYTES: f64 = (128 << 10) as f64;
+/// The same for a merge that was deferred: its largest buffer (`SegmentMerge` of the plugin).
+const DEFERRED_WINDOW_BYTES: f64 = (256 << 10) as f64;
 /// `mapreduce.map.sort.spill.percent`: a spill begins when this part of the buffer is full.
 const SPILL_SHARE: f64 = 0.8;
 /// Bytes of the sort buffer that each record takes in addition to its own.
@@ -30,7 +38,8 @@ const RECORD_META_BYTES: f64 = 16.0;
 const REDUCE_RUN_SHARE: f64 = 0.70 * 0.66;
 /// The largest part of a task's heap that the sort buffer may take.
 const SORT_SHARE_MAX: f64 = 0.7;
-/// Seconds that the start of a task takes, assumed: a virtual machine, its classes, a heartbeat.
+/// Seconds that the start of a task takes on a processor of speed 1, assumed: a virtual machine, its
+/// classes, a heartbeat.
 const TASK_SECONDS: f64 = 1.5;
 /// Nanoseconds per byte that a map takes to read, serialize and sort, and a reduce to read and write,
 /// assumed.
@@ -93,89 +102,118 @@ pub fn sort_bytes_max(job: &HadoopJob) -> f64 {
     (job.heap_bytes * SORT_SHARE_MAX).min((2047_u64 << 20) as f64)
 }
 
-/// Work of the disk and the processor in one phase.
+/// Work of the disk and the processors in one phase.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     read: f64,
     written: f64,
     seeks: f64,
-    /// Seconds of one processor.
+    /// Seconds in which the processors are busy with it.
     processor: f64,
 }
 
 impl Load {
-    /// `bytes` are read once from streams of `stream_bytes`, `cached` of them from memory.
-    fn read(&mut self, bytes: f64, stream_bytes: f64, cached: f64) {
-        let bytes = bytes * (1.0 - cached);
+    /// `bytes` are read once, one segment of `segment_bytes` after the other.
+    fn read(&mut self, bytes: f64, segment_bytes: f64) {
         self.read += bytes;
-        self.seeks += bytes / stream_bytes.clamp(1.0, READ_AHEAD_BYTES);
+        self.seeks += bytes / segment_bytes.clamp(1.0, STREAM_BYTES);
+    }
+
+    /// `bytes` are read once by merges, windows of up to `window` in turn. The largest segment of a merge
+    /// is the part `largest` of it. If that is more than half, two of its windows in a row need no turn.
+    fn merge(&mut self, bytes: f64, segment_bytes: f64, window: f64, largest: f64) {
+        let turns = (2.0 * (1.0 - largest)).clamp(0.0, 1.0);
+        self.read += bytes;
+        self.seeks += bytes / segment_bytes.clamp(1.0, window) * turns;
+        self.seeks += bytes / STREAM_BYTES * (1.0 - turns);
     }
 
     fn write(&mut self, bytes: f64) {
         self.written += bytes;
-        self.seeks += bytes / READ_AHEAD_BYTES;
+        self.seeks += bytes / STREAM_BYTES;
     }
 
-    fn seconds(&self, disk: &Disk, processors: f64) -> f64 {
+    fn seconds(&self, disk: &Disk) -> f64 {
         let Disk { read_ns, write_ns, seek_ns } = *disk;
         let disk_ns = self.read * read_ns + self.written * write_ns + self.seeks * seek_ns;
-        (disk_ns / 1e9).max(self.processor / processors)
+        (disk_ns / 1e9).max(self.processor)
     }
+}
+
+/// The time that `count` tasks take on the processors, `tasks` of them at once, in times of one task that
+/// has a processor to itself.
+fn task_times(job: &HadoopJob, count: f64) -> f64 {
+    let last = count % job.tasks;
+    let full = (count - last) / job.tasks.min(job.cores);
+    // The last wave leaves processors idle if it has fewer tasks.
+    full + if last > 0.0 { last / last.min(job.cores) } else { 0.0 }
 }
 
 /// What `job` costs on `disk` with `settings`.
 pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     let maps = (job.input_bytes / settings.block_bytes).ceil().max(1.0);
-    let waves = (maps / job.cores).ceil();
+    let at_once = job.tasks.min(maps);
     let output = job.input_bytes * job.ratio;
     let of_map = output / maps;
     let room = settings.sort_bytes * SPILL_SHARE * job.record_bytes
         / (job.record_bytes + RECORD_META_BYTES);
     let spills = (of_map / room).ceil().max(1.0);
-    let cache = (job.memory_bytes - job.heap_bytes * job.cores).max(0.0);
+    // All spills but a map's last one fill the buffer.
+    let largest = (room / of_map.max(1.0)).min(1.0);
+    let cache = (job.memory_bytes - job.heap_bytes * job.tasks).max(0.0);
+    // The part that the disk reads, if so many bytes went through the cache since.
+    let from_disk = |since: f64| if since <= cache { 0.0 } else { 1.0 };
+    let (task_seconds, work_ns, merge_ns) =
+        (TASK_SECONDS / job.speed, WORK_NS / job.speed, MERGE_NS / job.speed);
 
     let mut map = Load::default();
-    map.read(job.input_bytes, settings.block_bytes, 0.0);
+    map.read(job.input_bytes, settings.block_bytes);
     map.write(output);
-    // A wave's last tasks leave processors idle.
-    map.processor = maps * TASK_SECONDS + (job.input_bytes + output) * WORK_NS / 1e9;
-    map.processor *= waves * job.cores / maps;
+    let mut of_task = task_seconds + (job.input_bytes / maps + of_map) * work_ns / 1e9;
     let merges = spills > 1.0 && !settings.defer;
     if merges {
         let passes = rewritten(spills as u64, settings.factor);
-        // The spills of the tasks that run now are read back.
-        let cached = (cache / (of_map * job.cores.min(maps))).min(1.0);
-        let segment = of_map / spills / job.reducers;
-        map.read(output * passes, segment, cached);
+        // The tasks that run now have read their blocks and written their spills.
+        let read = output * passes * from_disk((job.input_bytes / maps + of_map) * at_once);
+        map.merge(read, of_map / spills / job.reducers, MERGE_WINDOW_BYTES, largest);
         map.write(output * passes);
-        map.processor += output * passes * MERGE_NS / 1e9;
+        of_task += of_map * passes * merge_ns / 1e9;
     }
+    map.processor = of_task * task_times(job, maps);
 
     let mut reduce = Load::default();
-    let segments = if settings.defer { spills } else { 1.0 };
     let again = if settings.defer { 1.0 + AGAIN } else { 1.0 };
-    let cached = (cache / output.max(1.0)).min(1.0);
-    reduce.read(output * again, of_map / segments / job.reducers, cached);
-    let processors = job.cores.min(job.reducers);
+    // All maps have read their blocks and written their outputs.
+    let fetched = output * again * from_disk(job.input_bytes + output);
+    if settings.defer && spills > 1.0 {
+        reduce.merge(fetched, of_map / spills / job.reducers, DEFERRED_WINDOW_BYTES, largest);
+    } else {
+        reduce.read(fetched, of_map / job.reducers);
+    }
     let of_reducer = output / job.reducers;
-    let runs = (of_reducer / (job.heap_bytes * REDUCE_RUN_SHARE)).ceil().max(1.0);
+    let run = job.heap_bytes * REDUCE_RUN_SHARE;
+    let runs = (of_reducer / run).ceil().max(1.0);
     // The last pass goes to the reduce function, and is not written.
     let passes = rewritten(runs as u64, settings.factor) - 1.0;
     let passes = if runs > 1.0 { passes.max(0.0) } else { 0.0 };
     reduce.write(output * (1.0 + passes));
-    reduce.read(output * (1.0 + passes), of_reducer / runs, cached);
+    let reducers_at_once = job.tasks.min(job.reducers);
+    // A reducer fetches all of its part before it merges its runs.
+    let read = output * (1.0 + passes) * from_disk(2.0 * of_reducer * reducers_at_once);
+    let largest = (run / of_reducer.max(1.0)).min(1.0);
+    reduce.merge(read, of_reducer / runs, MERGE_WINDOW_BYTES, largest);
     // The result.
     reduce.write(output);
-    reduce.processor = job.reducers * TASK_SECONDS + output * WORK_NS / 1e9;
-    reduce.processor += output * (1.0 + passes + again) * MERGE_NS / 1e9;
+    let of_task = task_seconds + of_reducer * (work_ns + (1.0 + passes + again) * merge_ns) / 1e9;
+    reduce.processor = of_task * task_times(job, job.reducers);
 
     Cost {
         maps: maps as u64,
         spills: spills as u64,
         disk_bytes: map.read + map.written + reduce.read + reduce.written,
         seeks: map.seeks + reduce.seeks,
-        map_seconds: map.seconds(disk, job.cores),
-        reduce_seconds: reduce.seconds(disk, processors),
+        map_seconds: map.seconds(disk),
+        reduce_seconds: reduce.seconds(disk),
     }
 }
 
@@ -255,6 +293,8 @@ pub(super) mod tests {
             ratio: 1.0,
             record_bytes: 100.0,
             cores: 4.0,
+            tasks: 4.0,
+            speed: 1.0,
             memory_bytes: 3.2e9,
             heap_bytes: 0.4e9,
             reducers: 1.0,
@@ -338,6 +378,51 @@ pub(super) mod tests {
         };
         assert!(seconds(0.0, true) < seconds(0.0, false));
         assert!(seconds(50e6, true) > seconds(50e6, false));
+    }
+
+    #[test]
+    fn a_merge_turns_at_each_window_unless_one_segment_is_most_of_it() {
+        let turns = |largest: f64| {
+            let mut load = Load::default();
+            load.merge(128.0 * MIB, 64.0 * MIB, MERGE_WINDOW_BYTES, largest);
+            load.seeks
+        };
+        // 1,024 windows of 128 KiB, or 32 streams of 4 MiB.
+        assert_eq!((turns(0.1), turns(0.5), turns(1.0)), (1024.0, 1024.0, 32.0));
+        // Each of the 256 windows of the smaller one is between two of the larger one.
+        assert_eq!(turns(0.75), 512.0 + 16.0);
+        let mut small = Load::default();
+        small.merge(128.0 * MIB, MIB / 64.0, MERGE_WINDOW_BYTES, 0.1);
+        assert_eq!(small.seeks, 8192.0, "a window is at most a segment");
+    }
+
+    #[test]
+    fn a_cache_holds_all_that_went_through_it_or_nothing() {
+        // Two spills a map: 128 MiB of input and of spills for each of 4 tasks are 1 GiB.
+        let with = |memory_bytes: f64| {
+            let job = HadoopJob { memory_bytes, ..job() };
+            cost(&job, &DISK, &settings(100.0, 200, 128.0)).disk_bytes
+        };
+        let heaps = 4.0 * job().heap_bytes;
+        let (none, spills) = (with(heaps + 1000.0 * MIB), with(heaps + 1030.0 * MIB));
+        assert!((none - spills - 10e9).abs() < 1.0, "{none} {spills}");
+        // And with room for everything, neither map outputs nor runs are read.
+        assert!((with(heaps + 21e9) - (none - 30e9)).abs() < 1.0);
+    }
+
+    #[test]
+    fn tasks_share_the_processors_and_a_last_wave_may_leave_some_idle() {
+        let times = |cores, tasks, count| task_times(&HadoopJob { cores, tasks, ..job() }, count);
+        assert_eq!((times(4.0, 4.0, 8.0), times(4.0, 4.0, 9.0)), (2.0, 3.0));
+        // Two tasks on one processor take twice as long each, one doesn't.
+        assert_eq!((times(1.0, 2.0, 8.0), times(1.0, 2.0, 7.0)), (8.0, 7.0));
+        assert_eq!((times(8.0, 2.0, 8.0), times(4.0, 8.0, 18.0)), (4.0, 5.0));
+        // Without a disk, processors of twice the speed take half the time.
+        let none = Disk { read_ns: 0.0, write_ns: 0.0, seek_ns: 0.0 };
+        let seconds = |speed| {
+            cost(&HadoopJob { speed, ..job() }, &none, &settings(64.0, 10, 128.0)).seconds()
+        };
+        assert!((seconds(1.0) / seconds(2.0) - 2.0).abs() < 1e-9);
     }
 
     #[test]
