@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A phase takes as long as the slower of the disk and the processors. The disk's time is its bytes at the
-//! rates of [`Disk`], and a seek whenever it turns to another stream. What is read or written as one stream
-//! turns after [`STREAM_BYTES`] or at its end. A merge turns after each window of a segment: its segments
+//! rates of [`Disk`], and a seek whenever it turns to another stream. A single stream turns after
+//! [`STREAM_BYTES`] or at its end. A merge turns after each window of a segment: its segments
 //! run out of records at different times. Bytes are read from the page cache if that has room for all that
 //! went through it since they were written, and otherwise from the disk: what is read in the order in
 //! which it was written has always just been dropped. The processors' time is the same for all settings, but
@@ -161,7 +161,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     // All spills but a map's last one fill the buffer.
     let largest = (room / of_map.max(1.0)).min(1.0);
     let cache = (job.memory_bytes - job.heap_bytes * job.tasks).max(0.0);
-    // The part that the disk reads, if so many bytes went through the cache since.
+    // The part that the disk reads, if the cache has passed `since` bytes since they were written.
     let from_disk = |since: f64| if since <= cache { 0.0 } else { 1.0 };
     let (task_seconds, work_ns, merge_ns) =
         (TASK_SECONDS / job.speed, WORK_NS / job.speed, MERGE_NS / job.speed);
@@ -398,7 +398,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_cache_holds_all_that_went_through_it_or_nothing() {
-        // Two spills a map: 128 MiB of input and of spills for each of 4 tasks are 1 GiB.
+        // Two spills per map: 128 MiB of input and of spills for each of 4 tasks are 1 GiB.
         let with = |memory_bytes: f64| {
             let job = HadoopJob { memory_bytes, ..job() };
             cost(&job, &DISK, &settings(100.0, 200, 128.0)).disk_bytes

@@ -333,8 +333,8 @@ final class SpilledOutput {
       CompressionOutputStream compressed =
           compressor == null ? null : codec.createOutputStream(checked, compressor);
       OutputStream content = compressed == null ? checked : compressed;
-      // The merge ends with a checksum of its own, which is dropped: this output gets another one. It is
-      // read all the same, as the merge verifies its input before it ends.
+      // The merge ends with a checksum of its own, which is dropped: this output gets another one.
+      // It is read all the same, as the merge verifies its input before it ends.
       long records =
           copyMerged(order, segments, new FirstBytes(content, SegmentMerge.rawLength(segments)));
       if (compressed != null) {
