@@ -61,9 +61,13 @@ impl ArmQueue {
         self.arrived.values().copied()
     }
 
-    /// The reads, in the order of their arrival.
-    pub fn reads(&self) -> impl Iterator<Item = usize> + '_ {
-        self.reads.iter().map(|number| self.arrived[number])
+    /// The read that arrived first of those in the cylinders from `first` to `last` that `fit`.
+    pub fn oldest_read(&self, first: u64, last: u64, fit: impl Fn(usize) -> bool) -> Option<usize> {
+        self.cylinders
+            .range((first, 0, 0)..=(last, u64::MAX, usize::MAX))
+            .filter(|(_, number, slot)| self.reads.contains(number) && fit(*slot))
+            .min_by_key(|(_, number, _)| *number)
+            .map(|(_, _, slot)| *slot)
     }
 
     /// The job that arrived first.
@@ -137,6 +141,32 @@ mod tests {
             let cost = |slot: usize| jobs[slot].0.abs_diff(arm) + jobs[slot].1;
             let scan = (0..count).min_by_key(|slot| (cost(*slot), *slot)).expect("some");
             assert_eq!(queue.nearest(arm, |distance| distance, cost), scan);
+        }
+    }
+
+    #[test]
+    fn the_oldest_read_of_a_span_is_that_of_a_scan_of_all() {
+        let mut random = Random::new(8);
+        for _ in 0..200 {
+            let mut queue = ArmQueue::default();
+            let count = 1 + random.index(50);
+            let jobs: Vec<(u64, bool)> =
+                (0..count).map(|_| (random.below(20), random.one_in(3))).collect();
+            for (slot, &(cylinder, write)) in jobs.iter().enumerate() {
+                queue.push(slot, cylinder, write, false);
+            }
+            // Slots are not used in the order of arrival.
+            let again = random.index(count);
+            queue.remove(again);
+            queue.push(again, jobs[again].0, jobs[again].1, false);
+            let arrived: Vec<usize> = queue.slots().collect();
+            let first = random.below(20);
+            let span = first..=first + random.below(20);
+            let fit = |slot: usize| slot % 3 != 1;
+            let scan = arrived
+                .into_iter()
+                .find(|&slot| !jobs[slot].1 && span.contains(&jobs[slot].0) && fit(slot));
+            assert_eq!(queue.oldest_read(*span.start(), *span.end(), fit), scan);
         }
     }
 }

@@ -28,6 +28,38 @@ struct Segment {
     stream: Option<SimTime>,
 }
 
+/// The heads, which read ahead.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    /// The first sector of its segment.
+    pub first: u64,
+    /// A request that begins later is not worth the wait: the heads would pass more than a track before it.
+    pub near: u64,
+    /// The end of the sectors that were read before it began.
+    read: u64,
+    /// The end of the sectors that it may read.
+    limit: u64,
+    since: SimTime,
+    /// The time at which sector `read` begins under the heads.
+    from: SimTime,
+}
+
+impl Stream {
+    /// Whether the heads come to sectors `first` to `end` soon, or have read them.
+    pub fn reaches(&self, first: u64, end: u64) -> bool {
+        (self.first..=self.near).contains(&first) && end <= self.limit
+    }
+
+    /// The time at which the heads have read up to `end`.
+    pub fn end(&self, end: u64, layout: &Layout) -> SimTime {
+        if end > self.read {
+            SimTime(self.from.0 + layout.transfer_ns(self.read, end))
+        } else {
+            self.since
+        }
+    }
+}
+
 impl Segments {
     /// A buffer of `count` segments of `size` sectors.
     pub fn new(count: usize, size: u64) -> Self {
@@ -41,31 +73,21 @@ impl Segments {
         })
     }
 
-    /// The time at which the heads, reading ahead, have read up to `end`. `None` if they do not get
-    /// there, or have to pass more than a track before `first`.
-    pub fn stream_end(
-        &self,
-        first: u64,
-        end: u64,
-        now: SimTime,
-        layout: &Layout,
-    ) -> Option<SimTime> {
+    /// What the heads read ahead of. `None` if they do not.
+    pub fn stream(&self, now: SimTime, layout: &Layout) -> Option<Stream> {
         let segment = self.segments.front()?;
         let since = segment.stream?;
-        // New sectors replace the oldest part of a segment.
-        if first < segment.first || segment.read + self.size < end {
-            return None;
-        }
         let reached = segment.read + self.ahead(segment, now, layout);
-        let near = reached + layout.place(reached.min(layout.sectors() - 1)).track_sectors;
         // A full segment stops the reading; the heads have passed its end when they should
         // continue.
-        let full = reached >= segment.read + self.size;
-        (first <= near && !full).then(|| {
-            let span = if end > segment.read { layout.transfer_ns(segment.read, end) } else { 0 };
-            let between = self.between(segment, layout);
-            SimTime(since.0 + if end > segment.read { between + span } else { 0 })
-        })
+        if reached >= segment.read + self.size {
+            return None;
+        }
+        let near = reached + layout.place(reached.min(layout.sectors() - 1)).track_sectors;
+        // New sectors replace the oldest part of a segment.
+        let limit = segment.read + self.size;
+        let from = SimTime(since.0 + self.between(segment, layout));
+        Some(Stream { first: segment.first, read: segment.read, near, limit, since, from })
     }
 
     /// The arm is needed elsewhere.

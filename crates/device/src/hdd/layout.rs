@@ -115,11 +115,17 @@ impl Layout {
         Target { cylinder, head, angle_ns: angle % self.turn_ns }
     }
 
-    /// The first time from `now` on at which the sector begins under the heads.
-    pub fn next_pass(&self, target: &Target, now: SimTime) -> SimTime {
-        let behind = now.0 % self.turn_ns;
+    /// The angle of the platters at `now`, in nanoseconds of a turn.
+    pub fn angle_ns(&self, now: SimTime) -> u64 {
+        now.0 % self.turn_ns
+    }
+
+    /// The time until the sector begins under the heads. The platters are at `angle_ns`, which may be more than a turn.
+    pub fn wait_ns(&self, target: &Target, angle_ns: u64) -> u64 {
+        // Mostly it is less than a turn, and the search for the nearest job spent a tenth of its time in the division.
+        let behind = if angle_ns < self.turn_ns { angle_ns } else { angle_ns % self.turn_ns };
         let ahead = if target.angle_ns < behind { self.turn_ns } else { 0 };
-        SimTime(now.0 + target.angle_ns + ahead - behind)
+        target.angle_ns + ahead - behind
     }
 
     /// The time from the beginning of sector `first` to the end of the sector before `end`, from

@@ -31,7 +31,7 @@ use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
 use crate::sim::{Engine, Event};
 use arm_queue::ArmQueue;
-use buffer::Segments;
+use buffer::{Segments, Stream};
 use layout::{Layout, SECTOR, Target};
 use platters::Platters;
 pub use profile::{HddParameter, HddProfile, HddSettings, Policy, hdd_parameters};
@@ -301,10 +301,12 @@ impl Hdd {
         let (first, end) = self.sectors(slot);
         let Command { kind, len, .. } = self.jobs[slot].command;
         let answered = self.jobs[slot].answered;
-        let (media_first, media_end) = match self.segments.stream_end(first, end, now, &self.layout)
-        {
+        let stream = self.segments.stream(now, &self.layout);
+        let (media_first, media_end) = match stream.filter(|stream| stream.reaches(first, end)) {
             // The heads are reading toward it.
-            Some(media_end) if kind == RequestKind::Read => (now, media_end.max(now)),
+            Some(stream) if kind == RequestKind::Read => {
+                (now, stream.end(end, &self.layout).max(now))
+            }
             _ => {
                 self.segments.interrupt(now, &self.layout);
                 let ready = if kind == RequestKind::Write && !answered {
@@ -334,8 +336,9 @@ impl Hdd {
 
     /// The time at which the first sector of a job begins under the heads, after a seek and a turn.
     fn arrival(&self, now: SimTime, ready: SimTime, slot: usize) -> SimTime {
-        let positioned = SimTime(now.0 + self.position_ns(slot));
-        self.layout.next_pass(&self.jobs[slot].target, positioned.max(ready))
+        let positioned = SimTime(now.0 + self.position_ns(slot)).max(ready);
+        let angle = self.layout.angle_ns(positioned);
+        SimTime(positioned.0 + self.layout.wait_ns(&self.jobs[slot].target, angle))
     }
 
     /// The time that the arm takes to the track of a job's first sector.
@@ -368,17 +371,28 @@ impl Hdd {
             Policy::Position => {
                 let [read, write] = [&self.read_seek, &self.write_seek];
                 let least = |distance| read.seek_ns(distance).min(write.seek_ns(distance));
-                let streams = |slot: &usize| {
-                    let (first, end) = self.sectors(*slot);
-                    self.segments.stream_end(first, end, now, &self.layout).is_some()
-                };
-                if let Some(slot) = self.queue.reads().find(streams) {
+                let stream = self.segments.stream(now, &self.layout);
+                if let Some(slot) = stream.and_then(|stream| self.next_of(&stream)) {
                     return slot;
                 }
-                let cost = |slot| self.arrival(now, now, slot).0 - now.0;
+                let angle = self.layout.angle_ns(now);
+                let cost = |slot| {
+                    let way = self.position_ns(slot);
+                    way + self.layout.wait_ns(&self.jobs[slot].target, angle + way)
+                };
                 self.queue.nearest(self.cylinder, least, cost)
             }
         }
+    }
+
+    /// The read that arrived first of those that the heads come to soon.
+    fn next_of(&self, stream: &Stream) -> Option<usize> {
+        let last = stream.near.min(self.layout.sectors() - 1);
+        let [from, to] = [stream.first, last].map(|sector| self.layout.place(sector).cylinder);
+        self.queue.oldest_read(from, to, |slot| {
+            let (first, end) = self.sectors(slot);
+            stream.reaches(first, end)
+        })
     }
 
     fn transferred(&mut self, slot: usize) {
