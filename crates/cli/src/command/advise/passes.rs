@@ -6,8 +6,9 @@
 //!   reduce   fetch a segment of each map (or k) ─► runs on disk ─► merge passes ─► reduce ─► output
 //! ```
 //!
-//! A phase takes as long as the slower of the disk and the processors. The disk's time is its bytes at the
-//! rates of [`Disk`], and a seek whenever it turns to another stream. A single stream turns after
+//! A phase takes at least as long as the slower of the disk and the processors, and longer because each waits for
+//! the other at times ([`together`]). The disk's time is its bytes at the rates of [`Disk`], and a seek whenever it
+//! turns to another stream. A single stream turns after
 //! [`STREAM_BYTES`] or at its end. A merge turns after each window of a segment: its segments
 //! run out of records at different times. Bytes are read from the page cache if that has room for all that
 //! went through it since they were written, and otherwise from the disk: what is read in the order in
@@ -46,6 +47,10 @@ const TASK_SECONDS: f64 = 1.5;
 const WORK_NS: f64 = 20.0;
 /// Nanoseconds per byte that one merge pass takes on the processor, assumed.
 const MERGE_NS: f64 = 4.0;
+/// Requests that a task has under way, assumed: its own work, and the kernel's reads ahead or writes behind for it.
+const CUSTOMERS_PER_TASK: f64 = 2.0;
+/// With more of them, the longer of the two times is all that counts.
+const CUSTOMERS_MAX: f64 = 1000.0;
 /// The part of the fetches that are repeated: a deferred merge is repeated with them.
 const AGAIN: f64 = 0.1;
 
@@ -133,11 +138,33 @@ impl Load {
         self.seeks += bytes / STREAM_BYTES;
     }
 
-    fn seconds(&self, disk: &Disk) -> f64 {
+    /// With `tasks` tasks at once.
+    fn seconds(&self, disk: &Disk, tasks: f64) -> f64 {
         let Disk { read_ns, write_ns, seek_ns } = *disk;
         let disk_ns = self.read * read_ns + self.written * write_ns + self.seeks * seek_ns;
-        (disk_ns / 1e9).max(self.processor)
+        together(disk_ns / 1e9, self.processor, CUSTOMERS_PER_TASK * tasks)
     }
+}
+
+/// The time in which `customers` do work that takes `disk` seconds of the disk and `processor` seconds of the
+/// processors in all. Each customer is at one of the two, or waits for it. So one customer takes the sum, and the more
+/// there are, the nearer the time comes to the longer of the two.
+///
+/// Mean value analysis of a closed network with two queues (Reiser and Lavenberg, JACM 27, 1980): a customer
+/// finds the queue that there is with one customer less.
+fn together(disk: f64, processor: f64, customers: f64) -> f64 {
+    let demands = [disk, processor];
+    let (mut queues, mut time) = ([0.0; 2], 0.0);
+    for count in 1..=(customers.min(CUSTOMERS_MAX).max(1.0) as u32) {
+        let stays = [0, 1].map(|at: usize| demands[at] * (1.0 + queues[at]));
+        let all: f64 = stays.iter().sum();
+        if all == 0.0 {
+            return 0.0;
+        }
+        time = all / f64::from(count);
+        queues = stays.map(|stay| stay / time);
+    }
+    time
 }
 
 /// The time that `count` tasks take on the processors, `tasks` of them at once, in times of one task that
@@ -212,8 +239,8 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
         spills: spills as u64,
         disk_bytes: map.read + map.written + reduce.read + reduce.written,
         seeks: map.seeks + reduce.seeks,
-        map_seconds: map.seconds(disk),
-        reduce_seconds: reduce.seconds(disk),
+        map_seconds: map.seconds(disk, at_once),
+        reduce_seconds: reduce.seconds(disk, reducers_at_once),
     }
 }
 
@@ -423,6 +450,20 @@ pub(super) mod tests {
             cost(&HadoopJob { speed, ..job() }, &none, &settings(64.0, 10, 128.0)).seconds()
         };
         assert!((seconds(1.0) / seconds(2.0) - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn disk_and_processor_wait_for_each_other() {
+        // One customer uses one at a time. With equal demands, n customers take 1 + 1/n of either.
+        assert_eq!(together(3.0, 2.0, 1.0), 5.0);
+        for customers in 1..50 {
+            let (n, time) = (f64::from(customers), together(2.0, 2.0, f64::from(customers)));
+            assert!((time - 2.0 * (1.0 + 1.0 / n)).abs() < 1e-9, "{n}: {time}");
+        }
+        // Never less than the longer one, nor more than both; nearer to it with more customers.
+        let times = [1.0, 2.0, 4.0, 8.0, 1e9].map(|customers| together(4.0, 3.0, customers));
+        assert!(times.is_sorted_by(|more, less| more > less) && times[4] - 4.0 < 1e-6, "{times:?}");
+        assert_eq!((together(0.0, 3.0, 4.0), together(0.0, 0.0, 4.0)), (3.0, 0.0));
     }
 
     #[test]
