@@ -142,6 +142,9 @@ impl Controller {
     }
 
     pub fn submit(&mut self, at: SimTime, command: Command) {
+        if matches!(command.kind, RequestKind::Read | RequestKind::Write) {
+            self.ftl.expect(command.offset / self.settings.map_unit_bytes);
+        }
         let job = self.jobs.add(at, command);
         self.engine.at(at, SsdEvent::Arrive { job });
     }

@@ -14,7 +14,7 @@ use merganser_storage::Buffer;
 
 use crate::key::{DirectKey, Place};
 use crate::prefix::prefix_at;
-use crate::run::prefetch::prefetch_at;
+use merganser_storage::prefetch::prefetch_at;
 
 /// Tags that a part should have. They, their counts and their destinations fit into the first-level
 /// cache.

@@ -1,12 +1,12 @@
 //! The records of a chunk, as their tags point to them.
 
 use super::long::LongRecords;
-use super::prefetch::prefetch;
 use super::settle::Tagged;
 use super::tag::Tag;
 use super::word::Alphabet;
 use crate::access::resort_bytes;
 use crate::key::{self, Order};
+use merganser_storage::prefetch::prefetch;
 
 /// The gather prefetches records this many tags ahead.
 const AHEAD: usize = 24;

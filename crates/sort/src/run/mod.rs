@@ -43,7 +43,6 @@ pub(crate) mod long;
 pub mod packed;
 pub mod permute;
 pub(crate) mod piece;
-pub(crate) mod prefetch;
 pub mod radix;
 pub mod reader;
 pub(crate) mod release;

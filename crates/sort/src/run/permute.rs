@@ -37,8 +37,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use merganser_storage::thread::spawn_or_run;
 use parking_lot::Mutex;
 
-use super::prefetch::prefetch_at;
 use crate::activity::{Team, leave};
+use merganser_storage::prefetch::prefetch_at;
 
 /// Most records of a buffer: the rest of an entry's values are marks.
 pub const RECORDS_MAX: usize = 1 << 31;

@@ -24,6 +24,7 @@ mod wear;
 use std::collections::{BTreeSet, VecDeque};
 
 use merganser_random::Random;
+use merganser_storage::prefetch::prefetch_at;
 
 use crate::profile::{GcPolicy, Placement, SsdSettings};
 use crate::ssd::event::Owner;
@@ -197,6 +198,15 @@ impl Ftl {
     pub fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
         let chunk = self.map[unit.0 as usize / CHUNK].as_ref()?;
         chunk[unit.0 as usize % CHUNK].checked_sub(1).map(PhysicalUnit)
+    }
+
+    /// Asks for the memory of the entry of unit `number`, which is looked up soon. In a large map, the lookup would wait
+    /// for it longer than for everything else that a read costs.
+    pub fn expect(&self, number: u64) {
+        let number = usize::try_from(number).unwrap_or(usize::MAX);
+        if let Some(Some(chunk)) = self.map.get(number / CHUNK) {
+            prefetch_at(std::ptr::from_ref(&chunk[number % CHUNK]).cast());
+        }
     }
 
     /// The die for `unit` by its number.

@@ -2,7 +2,7 @@
 
 /// Prefetches the memory of `bytes` at `at`, if `bytes` are that long.
 #[inline]
-pub(super) fn prefetch(bytes: &[u8], at: usize) {
+pub fn prefetch(bytes: &[u8], at: usize) {
     if let Some(byte) = bytes.get(at) {
         prefetch_at(byte);
     }
@@ -10,7 +10,7 @@ pub(super) fn prefetch(bytes: &[u8], at: usize) {
 
 /// Prefetches the memory at `address`, which may be any address.
 #[inline]
-pub(crate) fn prefetch_at(address: *const u8) {
+pub fn prefetch_at(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
