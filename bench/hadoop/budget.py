@@ -10,11 +10,11 @@ class Budget:
         self._end = None if minutes is None else time.monotonic() + 60 * minutes
         self._took = {}
 
-    def has_room(self, cell):
-        """Whether a cell would end in time."""
+    def has_room(self, *cells):
+        """Whether these cells would end in time, one after the other."""
         if self._end is None:
             return True
-        expected = self._took.get(cell.alike, cell.expected_s)
+        expected = sum(self._took.get(cell.alike, cell.expected_s) for cell in cells)
         return time.monotonic() + expected <= self._end
 
     def took(self, cell, seconds):

@@ -1,8 +1,14 @@
-"""Results on disk: one JSON file per cell, written whole, and all of them together as `study.json`."""
+"""Results on disk: one JSON file per cell, written whole."""
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import MISSING, asdict, fields
+
+
+def _decided(cell, written):
+    """All that decides the cell of a file. A field that is younger than the file has its default."""
+    defaults = {field.name: field.default for field in fields(cell) if field.default is not MISSING}
+    return {**defaults, **written}
 
 
 class Kept:
@@ -11,25 +17,37 @@ class Kept:
     def __init__(self, folder):
         self.folder = folder
 
-    def _path(self, cell):
+    def path(self, cell):
+        """Where a cell's result is."""
         return self.folder / f"{cell.name}.json"
 
     def get(self, cell):
         """The result of a cell, or None. One that can't be read counts as missing."""
-        try:
-            result = json.loads(self._path(cell).read_text())
-        except (OSError, ValueError):
-            return None
-        return result if isinstance(result, dict) and result.get("cell") == asdict(cell) else None
+        return read(self.path(cell), cell)
 
     def put(self, cell, result):
-        """Keeps a result. A file is there whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(cell)
-        unfinished = path.with_suffix(".unfinished")
-        unfinished.write_text(json.dumps({"cell": asdict(cell), **result}, indent=1) + "\n")
-        os.replace(unfinished, path)
+        """Keeps a result."""
+        write_whole(self.path(cell), {"cell": asdict(cell), **result})
 
     def all(self, cells):
         """The results of these cells, as far as they are there, in their order."""
         return [found for found in map(self.get, cells) if found]
+
+
+def read(path, cell):
+    """The result of a cell in a file; None if it can't be read, or is another cell's."""
+    try:
+        result = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(result, dict) or not isinstance(result.get("cell"), dict):
+        return None
+    return result if _decided(cell, result["cell"]) == asdict(cell) else None
+
+
+def write_whole(path, value):
+    """Writes a JSON file, which is there whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(value, indent=1) + "\n")
+    os.replace(unfinished, path)

@@ -3,7 +3,7 @@
 Applications" did on real ones. See bench/README.md.
 
 Cells that were measured are kept, so the same command continues where an earlier one ended. A line near the end
-says for how many no time was left. `merganser reproduce ssd-hadoop-... --results study.json` shows the figures.
+says for how many no time was left. `merganser reproduce ssd-hadoop-... --results study-xSCALE-slowerK.json` shows the figures.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import emulated, limits, machine  # noqa: E402
+from harness import build, emulated, limits, machine  # noqa: E402
 from harness.signals import end_orderly, raise_if_interrupted  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
@@ -31,9 +31,9 @@ from hadoop.config import ACTIVE, Jars  # noqa: E402
 from hadoop.history import BadHistory  # noqa: E402
 from hadoop.run import fetch_jars  # noqa: E402
 from hadoop.ssd import cell as one  # noqa: E402
-from hadoop.ssd.cells import DEVICES, FIGURES, SORT_MB_SWEPT, cells_of  # noqa: E402
+from hadoop.ssd.cells import FIGURES, SORT_MB_SWEPT, cells_of, in_pairs  # noqa: E402
 from hadoop.ssd.image import Images  # noqa: E402
-from hadoop.kept import Kept  # noqa: E402
+from hadoop.ssd.rounds import Rounds, file_name, gathered  # noqa: E402
 
 SCALE = 0.1
 RECORD_BYTES = 10_505
@@ -52,12 +52,14 @@ def arguments(words=None):
     parser.add_argument("--scale", type=float, default=SCALE, metavar="X", help="data here over data in the paper [0.1]")
     parser.add_argument("--slower", type=int, default=1, metavar="K",
                         help="emulate disks that are K times as slow, and divide times by K: a machine that is K times as fast [1]")  # fmt: skip
+    parser.add_argument("--rounds", type=int, default=1, metavar="N", help="how often to measure each cell [1]")
     parser.add_argument("--make-inputs", action="store_true", help="make the inputs of the cells, and measure nothing")
-    parser.add_argument("--minutes", type=float, metavar="M", help="begin no cell that would end later than this")
+    parser.add_argument("--gather", action="store_true", help="measure nothing, and write the JSON file from kept cells and today's advice")
+    parser.add_argument("--minutes", type=float, metavar="M", help="begin no pair of cells that would end later than this")
     parser.add_argument("--only", metavar="TEXT", help="only cells whose name has this")
     parser.add_argument("--retry", action="store_true", help="measure cells again whose emulation was late")
     parser.add_argument("--results", type=Path, help="the folder of kept results [this machine's newest bench/results/<date>-<machine>-study]")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also everything as one JSON file, besides study.json there")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also the JSON file that is written there")
     parser.add_argument("--dir", type=Path, default=BENCH / ".work" / "study", help="where inputs, the mounted disk and logs go")
     parser.add_argument("--memory-dir", type=Path, default=Path("/dev/shm"), help="a file system in memory, for the emulated disk")
     parser.add_argument("--path-us", type=int, metavar="N", help="the way of a request [measured]")
@@ -75,14 +77,26 @@ def arguments(words=None):
         parser.error("--scale must be above 0 and at most 1")
     if args.slower < 1:
         parser.error("--slower must be at least 1")
-    if args.minutes is not None and args.minutes <= 0:
-        parser.error("--minutes must be above 0")
+    if args.rounds < 1 or args.minutes is not None and args.minutes <= 0:
+        parser.error("--rounds must be at least 1, and --minutes above 0")
     return args
 
 
 def say(text):
     """Prints progress."""
     print(text, flush=True)
+
+
+def advice_words(cell, cores):
+    """The words of `merganser advise hadoop --job` for a sort of the sweep."""
+    heap_mb = max(SORT_MB_SWEPT) + one.MAP_HEAP_MB
+    memory = cell.cache_bytes + config.MAPS_AT_ONCE * heap_mb * 2**20
+    words = [
+        "advise", "hadoop", "--job", cell.data_bytes, "--memory", memory, "--heap", f"{heap_mb}M",
+        "--cores", cores, "--processor-speed", cell.slower, "--tasks", config.MAPS_AT_ONCE, "--reducers", one.REDUCES_AT_ONCE,
+        "--record-size", RECORD_BYTES, "--device", cell.device, "--json",
+    ]  # fmt: skip
+    return list(map(str, words))
 
 
 def predicted(merganser, cells):
@@ -93,14 +107,8 @@ def predicted(merganser, cells):
     for cell in cells:
         if cell.job != "sort" or cell.device in told:
             continue
-        heap_mb = max(SORT_MB_SWEPT) + one.MAP_HEAP_MB
-        memory = cell.cache_bytes + config.MAPS_AT_ONCE * heap_mb * 2**20
-        words = [
-            merganser, "advise", "hadoop", "--job", cell.data_bytes, "--memory", memory, "--heap", f"{heap_mb}M",
-            "--cores", cores, "--processor-speed", cell.slower, "--tasks", config.MAPS_AT_ONCE, "--reducers", one.REDUCES_AT_ONCE,
-            "--record-size", RECORD_BYTES, "--device", cell.device, "--json",
-        ]  # fmt: skip
-        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=300, check=False)
+        words = [str(merganser), *advice_words(cell, cores)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
             raise ClusterError(f"merganser advise: {done.stderr.strip()}")
         told[cell.device] = json.loads(done.stdout)
@@ -117,6 +125,16 @@ def jars_of(args):
     return Jars((args.jars or fetch_jars(args.dir)).resolve(), args.plugin.resolve())
 
 
+def build_of(args):
+    """The build that measures."""
+    return build.describe(merganser=args.merganser, plugin=args.plugin)
+
+
+def other_build(cell, result, here):
+    """Words about a kept result of another build. Only the cells with Merganser's shuffle have its plugin."""
+    return build.told(result.get("build"), here, ["merganser"] + ["plugin"] * (cell.flavour == ACTIVE))
+
+
 def line_of(cell, result):
     """One line about a result."""
     lag = result["lag"]
@@ -124,18 +142,30 @@ def line_of(cell, result):
     return f"  {cell.name}: {result['elapsed_s']:.1f} s{words}; the cell took {result['cell_s']:.0f} s"
 
 
+def state_of(cell, kept, here):
+    """One line about what is kept of a cell."""
+    result = kept.get(cell)
+    late = kept.late(cell)
+    if result is None and not late:
+        return f"{cell.name}: missing, about {cell.expected_s:.0f} s"
+    result = result or late[-1]
+    other = other_build(cell, result, here)
+    return line_of(cell, result).strip() + (f"; {other}" if other else "")
+
+
 def write(kept, args, told, described):
-    """Writes all kept results as one file, and returns them."""
-    cells = cells_of(FIGURES, args.scale, args.slower)
+    """Writes all kept cells of a scale and a clock as one file, and returns them."""
+    measured, late = gathered(kept, cells_of(FIGURES, args.scale, args.slower))
     study = {
         "study": "ssd-hadoop",
         "scale": args.scale,
         "slower": args.slower,
         "machine": described,
-        "cells": kept.all(cells),
+        "cells": measured,
+        "not_valid": late,
         "predicted": told,
     }
-    report.write_json(kept.folder / "study.json", study)
+    report.write_json(kept.folder / file_name(args.scale, args.slower), study)
     if args.json:
         report.write_json(args.json, study)
     return study
@@ -159,6 +189,7 @@ def run(args, cells, kept, described):
         for cell in cells:
             images.made(cell)
         return []
+    built = build_of(args)
     told = predicted(bench.merganser, cells_of(["settings"], args.scale, args.slower))
     budget, failed, left = Budget(args.minutes), [], []
     with emulated.own_cpu_left(), tempfile.TemporaryDirectory(prefix="merganser-study-", dir=args.memory_dir) as memory:
@@ -166,24 +197,28 @@ def run(args, cells, kept, described):
         bench.images = images
         bench.path_us = emulated.path_us(bench.merganser, args.dir, bench.memory) if args.path_us is None else args.path_us
         say(f"a request takes {bench.path_us} us to the model and back")
-        for cell in cells:
-            if not budget.has_room(cell):
-                left.append(cell.name)
+        for pair in in_pairs(cells):
+            if not budget.has_room(*pair):
+                left += [cell.name for cell in pair]
                 continue
-            started = time.monotonic()
-            try:
-                result = one.measure(cell, bench)
-            except FAILURES as error:
-                raise_if_interrupted(error)
-                failed.append(cell.name)
-                say(f"  {cell.name} failed: {error}")
-                continue
-            seconds = time.monotonic() - started
-            budget.took(cell, seconds)
-            result |= {"cell_s": seconds, "path_us": bench.path_us, "date": datetime.date.today().isoformat(), "machine": described}
-            kept.put(cell, result)
-            say(line_of(cell, result))
-            write(kept, args, told, described)
+            for cell in pair:
+                started = time.monotonic()
+                try:
+                    result = one.measure(cell, bench)
+                except FAILURES as error:
+                    raise_if_interrupted(error)
+                    failed.append(cell.name)
+                    say(f"  {cell.name} failed: {error}")
+                    continue
+                seconds = time.monotonic() - started
+                budget.took(cell, seconds)
+                result |= {
+                    "cell_s": seconds, "path_us": bench.path_us, "date": datetime.date.today().isoformat(), "machine": described,
+                    "build": built,
+                }  # fmt: skip
+                kept.put(cell, result)
+                say(line_of(cell, result))
+                write(kept, args, told, described)
     if left:
         say(f"no time was left for {len(left)} cells; the same command continues")
     write(kept, args, told, described)
@@ -199,17 +234,27 @@ def main():
         return 0
     described = machine.describe(BENCH)
     folder = args.results or machine.kept_results(BENCH / "results", described, "-study")
-    kept = Kept(folder)
-    cells = [cell for cell in cells_of(args.figure, args.scale, args.slower) if (args.only or "") in cell.name]
+    kept = Rounds(folder)
+    cells = cells_of(args.figure, args.scale, args.slower, args.rounds)
+    cells = [cell for cell in cells if (args.only or "") in cell.name]
     if args.cells:
+        here = build_of(args)
         for cell in cells:
-            result = kept.get(cell)
-            say(line_of(cell, result).strip() if result else f"{cell.name}: missing, about {cell.expected_s:.0f} s")
+            say(state_of(cell, kept, here))
+        return 0
+    if args.gather:
+        if not args.merganser.exists():
+            sys.exit(f"study: {args.merganser} is not there: `make build` makes it")
+        try:
+            told = predicted(args.merganser.resolve(), cells_of(["settings"], args.scale, args.slower))
+        except FAILURES as error:
+            sys.exit(f"study: {error}")
+        write(kept, args, told, described)
+        say(f"results in {folder / file_name(args.scale, args.slower)}")
         return 0
 
     def missing(cell):
-        result = kept.get(cell)
-        return result is None or (args.retry and not result["valid"])
+        return kept.get(cell) is None and (args.retry or not kept.late(cell))
 
     cells = [cell for cell in cells if missing(cell)]
     end_orderly()
@@ -226,7 +271,7 @@ def main():
         failed = run(args, cells, kept, described)
     except FAILURES as error:
         sys.exit(f"study: {error}")
-    say(f"results in {folder}")
+    say(f"results in {folder / file_name(args.scale, args.slower)}")
     if failed:
         say(f"failed: {', '.join(failed)}")
     return 1 if failed else 0

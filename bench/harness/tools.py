@@ -64,7 +64,7 @@ class Tools:
 
     def versions(self):
         """The versions of the peers that take part, by name, and of Merganser's sources; for the results."""
-        found = {"merganser": _sources()}
+        found = {"merganser": sources()}
         if self.gnu:
             found["gnu"] = _said(self.gnu, "--version")
         if self.stxxl:
@@ -121,7 +121,7 @@ class Tools:
         return (self.example("raw_io"), "passes", source)
 
 
-def _sources():
+def sources():
     """The commit of the sources, with `-dirty` after it if a tracked file differs. Results don't count: each run changes them."""
     commit = _said("git", "-C", REPOSITORY, "describe", "--always")
     changed = _said("git", "-C", REPOSITORY, "status", "--porcelain", "--untracked-files=no", "--", ".", ":!bench/results")

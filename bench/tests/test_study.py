@@ -12,13 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from harness import emulated, machine
+from harness import build, emulated, machine
 
 from hadoop import history, study as command
 from hadoop.config import ACTIVE, STOCK
 from hadoop.ssd import cell as measuring
 from hadoop.ssd import cells, image, jobs, memory, phases
-from hadoop.kept import Kept
+from hadoop.ssd.rounds import Rounds, file_name, gathered, summary
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 ALL = list(cells.FIGURES)
@@ -38,6 +38,25 @@ class Cells(unittest.TestCase):
         self.assertEqual([cell.sort_mb for cell in first], [100, 100, 64, 64, 192, 192])
         self.assertEqual({(cell.job, cell.block_mb) for cell in first}, {("sort", 64)})
 
+    def test_the_two_cells_of_a_ratio_follow_each_other_in_every_round(self):
+        every = cells.cells_of(ALL, 0.1, rounds=3)
+        one_round = len(cells.cells_of(ALL, 0.1))
+        self.assertEqual([cell.round for cell in every], [1] * one_round + [2] * one_round + [3] * one_round)
+        self.assertEqual(len(set(every)), len({cell.name for cell in every}))
+        for pair in zip(every[::2], every[1::2]):
+            first, second = pair if pair[0].round % 2 else pair[::-1]
+            self.assertEqual((first.device, second.device), (cells.HDD, cells.SSD), "they take turns to be the first")
+            self.assertEqual(replace(first, device=cells.SSD), second)
+        self.assertEqual([len(pair) for pair in cells.in_pairs(every)], [2] * (len(every) // 2))
+        self.assertEqual([len(pair) for pair in cells.in_pairs(every[1:4])], [1, 2])
+
+    def test_the_sweep_of_the_join_comes_last(self):
+        swept = cells.FIGURES["settings-join"][1](0.1)
+        self.assertEqual((len(swept), {(cell.job, cell.paper_gb) for cell in swept}), (18, {("join", 15)}))
+        others = set(cells.cells_of([name for name in ALL if name != "settings-join"], 0.1))
+        alone = [cell for cell in swept if cell not in others]
+        self.assertEqual(set(cells.cells_of(ALL, 0.1)[-len(alone):]), set(alone))
+
     def test_memory_is_the_papers_whatever_the_data(self):
         ten, twenty = (cells.Cell("sort", size, cells.HDD, 0.1) for size in (10, 20))
         self.assertEqual((ten.data_bytes, twenty.data_bytes), (10**9, 2 * 10**9))
@@ -49,7 +68,7 @@ class Cells(unittest.TestCase):
         others = [
             replace(cell, job="join"), replace(cell, paper_gb=5), replace(cell, device=cells.SSD), replace(cell, scale=0.2),
             replace(cell, flavour=ACTIVE), replace(cell, sort_mb=64), replace(cell, block_mb=32), replace(cell, factor=10),
-            replace(cell, least_segment="5"), replace(cell, slower=2),
+            replace(cell, least_segment="5"), replace(cell, slower=2), replace(cell, round=2),
         ]  # fmt: skip
         self.assertEqual(len(others), len(asdict(cell)))
         self.assertEqual(len({one.name for one in [cell, *others]}), len(others) + 1)
@@ -262,17 +281,27 @@ class Copies(unittest.TestCase):
             self.assertEqual(images._written(replace(cell, block_mb=32)), [])
 
 
+def measured(elapsed_s, valid=True, **more):
+    """The parts of a result that are looked at here."""
+    share = 0.001 if valid else 0.02
+    return {"elapsed_s": elapsed_s, "valid": valid, "lag": {"late_share": share, "time_share": 0.001}, "cell_s": 9.0, **more}
+
+
 class Results(unittest.TestCase):
     def setUp(self):
         held = tempfile.TemporaryDirectory()
         self.addCleanup(held.cleanup)
-        self.kept = Kept(Path(held.name) / "r")
+        self.kept = Rounds(Path(held.name) / "r")
         self.cell = cells.Cell("sort", 10, cells.HDD, 0.1)
+
+    def written(self, scale=0.1, slower=1):
+        command.write(self.kept, Namespace(scale=scale, slower=slower, json=None), {}, {})
+        return json.loads((self.kept.folder / file_name(scale, slower)).read_text())
 
     def test_what_was_measured_is_kept_and_a_torn_file_is_not_there(self):
         self.assertIsNone(self.kept.get(self.cell))
         self.assertFalse(self.kept.folder.exists(), "asking makes no folder")
-        self.kept.put(self.cell, {"elapsed_s": 7.0})
+        self.kept.put(self.cell, measured(7.0))
         self.assertEqual(self.kept.get(self.cell)["elapsed_s"], 7.0)
         self.assertIsNone(self.kept.get(replace(self.cell, sort_mb=64)))
         other = replace(self.cell, sort_mb=192)
@@ -282,36 +311,150 @@ class Results(unittest.TestCase):
         self.assertIsNone(self.kept.get(self.cell))
 
     def test_a_result_of_other_parameters_under_the_name_does_not_count(self):
-        self.kept.put(self.cell, {"elapsed_s": 7.0})
+        self.kept.put(self.cell, measured(7.0))
         path = next(self.kept.folder.glob("*.json"))
         found = json.loads(path.read_text())
         found["cell"]["factor"] = 10
         path.write_text(json.dumps(found))
         self.assertIsNone(self.kept.get(self.cell))
 
+    def test_files_without_rounds_are_the_first_round(self):
+        self.kept.put(self.cell, measured(7.0))
+        path = next(self.kept.folder.glob("*.json"))
+        found = json.loads(path.read_text())
+        del found["cell"]["round"]
+        path.write_text(json.dumps(found))
+        self.assertEqual(self.kept.get(self.cell)["elapsed_s"], 7.0)
+        self.assertIsNone(self.kept.get(replace(self.cell, round=2)))
+        self.kept.put(replace(self.cell, round=2), measured(9.0))
+        entry = summary(self.kept.rounds(self.cell))
+        self.assertEqual([one["round"] for one in entry["rounds"]], [1, 2])
+        self.assertNotIn("round", entry["cell"])
+
+    def test_an_entry_has_the_median_round_and_all_times(self):
+        for number, seconds in ((1, 12.0), (2, 10.0), (3, 15.0), (11, 11.0)):
+            self.kept.put(replace(self.cell, round=number), measured(seconds, device_joules=seconds * 2))
+        self.kept.put(replace(self.cell, slower=2), measured(99.0))
+        (entry,), late = gathered(self.kept, [self.cell, replace(self.cell, sort_mb=64)])
+        # Of the two in the middle, the faster one, with all of its own figures.
+        self.assertEqual((entry["elapsed_s"], entry["device_joules"]), (11.0, 22.0))
+        self.assertEqual([one["elapsed_s"] for one in entry["rounds"]], [12.0, 10.0, 15.0, 11.0])
+        self.assertEqual((entry["spread"], late), (5 / 11, []))
+
+    def test_late_attempts_are_kept_apart_and_none_is_lost(self):
+        for seconds in (3.0, 4.0, 5.0):
+            self.kept.put(self.cell, measured(seconds, valid=False))
+        self.assertIsNone(self.kept.get(self.cell))
+        self.assertEqual([one["elapsed_s"] for one in self.kept.late(self.cell)], [3.0, 4.0, 5.0])
+        self.assertEqual(sorted(path.suffix for path in self.kept.folder.iterdir()), [""], "nothing late is next to the results")
+        self.assertTrue((self.kept.apart / "README.md").exists())
+        study = self.written()
+        self.assertEqual((study["cells"], study["not_valid"][0]["attempts"]), ([], 3))
+        self.assertNotIn("elapsed_s", study["not_valid"][0])
+        # Another round is not late for that, and a cell with a valid round is not in the list.
+        self.assertEqual(self.kept.late(replace(self.cell, round=2)), [])
+        self.kept.put(replace(self.cell, round=2), measured(6.0))
+        study = self.written()
+        self.assertEqual((study["cells"][0]["elapsed_s"], study["not_valid"]), (6.0, []))
+
+    def test_an_older_late_file_makes_room_for_a_valid_one(self):
+        self.kept.put(self.cell, measured(7.0))
+        path = next(self.kept.folder.glob("*.json"))
+        path.write_text(path.read_text().replace('"valid": true', '"valid": false'))
+        self.assertIsNone(self.kept.get(self.cell))
+        self.assertEqual(len(self.kept.late(self.cell)), 1)
+        self.kept.put(self.cell, measured(8.0))
+        self.assertEqual(self.kept.get(self.cell)["elapsed_s"], 8.0)
+        self.assertEqual([one["elapsed_s"] for one in self.kept.late(self.cell)], [7.0])
+
+    def test_a_run_with_another_scale_or_clock_leaves_what_is_there(self):
+        for scale, slower, seconds in ((0.1, 1, 7.0), (0.05, 1, 8.0), (0.05, 4, 9.0)):
+            self.kept.put(replace(self.cell, scale=scale, slower=slower), measured(seconds))
+            self.written(scale, slower)
+        files = sorted(path.name for path in self.kept.folder.glob("study-*"))
+        self.assertEqual(files, ["study-x0.05-slower1.json", "study-x0.05-slower4.json", "study-x0.1-slower1.json"])
+        for name, seconds in zip(files, (8.0, 9.0, 7.0)):
+            (entry,) = json.loads((self.kept.folder / name).read_text())["cells"]
+            self.assertEqual(entry["elapsed_s"], seconds)
+
     def test_the_golden_file_that_reproduce_reads_has_the_form_of_ours(self):
         golden = json.loads((GOLDEN / "study.json").read_text())
-        names = {tuple(sorted(one["cell"])) for one in golden["cells"]}
-        self.assertEqual(names, {tuple(sorted(asdict(self.cell)))})
-        every = [asdict(cell) for cell in cells.cells_of(ALL, golden["scale"])]
-        self.assertEqual([one["cell"] for one in golden["cells"]], every)
+        decided = {name for name in asdict(self.cell) if name != "round"}
+        self.assertEqual({tuple(sorted(one["cell"])) for one in golden["cells"]}, {tuple(sorted(decided))})
+        every = [{name: value for name, value in asdict(cell).items() if name != "round"} for cell in cells.cells_of(ALL, golden["scale"])]
+        late = [one["cell"] for one in golden["not_valid"]]
+        self.assertEqual([one["cell"] for one in golden["cells"]], [cell for cell in every if cell not in late])
+        self.assertTrue(late and all(cell in every for cell in late))
         report = {
             "valid": True, "lag": {"late_share": 0.0, "time_share": 0.0},
             "results": {"elapsed_ns": 2_000_000_000, "joules": 10.0},
             "activity": {"reads": {"requests": 1, "in_order": 0}, "writes": {"requests": 1, "in_order": 0},
                          "requests_per_point": 1, "points": []},
         }  # fmt: skip
-        made = {*measuring._of_report(report), "cell", "elapsed_s", "phases", "points"}
+        made = {*measuring._of_report(report), "cell", "elapsed_s", "phases", "points", "rounds", "spread"}
         self.assertLessEqual(set(golden["cells"][0]), made)
-        self.kept.put(self.cell, {"elapsed_s": 1.0})
-        written = command.write(self.kept, Namespace(scale=0.1, slower=1, json=None), {}, {})
+        for one in golden["cells"]:
+            seconds = sorted(entry["elapsed_s"] for entry in one["rounds"])
+            self.assertEqual(one["elapsed_s"], seconds[(len(seconds) - 1) // 2])
+        self.assertGreater(max(len(one["rounds"]) for one in golden["cells"]), 1)
+        self.kept.put(self.cell, measured(1.0))
+        self.kept.put(replace(self.cell, device=cells.SSD), measured(1.0, valid=False))
+        written = self.written()
         self.assertLessEqual(set(golden), set(written))
-        self.assertEqual(written, json.loads((self.kept.folder / "study.json").read_text()))
+        self.assertLessEqual(set(golden["cells"][0]["rounds"][0]), set(written["cells"][0]["rounds"][0]))
+        self.assertEqual(set(golden["not_valid"][0]), set(written["not_valid"][0]))
+
+    def test_every_kept_result_is_valid(self):
+        folders = sorted((command.BENCH / "results").glob("*-study"))
+        self.assertTrue(folders)
+        for folder in folders:
+            for path in folder.glob("*.json"):
+                one = json.loads(path.read_text())
+                for result in one.get("cells", [one]):
+                    self.assertTrue(result["valid"], path)
+                    self.assertLess(max(result["lag"]["late_share"], result["lag"]["time_share"]), 0.01, path)
+
+
+class Builds(unittest.TestCase):
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = Path(held.name)
+        for name in ("m", "p"):
+            (self.folder / name).write_text(name)
+
+    def here(self):
+        return build.describe(merganser=self.folder / "m", plugin=self.folder / "p")
+
+    def test_a_build_is_its_files_and_another_commit_alone_is_not_another_build(self):
+        kept = self.here()
+        self.assertEqual(set(kept), {"commit", "merganser", "plugin"})
+        self.assertEqual(build.told({**kept, "commit": "other"}, self.here(), ["merganser", "plugin"]), "")
+        (self.folder / "p").write_text("q")
+        self.assertEqual(build.told(kept, self.here(), ["merganser"]), "", "a file that does not matter")
+        self.assertEqual(build.told({**kept, "commit": "abc"}, self.here(), ["merganser", "plugin"]), "of another build (abc)")
+        self.assertEqual(build.told(None, self.here(), ["merganser"]), "its build was not recorded")
+        (self.folder / "p").unlink()
+        self.assertEqual(build.told(kept, self.here(), ["plugin"]), "", "what is not there can't be compared")
+
+    def test_cells_say_whether_they_are_kept_and_of_another_build(self):
+        kept, cell, here = Rounds(self.folder / "r"), cells.Cell("sort", 10, cells.HDD, 0.1), self.here()
+        self.assertIn("missing, about", command.state_of(cell, kept, here))
+        kept.put(cell, measured(5.0, valid=False, build=here))
+        self.assertIn("NOT VALID", command.state_of(cell, kept, here))
+        kept.put(cell, measured(5.0, build=here))
+        self.assertEqual(command.state_of(cell, kept, here), f"{cell.name}: 5.0 s; the cell took 9 s")
+        self.assertIn("; of another build", command.state_of(cell, kept, {**here, "merganser": "x"}))
+        self.assertNotIn("build", command.state_of(cell, kept, {**here, "plugin": "x"}), "stock Hadoop has no plugin")
+        active = replace(cell, flavour=ACTIVE)
+        kept.put(active, measured(5.0, build=here))
+        self.assertIn("; of another build", command.state_of(active, kept, {**here, "plugin": "x"}))
 
 
 class Command(unittest.TestCase):
     def test_what_makes_no_sense_is_refused(self):
-        for words in (["nothing"], ["size", "--scale", "0"], ["size", "--scale", "2"], ["size", "--minutes", "0"], ["size", "--slower", "0"]):
+        for words in (["nothing"], ["size", "--scale", "0"], ["size", "--scale", "2"], ["size", "--minutes", "0"], ["size", "--slower", "0"],
+                      ["size", "--rounds", "0"]):
             with self.assertRaises(SystemExit), redirect_stderr(io.StringIO()):
                 command.arguments(words)
         self.assertEqual(command.arguments(["all"]).figure, ALL)
@@ -338,6 +481,31 @@ class Command(unittest.TestCase):
                 predicted = command.predicted(Path("m"), cells.cells_of(["settings"], scale))
             self.assertEqual(set(predicted), set(cells.DEVICES))
 
+    def test_the_words_of_the_advice_are_those_that_a_test_of_the_command_says(self):
+        golden = json.loads((GOLDEN / "advise-job.json").read_text())
+        words = {cell.device: command.advice_words(cell, 1) for cell in cells.cells_of(["settings"], 0.05, 4)}
+        self.assertEqual(words, golden)
+
+    def test_a_pair_of_cells_begins_together_or_not_at_all(self):
+        with tempfile.TemporaryDirectory() as folder:
+            kept, began = Rounds(Path(folder) / "r"), []
+            every = cells.cells_of(["cpu-bound"], 0.05, rounds=2)
+            args = Namespace(memory_dir=Path(folder), merganser=Path("m"), plugin=Path("p"), dir=Path(folder), timeout=1, jars=Path(folder),
+                             make_inputs=False, scale=0.05, slower=1, minutes=1, path_us=40, json=None)  # fmt: skip
+            with (
+                mock.patch.object(command, "predicted", return_value={}), mock.patch.object(command, "memory_bytes", return_value=0),
+                mock.patch.object(command.emulated, "own_cpu_left"), mock.patch.object(command, "say"),
+                mock.patch.object(command.one, "measure", side_effect=lambda cell, _: began.append(cell) or measured(1.0)),
+                mock.patch.object(command, "Budget") as budget,
+            ):
+                # There is room for three cells, and the third would be the first of a pair.
+                budget.return_value.has_room = lambda *pair: len(began) + len(pair) <= 3
+                self.assertEqual(command.run(args, every, kept, {}), [])
+            self.assertEqual(began, every[:2])
+            self.assertEqual(set(kept.get(every[0])["build"]), {"commit", "merganser", "plugin"})
+            study = json.loads((kept.folder / file_name(0.05, 1)).read_text())
+            self.assertEqual(len(study["cells"]), 2)
+
     def test_a_disk_that_does_not_fit_in_memory_is_refused(self):
         every = cells.cells_of(ALL, command.SCALE)
         self.assertEqual(command.memory_bytes(every), 16 * 10**9, "as bench/README.md says")
@@ -355,6 +523,7 @@ class Command(unittest.TestCase):
         self.assertFalse(budget.has_room(cell))
         self.assertTrue(budget.has_room(replace(cell, device=cells.SSD)))
         self.assertFalse(command.Budget(0.1).has_room(cell))
+        self.assertFalse(budget.has_room(replace(cell, device=cells.SSD), cell))
 
     def test_a_late_cell_is_called_not_valid(self):
         cell = cells.Cell("sort", 10, cells.HDD, 0.1, flavour=STOCK)

@@ -41,6 +41,7 @@ class Cell:
     """`merganser.shuffle.defer.min-segment-bytes`; empty for the plugin's default."""
     slower: int = 1
     """The disk is emulated that many times as slow; times are divided by it."""
+    round: int = 1
 
     @property
     def data_bytes(self):
@@ -59,7 +60,8 @@ class Cell:
         parts += [f"sort{self.sort_mb}", f"block{self.block_mb}"]
         parts += [f"factor{self.factor}"] * (self.factor != FACTOR)
         parts += [f"segment{self.least_segment}"] * bool(self.least_segment)
-        return "-".join(parts + [f"slower{self.slower}"] * (self.slower != 1))
+        parts += [f"slower{self.slower}"] * (self.slower != 1)
+        return "-".join(parts + [f"round{self.round}"] * (self.round != 1))
 
     @property
     def alike(self):
@@ -99,15 +101,24 @@ def _sizes(scale):
     return tens + others
 
 
-def _settings(scale):
-    first = [cell for sort_mb in (SORT_MB, *SORT_MB_SWEPT) for cell in _both(job="sort", paper_gb=10, sort_mb=sort_mb)(scale)]
+def _swept(job, paper_gb, scale):
+    first = [cell for sort_mb in (SORT_MB, *SORT_MB_SWEPT) for cell in _both(job=job, paper_gb=paper_gb, sort_mb=sort_mb)(scale)]
     rest = [
         cell
         for block_mb in (128, 32)
         for sort_mb in SORT_MB_SWEPT
-        for cell in _both(job="sort", paper_gb=10, sort_mb=sort_mb, block_mb=block_mb)(scale)
+        for cell in _both(job=job, paper_gb=paper_gb, sort_mb=sort_mb, block_mb=block_mb)(scale)
     ]
     return list(dict.fromkeys(first + rest))
+
+
+def _settings(scale):
+    return _swept("sort", 10, scale)
+
+
+def _settings_join(scale):
+    # "5GB join" (4.3): Table 2 calls it "5GB X 3".
+    return _swept("join", 15, scale)
 
 
 def _cpu_bound(scale):
@@ -129,27 +140,47 @@ def _beyond(scale):
     deferred = [replace(cell, flavour=ACTIVE) for cell in stock]
     # Segments have 43 MB; with this bound, none is deferred.
     merged = [replace(cell, flavour=ACTIVE, least_segment=str(1 << 30)) for cell in stock]
-    return [*stock, *deferred, *merged]
+    join = _both(job="join", paper_gb=15, sort_mb=64, block_mb=128)(scale)
+    return [*stock, *deferred, *merged, *join, *(replace(cell, flavour=ACTIVE) for cell in join)]
 
 
 FIGURES = {
     "size": ("Figure 5: sort and join by the size of the data", _sizes),
-    "settings": ("Table 1, Figure 6: io.sort.mb and dfs.blocksize", _settings),
+    "settings": ("Table 1, Figure 6: io.sort.mb and dfs.blocksize for the sort", _settings),
+    "settings-join": ("Figure 6: the same for the join", _settings_join),
     "traces": ("Figures 3 and 4: what the disk sees of a sort and of a join", _traces),
     "io-bound": ("Figure 8: jobs that wait for the disk", _io_bound),
     "cpu-bound": ("Figure 7: jobs that wait for the processor", _cpu_bound),
     "energy": ("Table 2: energy of a sort and of a join", _energy),
-    "beyond": ("the same sort with Merganser's shuffle", _beyond),
+    "beyond": ("the same sort and join with Merganser's shuffle", _beyond),
 }
 """By name: the part of the paper, and its cells for a scale."""
 
 
-def cells_of(figures, scale, slower=1):
-    """All cells of these figures, each once, in the order in which they should be measured."""
+def in_pairs(cells):
+    """Cells in lists of those that differ in nothing but the device and follow each other."""
+    pairs = []
+    for cell in cells:
+        if pairs and replace(pairs[-1][0], device=cell.device) == cell:
+            pairs[-1].append(cell)
+        else:
+            pairs.append([cell])
+    return pairs
+
+
+def cells_of(figures, scale, slower=1, rounds=1):
+    """All cells of these figures, each once per round, in the order in which they should be measured: a round of all before
+    the next. The two cells of a ratio are next to each other. Odd rounds begin with the hard disk, others with the SSD."""
     wanted = {cell for name in figures for cell in FIGURES[name][1](scale)}
     telling = [
-        *_sort(scale), *_settings(scale)[:6], *_traces(scale)[:1], *_both(job="join", paper_gb=15)(scale), *_io_bound(scale)[:8],
+        *_sort(scale), *_settings(scale)[:6], *_traces(scale)[:2], *_both(job="join", paper_gb=15)(scale), *_io_bound(scale)[:8],
         *_cpu_bound(scale)[:2], *_beyond(scale)[:4], *_settings(scale), *_io_bound(scale), *_cpu_bound(scale), *_traces(scale),
-        *_beyond(scale), *_sizes(scale),
+        *_beyond(scale), *_sizes(scale), *_settings_join(scale),
     ]  # fmt: skip
-    return [replace(cell, slower=slower) for cell in dict.fromkeys(telling) if cell in wanted]
+    pairs = in_pairs([replace(cell, slower=slower) for cell in dict.fromkeys(telling) if cell in wanted])
+    return [
+        replace(cell, round=number)
+        for number in range(1, rounds + 1)
+        for pair in pairs
+        for cell in (pair if number % 2 else pair[::-1])
+    ]
