@@ -2,12 +2,14 @@
 """Runs Hadoop jobs with map tasks on the node where the block is, and the same jobs with stock Hadoop, as "In-Storage
 Computing for Hadoop MapReduce Framework" did with an SSD. See bench/README.md.
 
-Pairs that were measured are kept, so the same command continues where an earlier one ended. A line near the end says
-for how many no time was left. `merganser reproduce isc-hadoop-... --results isc.json` shows the figures.
+Pairs that were measured are kept, with the build that measured them, so the same command continues where an earlier
+one ended. A line near the end says for how many no time was left. `merganser reproduce isc-hadoop-... --results isc.json`
+shows the figures.
 """
 
 import argparse
 import datetime
+import json
 import subprocess
 import sys
 import time
@@ -18,7 +20,7 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import emulated, limits, machine  # noqa: E402
+from harness import build, emulated, limits, machine  # noqa: E402
 from harness.signals import end_orderly, raise_if_interrupted  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
@@ -33,7 +35,7 @@ from hadoop.near.pairs import (  # noqa: E402
     DEVICE_MB_S, DEVICES, FIGURES, LINE_BYTES, NODE, OWN, SLOW, TASK_BYTES, Pair, pairs_of,
 )  # fmt: skip
 from hadoop.run import fetch_jars  # noqa: E402
-from hadoop.kept import Kept  # noqa: E402
+from hadoop.kept import Kept, of_cell  # noqa: E402
 
 BLOCK_BYTES = 128 << 20
 TEXT = "text/words"
@@ -152,22 +154,52 @@ def line_of(pair, result):
     return f"  {pair.name}: " + "; ".join(told)
 
 
+def build_of(args):
+    """The build that measures."""
+    return build.describe(merganser=args.merganser, plugin=args.plugin, workloads=args.workloads)
+
+
+def other_build(pair, result, here):
+    """Words about a kept result of another build. Stock Hadoop alone has nothing of the node."""
+    return build.told(result.get("build"), here, ["workloads"] + ["merganser", "plugin"] * (NODE in pair.contenders))
+
+
+def state_of(pair, kept, here):
+    """One line about what is kept of a pair."""
+    result = kept.get(pair)
+    if not result:
+        return f"{pair.name}: missing, about {pair.expected_s:.0f} s"
+    other = other_build(pair, result, here)
+    return line_of(pair, result).strip() + (f"; {other}" if other else "")
+
+
+def written(path):
+    """What an earlier call wrote, maybe in another checkout; nothing if there is no such file."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return [], []
+    return found["pairs"], found["calls"]
+
+
 def write(kept, args, pairs, described):
-    """Writes all kept results as one file. Returns its folder."""
+    """Writes all kept results as one file, in addition to those that it has. Returns its folder."""
+    folder = args.results or machine.kept_results(BENCH / "results", described, "-isc")
+    there, called = written(folder / "isc.json")
+    here = {pair: kept.get(pair) for pair in pairs}
     study = {
         "study": "isc-hadoop",
         "machine": described,
-        "pairs": kept.all(pairs),
-        "calls": calls.read(kept.folder / "calls.json"),
+        "pairs": [found for pair, found in ((pair, here[pair] or of_cell(there, pair)) for pair in pairs) if found],
+        "calls": calls.read(kept.folder / "calls.json") or called,
     }
-    folder = args.results or machine.kept_results(BENCH / "results", described, "-isc")
     report.write_json(folder / "isc.json", study)
     if args.json:
         report.write_json(args.json, study)
     return folder
 
 
-def run(pairs, bench, budget, kept, described):
+def run(pairs, bench, budget, kept, built):
     """Measures the pairs. Returns the names of those that failed."""
     for jar in [*bench.jars.hadoop.glob("*.jar"), bench.jars.plugin, bench.jars.workloads]:
         jar.read_bytes()
@@ -190,7 +222,7 @@ def run(pairs, bench, budget, kept, described):
                 say(f"  {pair.name} failed: {error}")
                 continue
             budget.took(pair, time.monotonic() - started)
-            kept.put(pair, {**result, "date": datetime.date.today().isoformat()})
+            kept.put(pair, {**result, "date": datetime.date.today().isoformat(), "build": built})
             say(line_of(pair, result))
     if left:
         say(f"no time was left for {len(left)} pairs; the same command continues")
@@ -208,9 +240,9 @@ def main():
     kept = Kept(args.dir / "pairs")
     pairs = [pair for pair in pairs_of(args.figure, args.rounds) if (args.only or "") in pair.name]
     if args.pairs:
+        here = build_of(args)
         for pair in pairs:
-            result = kept.get(pair)
-            say(line_of(pair, result).strip() if result else f"{pair.name}: missing, about {pair.expected_s:.0f} s")
+            say(state_of(pair, kept, here))
         return 0
     end_orderly()
     if not limits.can_throttle():
@@ -225,16 +257,21 @@ def main():
         dir=args.dir.resolve(), merganser=args.merganser.resolve(), timeout_s=args.timeout, socket=None,
         jars=Jars((args.jars or fetch_jars(args.dir)).resolve(), args.plugin.resolve(), args.workloads.resolve()),
     )  # fmt: skip
+    built = build_of(args)
     missing = [pair for pair in pairs if kept.get(pair) is None]
+    found = [(pair, kept.get(pair)) for pair in pairs]
+    others = sum(1 for pair, result in found if result and other_build(pair, result, built))
+    if others:
+        say(f"{others} kept pairs are of another build, or of one that was not recorded; --pairs names them")
     failed = []
     try:
         if args.make_inputs:
             make_inputs(pairs, bench)
             return 0
         if missing:
-            failed = run(missing, bench, budget, kept, described)
+            failed = run(missing, bench, budget, kept, built)
         if args.calls:
-            calls.measure(bench, bench.dir / TEXT, kept.folder / "calls.json", args.rounds, say)
+            calls.measure(bench, bench.dir / TEXT, kept.folder / "calls.json", args.rounds, built, say)
     except FAILURES as error:
         sys.exit(f"isc: {error}")
     say(f"results in {write(kept, args, pairs_of(FIGURES, ROUNDS_MAX), described)}")

@@ -40,9 +40,17 @@ def read(path, cell):
         result = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    if not isinstance(result, dict) or not isinstance(result.get("cell"), dict):
-        return None
-    return result if _decided(cell, result["cell"]) == asdict(cell) else None
+    return of_cell([result], cell)
+
+
+def of_cell(results, cell):
+    """The first of these results that is a cell's, or None."""
+
+    def fits(result):
+        of = result.get("cell") if isinstance(result, dict) else None
+        return isinstance(of, dict) and _decided(cell, of) == asdict(cell)
+
+    return next(filter(fits, results), None)
 
 
 def write_whole(path, value):

@@ -256,6 +256,10 @@ def main():
     def missing(cell):
         return kept.get(cell) is None and (args.retry or not kept.late(cell))
 
+    here = build_of(args)
+    others = sum(1 for cell in cells if (result := kept.get(cell)) and other_build(cell, result, here))
+    if others:
+        say(f"{others} kept cells are of another build, or of one that was not recorded; --cells names them")
     cells = [cell for cell in cells if missing(cell)]
     end_orderly()
     if not limits.can_throttle():

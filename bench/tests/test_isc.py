@@ -226,6 +226,40 @@ class Command(unittest.TestCase):
                 if "failed" not in one[who]:
                     self.assertLessEqual(set(measuring.of_history([told])), set(one[who]))
 
+    def test_what_an_earlier_call_wrote_is_not_lost_when_its_pairs_are_not_here(self):
+        with tempfile.TemporaryDirectory() as folder:
+            args = Namespace(results=Path(folder) / "r", json=None)
+            every = pairs.pairs_of(ALL, 2)
+            first = Kept(Path(folder) / "first")
+            for pair in (TASK, replace(TASK, round=2)):
+                first.put(pair, {"told": "first"})
+            (first.folder / "calls.json").write_text('[{"name": "a call"}]')
+            command.write(first, args, every, {})
+            # A checkout that has measured a pair that is there, and one that is not.
+            second, other = Kept(Path(folder) / "second"), Pair("grep", pairs.HALF_BYTES)
+            for pair in (TASK, other):
+                second.put(pair, {"told": "second"})
+            command.write(second, args, every, {})
+            written = json.loads((Path(folder) / "r" / "isc.json").read_text())
+            found = {(one["cell"]["job"], one["cell"]["round"]): one["told"] for one in written["pairs"]}
+            self.assertEqual(found, {("wordcount", 1): "second", ("grep", 1): "second", ("wordcount", 2): "first"})
+            self.assertEqual(written["calls"], [{"name": "a call"}])
+
+    def test_pairs_say_whether_they_are_of_another_build(self):
+        here = {"commit": "c", "merganser": "1", "plugin": "2", "workloads": "3"}
+        run = {"elapsed_s": 2.0, "task_s": [2.0], "cpu_s": {"maps": 3.0, "machine": 9.0}, "map_rss_bytes": 1}
+        with tempfile.TemporaryDirectory() as folder:
+            kept, alone = Kept(Path(folder)), replace(TASK, only=STOCK)
+            self.assertIn("missing", command.state_of(TASK, kept, here))
+            kept.put(TASK, {STOCK: run, NODE: run, "build": here})
+            kept.put(alone, {STOCK: run, "build": here})
+            self.assertNotIn("build", command.state_of(TASK, kept, here))
+            for name in ("merganser", "plugin", "workloads"):
+                self.assertTrue(command.state_of(TASK, kept, {**here, name: "x"}).endswith("; of another build (c)"), name)
+            self.assertNotIn("build", command.state_of(alone, kept, {**here, "merganser": "x"}))
+            kept.put(TASK, {STOCK: run, NODE: run})
+            self.assertTrue(command.state_of(TASK, kept, here).endswith("; its build was not recorded"))
+
     def test_a_result_is_told_in_a_line(self):
         taken = {"maps": 3.0, "machine": 9.0}
         run = {"elapsed_s": 20.0, "task_s": [2.0, 4.0], "cpu_s": taken, "map_rss_bytes": 100 << 20}

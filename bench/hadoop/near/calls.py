@@ -32,7 +32,7 @@ def read(path):
         return []
 
 
-def measure(bench, text, path, rounds, say):
+def measure(bench, text, path, rounds, built, say):
     """Measures all calls over a text, in turn, and writes them to a file."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=bench.dir)))
@@ -70,7 +70,7 @@ def measure(bench, text, path, rounds, say):
         if len(digests) != 1:
             raise ClusterError("the calls of an SSDlet have different results")
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(list(found.values()), indent=1) + "\n")
+    path.write_text(json.dumps([{**one, "build": built} for one in found.values()], indent=1) + "\n")
 
 
 def _evict(path):
