@@ -114,6 +114,23 @@ class Processes(unittest.TestCase):
         ticks = os.sysconf("SC_CLK_TCK")
         self.assertEqual(one, processes.Taken(200 / ticks, 7 * 1024, 64, 32))
 
+    def test_a_series_has_what_was_taken_in_each_second(self):
+        series = processes.Series(100.0)
+        for now, tasks, machine in ((100.0, 5.0, 50.0), (100.5, 5.4, 50.6), (101.02, 6.0, 51.5), (101.9, 7.0, 53.0), (104.1, 9.0, 57.5)):
+            series.look(now, lambda: {"tasks": tasks, "machine": machine})
+        # From the third look on, three seconds had passed without one.
+        self.assertEqual(series.told(), {"every_s": 1.0, "tasks": [1.0, 1.0, 1.0, 1.0], "machine": [1.5, 2.0, 2.0, 2.0]})
+        self.assertEqual(processes.Series(1.0).told(), {"every_s": 1.0})
+
+    def test_the_series_is_of_the_tasks_and_not_of_the_master(self):
+        child = "/bin/java org.apache.hadoop.mapred.YarnChild 127.0.0.1 1 attempt_17_0001_{}_000000_0 2"
+        watch = processes.Watch(self.proc, {"node": lambda: 3.0})
+        self.process(1, "java", child.format("m"), ticks=100)
+        self.process(2, "java", child.format("r"), ticks=50)
+        self.process(3, "java", "java org.apache.hadoop.mapreduce.v2.app.MRAppMaster", ticks=900)
+        watch.look()
+        self.assertEqual(watch._totals(), {"tasks": 300 / os.sysconf("SC_CLK_TCK"), "node": 3.0})
+
     def test_the_machines_time_leaves_out_idle_and_waiting(self):
         ticks = os.sysconf("SC_CLK_TCK")
         text = "cpu  100 20 30 4000 500 6 7 0 0 0\ncpu0 1 2 3 4 5 6 7\n"

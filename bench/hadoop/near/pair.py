@@ -115,7 +115,7 @@ def _run(pair, who, bench, cluster):
     words = jobs.words_of(pair.job, inputs.source(pair), OUTPUT)
     flavour = ACTIVE if who == NODE else STOCK_FLAVOUR
     before, machine_before = _daemons_cpu(cluster), machine_cpu_s()
-    with Watch() as watch:
+    with Watch(others={"node": lambda: cluster.cpu_seconds("map"), "machine": machine_cpu_s}) as watch:
         done = cluster.run(jobs.JOBS[pair.job].program, words, flavour, settings(pair, who, bench.socket), bench.timeout_s)
     machine_s = machine_cpu_s() - machine_before
     after = _daemons_cpu(cluster)
@@ -140,6 +140,7 @@ def _run(pair, who, bench, cluster):
             "disk": sum(one.read_disk_bytes for one in seen["m"]),
         },
         "map_rss_bytes": max(one.rss_peak_bytes for one in seen["m"]),
+        "series": watch.series(),
         "counters": {name: told[0].counter(name) for name in COUNTERS if told[0].counter(name)},
     }
     return run, digest(cluster, OUTPUT)

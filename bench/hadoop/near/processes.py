@@ -7,11 +7,14 @@ most a period before the end of a JVM.
 import os
 import re
 import threading
+import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
 PERIOD_S = 0.04
+SERIES_S = 1.0
+"""The step of a series."""
 PROC = Path("/proc")
 MASTER = "master"
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -64,11 +67,33 @@ def taken(place):
     )
 
 
-class Watch:
-    """Follows the JVMs that start while it is open."""
+class Series:
+    """What was taken in each second, from totals that only grow."""
 
-    def __init__(self, proc=PROC):
+    def __init__(self, started_s):
+        self._next_s = started_s
+        self._totals, self._steps = None, defaultdict(list)
+
+    def look(self, now_s, totals):
+        """Asks for the totals by name when a step has ended. A late look ends all steps that have passed, evenly."""
+        if now_s < self._next_s:
+            return
+        now, steps = totals(), int((now_s - self._next_s) / SERIES_S) + 1
+        for name, total in now.items() if self._totals else ():
+            self._steps[name] += [(total - self._totals[name]) / steps] * steps
+        self._totals, self._next_s = now, self._next_s + steps * SERIES_S
+
+    def told(self):
+        """The steps by name, ready for JSON."""
+        return {"every_s": SERIES_S, **{name: [round(one, 3) for one in steps] for name, steps in self._steps.items()}}
+
+
+class Watch:
+    """Follows the JVMs that start while it is open, and what `others` have taken, by name: functions of processor seconds."""
+
+    def __init__(self, proc=PROC, others=None):
         self._proc = proc
+        self._more, self._series = others or {}, Series(time.monotonic())
         self._others = set(self._numbers())
         self._kinds = {}
         self._taken = {}
@@ -87,8 +112,21 @@ class Watch:
         return [name for name in os.listdir(self._proc) if name.isdigit()]
 
     def _follow(self):
+        self._sample()
         while not self._ended.wait(PERIOD_S):
             self.look()
+            self._sample()
+
+    def _sample(self):
+        self._series.look(time.monotonic(), self._totals)
+
+    def _totals(self):
+        tasks = sum(one.cpu_s for name, one in self._taken.items() if self._kinds[name] != MASTER)
+        return {"tasks": tasks, **{name: seconds() for name, seconds in self._more.items()}}
+
+    def series(self):
+        """Processor seconds that the JVMs of tasks and the others took in each second since it was opened."""
+        return self._series.told()
 
     def look(self):
         """Looks once."""

@@ -1,6 +1,7 @@
-//! Plots as SVG: lines over a logarithmic axis of sizes, bars on a logarithmic scale, points, and heat maps.
+//! Plots as SVG: lines over a logarithmic axis of sizes, lines over time, bars on a logarithmic scale, points, and heat
+//! maps.
 //!
-//! Four shapes, two pages of code. A plotting library would bring a dozen crates for them.
+//! Five shapes, two pages of code. A plotting library would bring a dozen crates for them.
 
 mod fields;
 
@@ -36,6 +37,15 @@ pub enum Chart {
         /// What the axes say.
         axes: [String; 2],
         /// The points, in any order.
+        series: Vec<Series>,
+    },
+    /// A line per series, on linear axes.
+    Time {
+        /// What it shows.
+        title: String,
+        /// What the axes say.
+        axes: [String; 2],
+        /// The lines.
         series: Vec<Series>,
     },
     /// Tables of figures, darker where they are larger.
@@ -90,7 +100,8 @@ impl Chart {
         match self {
             Chart::Lines { title, axes, series } => lines(title, axes, series),
             Chart::Bars { title, unit, bars } => self::bars(title, unit, bars),
-            Chart::Points { title, axes, series } => fields::points(title, axes, series),
+            Chart::Points { title, axes, series } => fields::plane(title, axes, series, false),
+            Chart::Time { title, axes, series } => fields::plane(title, axes, series, true),
             Chart::Heat { title, rows, columns, axes, tables } => {
                 fields::heat(title, [rows, columns], axes, tables)
             }

@@ -1,4 +1,4 @@
-//! Points and heat maps.
+//! Points, lines over time, and heat maps.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,13 @@ use super::{
 /// The side of a point.
 const MARK: f64 = 2.;
 
-/// A plot of points on linear axes from 0.
-pub fn points(title: &str, [x_name, y_name]: &[String; 2], series: &[Series]) -> String {
+/// A plot of points, or of the lines that join them, on linear axes from 0.
+pub fn plane(
+    title: &str,
+    [x_name, y_name]: &[String; 2],
+    series: &[Series],
+    joined: bool,
+) -> String {
     let all = || series.iter().flat_map(|s| &s.points);
     let x_step = step(all().map(|p| p.0).fold(f64::MIN_POSITIVE, f64::max));
     let y_step = step(all().map(|p| p.1).fold(f64::MIN_POSITIVE, f64::max));
@@ -34,12 +39,22 @@ pub fn points(title: &str, [x_name, y_name]: &[String; 2], series: &[Series]) ->
     text(&mut svg, (LEFT, TOP - 10.), "start", y_name);
     for (i, one) in series.iter().enumerate() {
         // Blue and vermilion are the first two that differ most.
-        let colour = COLOURS[2 * i % COLOURS.len()];
+        let colour = COLOURS[if joined { i } else { 2 * i } % COLOURS.len()];
         let mut path = String::new();
-        for p in &one.points {
-            let _ = write!(path, "M{:.1} {:.1}h{MARK}v{MARK}h-{MARK}z", x(p.0), y(p.1) - MARK);
+        for (n, p) in one.points.iter().enumerate() {
+            let (x, y) = (x(p.0), y(p.1));
+            let _ = if joined {
+                write!(path, "{}{x:.1} {y:.1}", if n == 0 { 'M' } else { 'L' })
+            } else {
+                write!(path, "M{x:.1} {:.1}h{MARK}v{MARK}h-{MARK}z", y - MARK)
+            };
         }
-        let _ = writeln!(svg, "<path d=\"{path}\" fill=\"{colour}\" fill-opacity=\"0.7\"/>");
+        let drawn = if joined {
+            format!("fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"")
+        } else {
+            format!("fill=\"{colour}\" fill-opacity=\"0.7\"")
+        };
+        let _ = writeln!(svg, "<path d=\"{path}\" {drawn}/>");
         let at = HEIGHT + 18. * i as f64;
         let _ = writeln!(
             svg,
@@ -112,6 +127,10 @@ mod tests {
         let axes = ["s".to_owned(), "GB".to_owned()];
         let svg = Chart::Points { title: "t".into(), axes, series }.svg();
         assert!(svg.contains("M70.0 378.0h2v2h-2zM740.0 48.0h2v2h-2z"), "{svg}");
+        let axes = ["s".to_owned(), "GB".to_owned()];
+        let series = vec![one("stock", vec![(0., 0.), (100., 10.)])];
+        let svg = Chart::Time { title: "t".into(), axes, series }.svg();
+        assert!(svg.contains("<path d=\"M70.0 380.0L740.0 50.0\" fill=\"none\" stroke="), "{svg}");
         let nothing = Chart::Points {
             title: "t".into(),
             axes: [String::new(), String::new()],

@@ -1,7 +1,9 @@
 //! Figures 13 and 14: processor, reads and memory of the host.
 
-use super::results::{JOB_CPU, MACHINE_CPU, MAP_CPU, Pair, Results, Run, TASK_BYTES};
-use crate::chart::Chart;
+use super::results::{
+    JOB_CPU, MACHINE_CPU, MAP_CPU, Pair, Results, Run, Series as Steps, TASK_BYTES,
+};
+use crate::chart::{Chart, Series};
 use crate::error::Error;
 use crate::isc::paper::{MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ};
 use crate::lab::Lab;
@@ -82,21 +84,58 @@ fn outcome(results: &Results) -> Outcome {
          buffer of 100 MB. A task with the node's least heap has no room for that buffer, so it could not map by itself."
             .into(),
     );
-    Outcome {
-        sections: vec![gains, processor, amounts],
-        differs,
-        chart: Chart::Bars {
+    let chart = match results.series(&pair) {
+        Some((stock, node)) => over_time(stock, node),
+        None => Chart::Bars {
             title: "Word count of 512 MB".into(),
             unit: "s of processors".into(),
             bars,
         },
+    };
+    Outcome { sections: vec![gains, processor, amounts], differs, chart }
+}
+
+/// Figure 13: the processors that are busy, by time. A line for the tasks and one for the machine of each, and one for the
+/// node.
+fn over_time(stock: &Steps, node: &Steps) -> Chart {
+    let line = |name: &str, of: &Steps, seconds: &[f64]| {
+        // A step is as wide as its time.
+        let step = |(at, busy): (usize, &f64)| {
+            [at, at + 1].map(|edge| (edge as f64 * of.every_s, busy / of.every_s))
+        };
+        let points = seconds.iter().enumerate().flat_map(step).collect();
+        Series { name: name.into(), paper: false, points }
+    };
+    Chart::Time {
+        title: "Word count of 512 MB (Figure 13)".into(),
+        axes: ["seconds".into(), "busy processors".into()],
+        series: vec![
+            line("tasks' JVMs, stock", stock, &stock.tasks),
+            line("the machine, stock", stock, &stock.machine),
+            line("tasks' JVMs, node", node, &node.tasks),
+            line("the machine, node", node, &node.machine),
+            line("the node", node, &node.node),
+        ],
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::results::tests::results;
+    use super::super::results::tests::{results, with_series};
     use super::*;
+
+    #[test]
+    fn a_file_with_series_is_drawn_over_time() {
+        let rounds = [(Pair::new("wordcount", TASK_BYTES, FILES), 8., 2.)];
+        let chart = outcome(&results(&rounds)).chart;
+        assert!(matches!(chart, Chart::Bars { .. }));
+        let Chart::Time { series, .. } = outcome(&with_series(results(&rounds), [1., 3.])).chart
+        else {
+            panic!("no chart over time");
+        };
+        assert_eq!(series[0].points, [(0., 0.5), (2., 0.5), (2., 1.5), (4., 1.5)]);
+        assert_eq!(series.len(), 5);
+    }
 
     #[test]
     fn tasks_and_the_machine_are_apart() {

@@ -81,6 +81,22 @@ pub struct Run {
     pub read_bytes: Read,
     /// The largest resident memory of a map task's JVM.
     pub map_rss_bytes: f64,
+    /// Processor seconds by time, if the file is young enough to have them.
+    #[serde(default)]
+    pub series: Option<Series>,
+}
+
+/// Processor seconds in each step of time, from before the client starts.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Series {
+    /// Seconds of a step.
+    pub every_s: f64,
+    /// The JVMs of map and reduce tasks.
+    pub tasks: Vec<f64>,
+    /// The process that maps.
+    pub node: Vec<f64>,
+    /// All programs of the machine.
+    pub machine: Vec<f64>,
 }
 
 /// Seconds of processors.
@@ -191,6 +207,11 @@ impl Results {
         same.filter_map(move |one| well(&one.stock).zip(well(&one.node)))
     }
 
+    /// The series of stock and of the node in the first round that has both.
+    pub fn series<'a>(&'a self, pair: &'a Pair) -> Option<(&'a Series, &'a Series)> {
+        self.rounds(pair).find_map(|(stock, node)| stock.series.as_ref().zip(node.series.as_ref()))
+    }
+
     /// How often a pair was measured.
     pub fn count(&self, pair: &Pair) -> usize {
         self.rounds(pair).count()
@@ -297,6 +318,7 @@ pub mod tests {
             },
             read_bytes: Read { hdfs: 1e3 * times, calls: 1e6 * times },
             map_rss_bytes: 1e8 * times,
+            series: None,
         }
     }
 
@@ -308,6 +330,20 @@ pub mod tests {
             node: Some(Ended::Well(Box::new(run(*node)))),
         });
         Results { study: "isc-hadoop".into(), pairs: pairs.collect(), calls: Vec::new() }
+    }
+
+    /// The same results, where each run took these processor seconds in two steps.
+    pub fn with_series(mut results: Results, tasks: [f64; 2]) -> Results {
+        let series =
+            Series { every_s: 2., tasks: tasks.into(), node: vec![0.; 2], machine: vec![2.; 2] };
+        for one in &mut results.pairs {
+            for ended in [&mut one.stock, &mut one.node] {
+                if let Some(Ended::Well(run)) = ended {
+                    run.series = Some(series.clone());
+                }
+            }
+        }
+        results
     }
 
     #[test]
