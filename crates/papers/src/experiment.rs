@@ -29,6 +29,12 @@ impl Experiment {
         self.name.starts_with("activesort-")
     }
 
+    /// Whether it runs jobs on emulated disks, whose clock can be slower ([`Setup::slower`]).
+    #[must_use]
+    pub fn emulates(&self) -> bool {
+        self.name.starts_with("ssd-hadoop-") && self.name != "ssd-hadoop-energy"
+    }
+
     /// Runs it on this machine.
     ///
     /// # Errors
@@ -169,7 +175,7 @@ const EXPERIMENTS: [Experiment; 43] = [
     },
     Experiment {
         name: "ssd-hadoop-settings",
-        about: "the sort by sort buffer and block; what `advise hadoop --job` makes of it",
+        about: "a sort and a join by sort buffer and block; what `advise hadoop --job` makes of it",
         source: "A Case for Flash Memory SSD in Hadoop Applications, Table 1 and Figure 6",
         steps: ssd_hadoop::settings::run,
     },
@@ -199,7 +205,7 @@ const EXPERIMENTS: [Experiment; 43] = [
     },
     Experiment {
         name: "ssd-hadoop-beyond",
-        about: "the sort with Merganser's shuffle on both devices",
+        about: "the sort and the join with Merganser's shuffle on both devices",
         source: "A Case for Flash Memory SSD in Hadoop Applications, beyond it",
         steps: ssd_hadoop::beyond::run,
     },

@@ -24,7 +24,9 @@ use super::Size;
 /// hadoop-... start Hadoop's daemons with `bench/hadoop/run.py` of a checkout (bench/README.md says what
 /// that needs: root, Java 17, the plugin's jar), or read results that it has kept. ssd-hadoop-... do the same
 /// with `bench/hadoop/study.py`, which keeps finished measurements: run it by itself for more than one
-/// figure. ssd-hadoop-energy runs nothing; without --results it has the paper's arithmetic alone.
+/// figure. On a machine with two processors, the emulated SSD is too late without --slower 4 --size 500MB
+/// (docs/ssd-hadoop.md), and its measurements are not valid. ssd-hadoop-energy runs nothing; without --results
+/// it has the paper's arithmetic alone.
 /// isc-hadoop-... read what `bench/hadoop/isc.py` wrote, with --results, and never run it.
 ///
 /// ppblast-... (but -wordcount, which is mcsd-partition) run makeblastdb and blastp of NCBI BLAST+ over
@@ -56,7 +58,9 @@ Examples:
   # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
   merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
   # Figure 5 of SSD in Hadoop, from cells that were measured before
-  merganser reproduce ssd-hadoop-size --results study.json --plot figure5.svg
+  merganser reproduce ssd-hadoop-size --results study-x0.05-slower4.json --plot figure5.svg
+  # the same, measured on two processors: a twentieth of the data, disks of a quarter of the speed
+  merganser reproduce ssd-hadoop-size --size 500MB --slower 4 --bench bench/hadoop
   # Figure 10 of ISC on real Hadoop, from jobs that were measured before
   merganser reproduce isc-hadoop-task --results isc.json --plot figure10.svg
   # how much is sorted in a minute, 50 GB at most
@@ -79,7 +83,7 @@ pub struct ReproduceArgs {
     pub size: Option<Size>,
 
     /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
-    /// as the paper and the benchmark do) [default: 5, whole sorts and ppblast-... 1,
+    /// as the paper and the benchmark do) [default: 5, whole sorts, ppblast-... and ssd-hadoop-... 1,
     /// hadoop-... 3]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
@@ -118,9 +122,14 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR", default_value = "bench/hadoop")]
     pub bench: PathBuf,
 
+    /// Emulate disks that are N times as slow for ssd-hadoop-..., and divide their times by N: a machine that
+    /// is N times as fast [default: 1]
+    #[arg(long, value_name = "N")]
+    pub slower: Option<u32>,
+
     /// Run no jobs for hadoop-..., ssd-hadoop-... and isc-hadoop-..., and read what run.py, study.py or isc.py
     /// wrote to FILE with --json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds", "slower"])]
     pub results: Option<PathBuf>,
 
     /// Write all figures to FILE

@@ -62,6 +62,18 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             )
             .into());
         }
+        if typed.slower == Some(0) {
+            return Err("--slower: at least 1".to_owned().into());
+        }
+        if let Some(experiment) = experiment.filter(|experiment| !experiment.emulates())
+            && typed.slower.is_some()
+        {
+            return Err(format!(
+                "--slower: {} runs nothing on an emulated disk; ssd-hadoop-... (but -energy) do",
+                experiment.name
+            )
+            .into());
+        }
         let program = std::env::current_exe().map_err(|error| Failure::named(&error))?;
         Ok(ReproduceConfig {
             experiment,
@@ -77,6 +89,7 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 memory_bytes: memory_bytes(typed.memory)?,
                 threads: threads(typed.threads)?,
                 bench: typed.bench,
+                slower: typed.slower,
                 results: typed.results,
                 program,
             },
@@ -111,6 +124,11 @@ mod tests {
             (
                 &["--set", "channels=8"],
                 "--set: gray-sort has no device whose parameters can be changed; activesort-... have",
+            ),
+            (&["--slower", "0"], "--slower: at least 1"),
+            (
+                &["--slower", "4"],
+                "--slower: gray-sort runs nothing on an emulated disk; ssd-hadoop-... (but -energy) do",
             ),
             (&["--plot", "x.png"], "--plot: 'x.png' does not end in .svg, the one kind of plot"),
         ];

@@ -251,14 +251,21 @@ fn jobs_on_hadoop_are_run_by_the_benchs_runner() {
     let script = format!(
         "import shutil, sys\n\
          words = sys.argv[1:]\n\
-         assert words[:3] == ['size', '--scale', '0.05'], words\n\
+         assert words[:7] == ['size', '--scale', '0.05', '--slower', '4', '--rounds', '3'], words\n\
          shutil.copy({STUDY:?}, words[words.index('--json') + 1])\n"
     );
     let study = runner.with_file_name("study.py");
     std::fs::write(&study, script).expect("written");
     let words = ["reproduce", "ssd-hadoop-size", "--size", "500MB", "--bench", bench];
+    let words = [&words[..], &["--slower", "4", "--rounds", "3"]].concat();
     let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
     assert!(table.starts_with("ssd-hadoop-size: "), "{table}");
+    assert!(table.contains("sort, 10 GB, HDD; 3 rounds, 95.0 to 108.0"), "{table}");
+    assert!(table.contains("sort, 20 GB, SSD: not valid, "), "{table}");
+    let kept = ["reproduce", "ssd-hadoop-size", "--results", STUDY, "--slower", "4"];
+    assert!(fails(dir.path(), &kept).contains("cannot be used with"));
+    let energy = fails(dir.path(), &["reproduce", "ssd-hadoop-energy", "--slower", "4"]);
+    assert!(energy.starts_with("--slower: ssd-hadoop-energy runs nothing on an emul"), "{energy}");
     let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
 
     std::fs::write(&runner, "raise SystemExit(3)").expect("written");

@@ -51,6 +51,7 @@ mod tests {
             pool_bytes: None,
             threads: 1,
             bench: PathBuf::new(),
+            slower: None,
             results: None,
             program: PathBuf::new(),
         };

@@ -57,7 +57,7 @@ fn outcome(study: Option<&Study>) -> Outcome {
             );
         }
         None => differs.push(
-            "Ours needs results: --results study.json. Without them, only the paper's arithmetic is done.".into(),
+            "Ours needs results: --results FILE of study.py. Without them, only the paper's arithmetic is done.".into(),
         ),
     }
     let bars = TABLE.iter().flat_map(|row| {

@@ -2,7 +2,7 @@
 //! emulated SSD.
 //!
 //! ```text
-//!   --results study.json ────────────────────────────────┐
+//!   --results study-x0.05-slower4.json ──────────────────┐
 //!   --bench DIR ──► DIR/study.py FIGURE --json ──────────┴─► Study ──► ssd-hadoop-size, -settings, ...
 //! ```
 //!

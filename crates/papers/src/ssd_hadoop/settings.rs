@@ -1,4 +1,4 @@
-//! Table 1 and Figure 6: the sort by sort buffer and block, and what `advise hadoop --job` makes of it.
+//! Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `advise hadoop --job` makes of the sort.
 
 use super::study::{self, Cell, Combination, HDD, Measured, SAYS, SSD, Study};
 use crate::chart::{Chart, Table};
@@ -15,47 +15,46 @@ const NEAR: f64 = 1.1;
 /// "Larger is better" allows for the noise of one measurement.
 const NOISE: f64 = 1.03;
 
+/// A job of the figure, and its data in the paper, in GB.
+type Job = (&'static str, f64);
+
+const SORT: Job = ("sort", 10.);
+/// "5GB join", which Table 2 calls "5GB X 3".
+const JOIN: Job = ("join", 15.);
+
 /// Runs the cells, or reads their results.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Study::of(lab, "settings")?))
+    Ok(outcome(&Study::of(lab, &["settings", "settings-join"])?))
 }
 
-fn cell(study: &Study, device: &str, block_mb: u64, sort_mb: u64) -> Cell {
-    Cell { sort_mb, block_mb, ..Cell::stock("sort", 10., device, study.scale) }
+fn cell(study: &Study, (job, gb): Job, device: &str, block_mb: u64, sort_mb: u64) -> Cell {
+    Cell { sort_mb, block_mb, ..Cell::stock(job, gb, device, study.scale) }
 }
 
-/// The cells of a device, by block and then by buffer; `None` if one is missing or not valid.
-fn grid(study: &Study, device: &str) -> Option<Vec<Vec<f64>>> {
-    let row = |block| {
-        let one = |sort| study::seconds(study.get(&cell(study, device, block, sort)));
-        SORT_MB.into_iter().map(one).collect::<Option<Vec<f64>>>()
-    };
-    BLOCK_MB.into_iter().map(row).collect()
+/// Usable seconds of a job on a device, by block and then by buffer.
+fn figures(study: &Study, job: Job, device: &str) -> Vec<Vec<Option<f64>>> {
+    let one = |block, sort| study::seconds(study.get(&cell(study, job, device, block, sort)));
+    BLOCK_MB.map(|block| SORT_MB.map(|sort| one(block, sort)).to_vec()).to_vec()
+}
+
+/// The same; `None` if one is missing or not valid.
+fn grid(study: &Study, job: Job, device: &str) -> Option<Vec<Vec<f64>>> {
+    figures(study, job, device).into_iter().map(|row| row.into_iter().collect()).collect()
 }
 
 fn outcome(study: &Study) -> Outcome {
-    let mut sections = vec![statements(study)];
-    for (device, of) in DEVICES {
-        let mut seconds = Section::new(format!("seconds, {of} (Figure 6)"));
-        for block in BLOCK_MB {
-            for sort in SORT_MB {
-                let one = study.get(&cell(study, device, block, sort));
-                let name = format!("blocks of {block} MiB, buffer of {sort} MB");
-                seconds.of_cell(&name, one, |one| one.elapsed_s);
+    let mut sections = swept(study, SORT);
+    sections.extend(advised(study));
+    sections.extend(swept(study, JOIN));
+    let mut tables = Vec::new();
+    for job in [SORT, JOIN] {
+        for (device, of) in DEVICES {
+            let cells = figures(study, job, device);
+            if job == SORT || cells.iter().flatten().any(Option::is_some) {
+                tables.push(Table { name: format!("{}, {of}", job.0), cells });
             }
         }
-        sections.push(seconds);
     }
-    sections.extend(advised(study));
-    let tables = DEVICES.map(|(device, of)| Table {
-        name: of.into(),
-        cells: BLOCK_MB
-            .map(|block| {
-                let one = |sort| study::seconds(study.get(&cell(study, device, block, sort)));
-                SORT_MB.map(one).to_vec()
-            })
-            .to_vec(),
-    });
     let mut differs = study.differs();
     differs.push(
         "The text has no values of Figure 6's axes; its statements are held against this sweep. The fan-in is 200, as there."
@@ -68,19 +67,35 @@ fn outcome(study: &Study) -> Outcome {
         sections,
         differs,
         chart: Chart::Heat {
-            title: "Seconds of the sort".into(),
+            title: "Seconds of a job".into(),
             rows: BLOCK_MB.map(|block| format!("{block} MiB")).to_vec(),
             columns: SORT_MB.map(|sort| format!("{sort} MB")).to_vec(),
             axes: ["io.sort.mb".into(), "dfs.blocksize".into()],
-            tables: tables.into(),
+            tables,
         },
     }
 }
 
-fn statements(study: &Study) -> Section {
-    let [hdd, ssd] = [HDD, SSD].map(|device| grid(study, device));
+/// What the text says of a job, and its seconds.
+fn swept(study: &Study, job: Job) -> Vec<Section> {
+    let mut sections = vec![statements(study, job)];
+    for (device, of) in DEVICES {
+        let mut seconds = Section::new(format!("seconds of the {}, {of} (Figure 6)", job.0));
+        for block in BLOCK_MB {
+            for sort in SORT_MB {
+                let one = study.get(&cell(study, job, device, block, sort));
+                seconds.seconds_of(&format!("blocks of {block} MiB, buffer of {sort} MB"), one);
+            }
+        }
+        sections.push(seconds);
+    }
+    sections
+}
+
+fn statements(study: &Study, job: Job) -> Section {
+    let [hdd, ssd] = [HDD, SSD].map(|device| grid(study, job, device));
     let least = |rows: &Vec<f64>| rows.iter().copied().fold(f64::MAX, f64::min);
-    let mut says = Section::new(SAYS);
+    let mut says = Section::new(format!("{}: {SAYS}", job.0));
     let best_block = hdd.as_ref().map(|rows| {
         let best: Vec<f64> = rows.iter().map(least).collect();
         best.iter().all(|seconds| best[1] <= *seconds)
@@ -114,9 +129,9 @@ fn advised(study: &Study) -> Vec<Section> {
         };
         let predicted: Vec<(u64, u64, f64)> =
             advice.combinations.iter().filter_map(in_sweep).collect();
-        let measured = |block, sort| study.get(&cell(study, device, block, sort));
+        let measured = |block, sort| study.get(&cell(study, SORT, device, block, sort));
         let best = predicted.iter().min_by(|a, b| a.2.total_cmp(&b.2));
-        let ratio = grid(study, device).zip(best).and_then(|(rows, &(block, sort, _))| {
+        let ratio = grid(study, SORT, device).zip(best).and_then(|(rows, &(block, sort, _))| {
             let fastest = rows.iter().flatten().copied().fold(f64::MAX, f64::min);
             Some(study::seconds(measured(block, sort))? / fastest)
         });
@@ -153,8 +168,8 @@ mod tests {
         let mut cells = Vec::new();
         for (b, block) in BLOCK_MB.into_iter().enumerate() {
             for (s, sort) in SORT_MB.into_iter().enumerate() {
-                cells.push(measured(cell(&empty, HDD, block, sort), hdd[b][s]));
-                cells.push(measured(cell(&empty, SSD, block, sort), 50.));
+                cells.push(measured(cell(&empty, SORT, HDD, block, sort), hdd[b][s]));
+                cells.push(measured(cell(&empty, SORT, SSD, block, sort), 50.));
             }
         }
         let mut study = study(cells);
@@ -188,6 +203,30 @@ mod tests {
         assert_eq!(choice[2]["what"], "SSD: no prediction");
         let all = json["sections"][4]["rows"].as_array().expect("rows");
         assert_eq!(all.len(), 2, "the sweep's own: {all:?}");
+    }
+
+    #[test]
+    fn the_join_is_judged_by_its_own_sweep_and_drawn_if_it_was_measured() {
+        let mut study = sweep([[1.; 3]; 3]);
+        assert!(!outcome(&study).chart.svg().contains("join, HDD"));
+        let mut cells = Vec::new();
+        for block in BLOCK_MB {
+            for sort in SORT_MB {
+                let seconds = if block == 64 { 90. } else { 100. };
+                cells.push(measured(cell(&study, JOIN, HDD, block, sort), seconds));
+                cells.push(measured(cell(&study, JOIN, SSD, block, sort), 50.));
+            }
+        }
+        study = study::tests::study(cells);
+        let outcome = outcome(&study);
+        assert!(outcome.chart.svg().contains("join, HDD"));
+        let json = crate::report::tests::json(outcome);
+        assert!(json["sections"][0]["rows"][0]["ours"].is_null(), "no sort");
+        let says = &json["sections"][5];
+        assert!(says["title"].as_str().is_some_and(|title| title.starts_with("join: ")), "{says}");
+        let ours: Vec<_> = (0..3).map(|row| says["rows"][row]["ours"].clone()).collect();
+        assert_eq!(ours, [1.0, 1.0, 1.0]);
+        assert_eq!(json["sections"][6]["rows"][3]["ours"], 90.);
     }
 
     #[test]

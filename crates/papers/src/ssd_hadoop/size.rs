@@ -14,7 +14,7 @@ const JOBS: [(&str, f64, f64, f64); 2] =
 
 /// Runs the cells, or reads their results.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Study::of(lab, "size")?))
+    Ok(outcome(&Study::of(lab, &["size"])?))
 }
 
 fn outcome(study: &Study) -> Outcome {
@@ -29,15 +29,14 @@ fn outcome(study: &Study) -> Outcome {
         best.gain(job, Some(paper_best), largest);
         for size in SIZES {
             let paper = (size == 10.).then_some(paper_ten);
-            gains.gain(&format!("{job}, {} GB", size * times), paper, study.gain(&cell(size)));
+            let name = study.with_rounds(&format!("{job}, {} GB", size * times), &cell(size));
+            gains.gain(&name, paper, study.gain(&cell(size)));
         }
         for (device, name) in ["HDD", "SSD"].into_iter().enumerate() {
             let mut points = Vec::new();
             for size in SIZES {
                 let one = study.both(&cell(size))[device];
-                seconds.of_cell(&format!("{job}, {} GB, {name}", size * times), one, |one| {
-                    one.elapsed_s
-                });
+                seconds.seconds_of(&format!("{job}, {} GB, {name}", size * times), one);
                 points.extend(study::seconds(one).map(|seconds| (size * times, seconds)));
             }
             let name = format!("{job}, {name}");

@@ -29,6 +29,9 @@ pub struct Study {
     #[serde(default = "real_time")]
     pub slower: u32,
     cells: Vec<Measured>,
+    /// Cells that have late attempts alone.
+    #[serde(default)]
+    not_valid: Vec<Late>,
     /// `merganser advise hadoop --job` on the sorts of the sweep, by device.
     #[serde(default)]
     pub predicted: BTreeMap<String, Advice>,
@@ -59,7 +62,7 @@ pub struct Cell {
     pub least_segment: String,
 }
 
-/// A cell, and its result.
+/// A cell, and its result: the median round's by time.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Measured {
     /// What decides it.
@@ -78,6 +81,23 @@ pub struct Measured {
     pub phases: BTreeMap<String, Phase>,
     /// Some requests.
     pub points: Points,
+    /// All valid rounds; empty in a file that is older than rounds.
+    #[serde(default)]
+    rounds: Vec<Round>,
+}
+
+/// The time of a round.
+#[derive(Debug, Clone, Copy, Deserialize)]
+struct Round {
+    round: u32,
+    elapsed_s: f64,
+}
+
+/// A cell that has late attempts alone, and how late the last one was.
+#[derive(Debug, Deserialize)]
+struct Late {
+    cell: Cell,
+    lag: Lag,
 }
 
 /// How late answers were.
@@ -154,12 +174,29 @@ impl Cell {
     }
 }
 
+impl Measured {
+    /// A cell without a figure that may be used.
+    fn late(Late { cell, lag }: Late) -> Self {
+        Measured {
+            cell,
+            elapsed_s: f64::NAN,
+            valid: false,
+            lag,
+            device_joules: f64::NAN,
+            device_seconds: f64::NAN,
+            phases: BTreeMap::new(),
+            points: Points::default(),
+            rounds: Vec::new(),
+        }
+    }
+}
+
 impl Study {
-    /// The cells of a figure, from the file that was given or from a run.
+    /// The cells of figures, from the file that was given or from a run.
     ///
     /// # Errors
     /// When the runner fails, or the file is not what it writes.
-    pub fn of(lab: &Lab<'_>, figure: &str) -> Result<Self, Error> {
+    pub fn of(lab: &Lab<'_>, figures: &[&str]) -> Result<Self, Error> {
         if let Some(path) = &lab.setup.results {
             return Self::read(path);
         }
@@ -167,9 +204,15 @@ impl Study {
         let folder = ScratchFolder::new(lab)?;
         let kept = folder.path().join("study.json");
         let mut command = runner::command(&script);
-        command.arg(figure);
+        command.args(figures);
         if let Some(bytes) = lab.setup.size_bytes {
             command.args(["--scale", &(bytes as f64 / PAPER_BYTES).min(1.).to_string()]);
+        }
+        if let Some(slower) = lab.setup.slower {
+            command.args(["--slower", &slower.to_string()]);
+        }
+        if let Some(rounds) = lab.setup.rounds {
+            command.args(["--rounds", &rounds.to_string()]);
         }
         // Its inputs and cells stay in its own folders: after a cell that failed, the next run has the others.
         command.arg("--json").arg(&kept).arg("--merganser").arg(&lab.setup.program);
@@ -184,11 +227,13 @@ impl Study {
     pub fn read(path: &Path) -> Result<Self, Error> {
         let text = fs::read_to_string(path).map_err(|error| Error::on(path, error))?;
         let wrong = |reason| Error::Results { path: path.to_owned(), reason };
-        let study: Study = serde_json::from_str(&text)
-            .map_err(|error| wrong(format!("no study.json of bench/hadoop/study.py: {error}")))?;
+        let mut study: Study = serde_json::from_str(&text)
+            .map_err(|error| wrong(format!("no file of bench/hadoop/study.py: {error}")))?;
         if study.study != "ssd-hadoop" {
             return Err(wrong(format!("is of the study '{}', not ssd-hadoop", study.study)));
         }
+        let late = std::mem::take(&mut study.not_valid);
+        study.cells.extend(late.into_iter().map(Measured::late));
         Ok(study)
     }
 
@@ -206,6 +251,34 @@ impl Study {
     pub fn gain(&self, cell: &Cell) -> Option<f64> {
         let [hdd, ssd] = self.both(cell).map(seconds);
         Some(hdd? / ssd?)
+    }
+
+    /// A ratio's name, with the ratios of the rounds that both devices have, if there are several.
+    pub fn with_rounds(&self, what: &str, cell: &Cell) -> String {
+        let [Some(hdd), Some(ssd)] = self.both(cell) else { return what.to_owned() };
+        let of = |one: &Round| ssd.rounds.iter().find(|other| other.round == one.round).copied();
+        let ratios = hdd.rounds.iter().filter_map(|one| Some(one.elapsed_s / of(one)?.elapsed_s));
+        range(ratios).map_or(what.to_owned(), |(count, least, most)| {
+            format!("{what}; {count} rounds, {least:.2} to {most:.2}")
+        })
+    }
+
+    /// How often cells were measured, in a sentence.
+    fn rounds_told(&self) -> String {
+        let counts = self.cells.iter().filter(|one| one.valid).map(|one| one.rounds.len().max(1));
+        let (least, most) = counts.fold((usize::MAX, 1), |(a, b), n| (a.min(n), b.max(n)));
+        match (least, most) {
+            (_, 1) => "Each cell was measured once.".into(),
+            (least, most) if least == most => {
+                format!(
+                    "Each cell was measured {most} times; figures are those of its median round."
+                )
+            }
+            _ => format!(
+                "Cells were measured up to {most} times, some once; figures are those of a cell's median round (of two, the \
+                 faster one)."
+            ),
+        }
     }
 
     /// How the machine and the method differ from the paper's.
@@ -229,8 +302,10 @@ impl Study {
              times the scale, in addition to what processes take; the paper's cache was smaller by the memory of its daemons \
              and tasks. So the hard disk looks better here."
                 .into(),
-            "Times on the devices are predictions: no parameter is fitted to the paper's ratios. Each cell was measured once."
-                .into(),
+            format!(
+                "Times on the devices are predictions: no parameter is fitted to the paper's ratios. {}",
+                self.rounds_told()
+            ),
             format!(
                 "{clock} The emulation has a processor of its own where there are two, and Hadoop has the others. A cell \
                  with more than 1 % of late answers is shown as not valid."
@@ -244,7 +319,24 @@ pub fn seconds(cell: Option<&Measured>) -> Option<f64> {
     cell.filter(|cell| cell.valid).map(|cell| cell.elapsed_s)
 }
 
+/// The number of figures, the least and the largest, if there are several.
+fn range(figures: impl Iterator<Item = f64>) -> Option<(usize, f64, f64)> {
+    let wider = |(count, least, most): (usize, f64, f64), figure: f64| {
+        (count + 1, least.min(figure), most.max(figure))
+    };
+    Some(figures.fold((0, f64::MAX, f64::MIN), wider)).filter(|(count, ..)| *count > 1)
+}
+
 impl Section {
+    /// A row with the seconds of a cell, and those of all rounds if there are several.
+    pub fn seconds_of(&mut self, what: &str, cell: Option<&Measured>) {
+        let of_rounds = cell.and_then(|cell| range(cell.rounds.iter().map(|one| one.elapsed_s)));
+        let what = of_rounds.map_or(what.to_owned(), |(count, least, most)| {
+            format!("{what}; {count} rounds, {least:.1} to {most:.1}")
+        });
+        self.of_cell(&what, cell, |one| one.elapsed_s);
+    }
+
     /// A row with a figure of a cell, or with the reason why it is missing.
     pub fn of_cell(
         &mut self,
@@ -296,7 +388,14 @@ pub mod tests {
             device_seconds: 2. * elapsed_s,
             phases: BTreeMap::new(),
             points: Points::default(),
+            rounds: Vec::new(),
         }
+    }
+
+    /// A valid cell whose rounds took these seconds; the first one is the median.
+    pub fn repeated(cell: Cell, seconds: &[f64]) -> Measured {
+        let rounds = (1..).zip(seconds).map(|(round, &elapsed_s)| Round { round, elapsed_s });
+        Measured { rounds: rounds.collect(), ..measured(cell, seconds[0]) }
     }
 
     /// The same, late.
@@ -308,7 +407,8 @@ pub mod tests {
     /// A study at a tenth.
     pub fn study(cells: Vec<Measured>) -> Study {
         let predicted = BTreeMap::new();
-        Study { study: "ssd-hadoop".into(), scale: 0.1, slower: 1, cells, predicted }
+        let (study, not_valid) = ("ssd-hadoop".into(), Vec::new());
+        Study { study, scale: 0.1, slower: 1, cells, not_valid, predicted }
     }
 
     #[test]
@@ -330,11 +430,55 @@ pub mod tests {
     }
 
     #[test]
+    fn rounds_are_counted_and_their_range_is_told() {
+        let cell = |device| Cell::stock("sort", 10., device, 0.1);
+        let once = vec![measured(cell(HDD), 90.), measured(cell(SSD), 30.)];
+        let once = study(once);
+        assert_eq!(once.with_rounds("sort", &cell(HDD)), "sort");
+        assert!(
+            once.differs()[2].ends_with("Each cell was measured once."),
+            "{:?}",
+            once.differs()
+        );
+        let several =
+            study(vec![repeated(cell(HDD), &[90., 84., 99.]), repeated(cell(SSD), &[30., 40.])]);
+        // Of the rounds that both have.
+        assert_eq!(several.with_rounds("sort", &cell(HDD)), "sort; 2 rounds, 2.10 to 3.00");
+        assert!(several.differs()[2].contains("up to 3 times"), "{:?}", several.differs());
+        let mut section = Section::new("t");
+        section.seconds_of("HDD", several.get(&cell(HDD)));
+        section.seconds_of("SSD", once.get(&cell(SSD)));
+        let rows: Vec<_> = section.rows.iter().map(|row| (&*row.what, row.ours)).collect();
+        assert_eq!(rows, [("HDD; 3 rounds, 84.0 to 99.0", Some(90.)), ("SSD", Some(30.))]);
+        let twice = study(vec![repeated(cell(HDD), &[90., 84.]), repeated(cell(SSD), &[30., 40.])]);
+        assert!(twice.differs()[2].contains("Each cell was measured 2 times"));
+    }
+
+    #[test]
+    fn late_attempts_alone_are_told_and_no_figure_is_made_of_them() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s.json");
+        let cell = r#"{"job": "sort", "paper_gb": 10, "device": "830", "scale": 0.1, "flavour": "stock",
+            "sort_mb": 100, "factor": 200, "block_mb": 64, "least_segment": "", "slower": 1}"#;
+        let text = format!(
+            r#"{{"study": "ssd-hadoop", "scale": 0.1, "cells": [], "not_valid":
+            [{{"cell": {cell}, "lag": {{"late_share": 0.0, "time_share": 0.031}}, "attempts": 2}}]}}"#
+        );
+        fs::write(&path, text).expect("written");
+        let study = Study::read(&path).expect("a study");
+        let mut section = Section::new("t");
+        section.seconds_of("SSD", study.get(&Cell::stock("sort", 10., SSD, 0.1)));
+        assert_eq!(section.rows[0].what, "SSD: not valid, 3.1 % late");
+        assert_eq!(section.rows[0].ours, None);
+        assert!(study.differs()[2].ends_with("Each cell was measured once."));
+    }
+
+    #[test]
     fn what_is_no_study_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s.json");
         for (text, expected) in [
-            ("[]", "no study.json of bench/hadoop/study.py"),
+            ("[]", "no file of bench/hadoop/study.py"),
             (r#"{"study": "other", "scale": 1, "cells": []}"#, "is of the study 'other'"),
         ] {
             fs::write(&path, text).expect("written");

@@ -18,7 +18,7 @@ type Figure = fn(&Measured, &str) -> f64;
 
 /// Runs the cells, or reads their results.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Study::of(lab, "traces")?))
+    Ok(outcome(&Study::of(lab, &["traces"])?))
 }
 
 fn share(flow: Flow) -> f64 {
