@@ -1,5 +1,6 @@
 //! The command as its users see it. One binary; each test has a folder of its own.
 //!
+//! - `advise_job`: the table of predictions in the docs, held against today's model
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
 //! - `help`: the help texts, the manual and the completions, as golden files
@@ -20,6 +21,7 @@
 //! - `views`: views made, read in parts, verified, copied out
 
 mod active_sort;
+mod advise_job;
 mod dropin;
 mod generate;
 mod hdfs;

@@ -1,0 +1,97 @@
+//! The table of predictions in docs/advise-job.md, held against what the command says today.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::{folder, prints};
+
+/// The words that `bench/hadoop/study.py` asks with, by device; bench/tests/test_study.py checks that it does.
+const WORDS: &str = include_str!("../../../../bench/tests/golden/advise-job.json");
+const PAGE: &str = include_str!("../../../../docs/advise-job.md");
+/// The fan-in of the sweep.
+const FACTOR: u64 = 200;
+/// A tenth of a second, the last digit of the table.
+const NEAR: f64 = 0.1;
+/// The last digit of a ratio.
+const NEAR_RATIO: f64 = 0.01;
+
+/// Columns of the table by the beginning of their title, and the model that they are of.
+const DEVICES: [(&str, &str); 2] =
+    [("hard disk: predicted", "wd5000aakx"), ("SSD: predicted", "830")];
+
+/// Block in MiB and buffer in MB.
+type Settings = (u64, u64);
+
+/// Predicted seconds, measured seconds and their ratio.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    predicted: f64,
+    measured: f64,
+    over: f64,
+}
+
+fn cells(line: &str) -> Vec<&str> {
+    line.trim().trim_matches('|').split('|').map(str::trim).collect()
+}
+
+/// `64 MiB, 100 MB`.
+fn settings(cell: &str) -> Option<Settings> {
+    let (block, sort) = cell.split_once(", ")?;
+    Some((block.strip_suffix(" MiB")?.parse().ok()?, sort.strip_suffix(" MB")?.parse().ok()?))
+}
+
+/// The rows of a device in the page.
+fn table(title: &str) -> BTreeMap<Settings, Row> {
+    let mut lines = PAGE.lines().skip_while(|line| !line.starts_with("| blocks, buffer |"));
+    let head = cells(lines.next().expect("a table of blocks and buffers"));
+    let first = head.iter().position(|cell| cell.starts_with(title)).expect("a column");
+    assert_eq!(head[first + 1..first + 3], ["measured", "over"], "{head:?}");
+    lines
+        .take_while(|line| line.starts_with('|'))
+        .filter_map(|line| {
+            let row = cells(line);
+            let figure = |column: usize| row[column].trim_matches('*').parse().expect("a figure");
+            let of = settings(row[0])?;
+            let [predicted, measured, over] = [first, first + 1, first + 2].map(figure);
+            Some((of, Row { predicted, measured, over }))
+        })
+        .collect()
+}
+
+/// What the command says of the sweep's settings.
+fn predicted(device: &str) -> BTreeMap<Settings, f64> {
+    let words: BTreeMap<String, Vec<String>> = serde_json::from_str(WORDS).expect("words");
+    let told: Value =
+        serde_json::from_slice(&prints(folder().path(), &words[device])).expect("JSON");
+    let combinations = told["combinations"].as_array().expect("combinations").iter();
+    let of_sweep = combinations.filter(|one| one["factor"] == FACTOR && one["defer"] == false);
+    let figure = |one: &Value, name: &str| one[name].as_f64().expect("a figure");
+    of_sweep
+        .map(|one| {
+            let of = (figure(one, "block_mb") as u64, figure(one, "sort_mb") as u64);
+            (of, figure(one, "seconds"))
+        })
+        .collect()
+}
+
+#[test]
+fn the_table_of_the_page_has_todays_predictions() {
+    for (title, device) in DEVICES {
+        let (rows, today) = (table(title), predicted(device));
+        assert_eq!(rows.len(), 9, "{title}: {rows:?}");
+        for (of, row) in rows {
+            let (block, sort) = of;
+            let seconds = today[&of];
+            assert!(
+                (seconds - row.predicted).abs() <= NEAR,
+                "{device}, {block} MiB, {sort} MB: {seconds:.2} s, but docs/advise-job.md says {row:?}"
+            );
+            let over = row.predicted / row.measured;
+            assert!(
+                (over - row.over).abs() <= NEAR_RATIO,
+                "{device}, {block} MiB, {sort} MB: {over:.3}, {row:?}"
+            );
+        }
+    }
+}
