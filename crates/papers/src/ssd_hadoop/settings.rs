@@ -209,6 +209,8 @@ mod tests {
     fn the_join_is_judged_by_its_own_sweep_and_drawn_if_it_was_measured() {
         let mut study = sweep([[1.; 3]; 3]);
         assert!(!outcome(&study).chart.svg().contains("join, HDD"));
+        // The join of Figure 5 and of Table 2, so that they share a cell.
+        assert_eq!(cell(&study, JOIN, SSD, 64, 100), Cell::stock("join", 15., SSD, 0.1));
         let mut cells = Vec::new();
         for block in BLOCK_MB {
             for sort in SORT_MB {
