@@ -2,6 +2,7 @@ package io.merganser.hadoop.cluster;
 
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.defer.DeferRules;
+import io.merganser.hadoop.node.MapredNodeInputFormat;
 import io.merganser.hadoop.node.NodeInputFormat;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -55,7 +56,8 @@ final class NodeJob {
 
   /**
    * @param folder for everything that jobs write
-   * @param combiner null for none
+   * @param mapper of Hadoop's new API or of its old one
+   * @param combiner null for none; of either API
    * @param value the class of the mapper's values: Text, IntWritable or LongWritable
    */
   NodeJob(Path folder, Class<?> mapper, Class<?> combiner, Class<? extends Writable> value) {
@@ -82,14 +84,19 @@ final class NodeJob {
 
     /** The reasons for which maps ran on the host. */
     Map<String, Long> onHost() {
-      Map<String, Long> reasons = new TreeMap<>();
-      for (Counter counter : counters.getGroup(DeferRules.COUNTERS)) {
-        if (counter.getName().startsWith("MAPS_ON_HOST_")) {
-          reasons.put(counter.getName().substring("MAPS_ON_HOST_".length()), counter.getValue());
-        }
-      }
-      return reasons;
+      return NodeJob.onHost(counters);
     }
+  }
+
+  /** The reasons for which maps of a job with these counters ran on the host. */
+  static Map<String, Long> onHost(Counters counters) {
+    Map<String, Long> reasons = new TreeMap<>();
+    for (Counter counter : counters.getGroup(DeferRules.COUNTERS)) {
+      if (counter.getName().startsWith("MAPS_ON_HOST_")) {
+        reasons.put(counter.getName().substring("MAPS_ON_HOST_".length()), counter.getValue());
+      }
+    }
+    return reasons;
   }
 
   /** Runs the job. */
@@ -111,10 +118,7 @@ final class NodeJob {
     Active.use(conf);
     settings.forEach(conf::set);
     Job job = Job.getInstance(conf, mapper.getSimpleName());
-    job.setMapperClass(mapper.asSubclass(Mapper.class));
-    if (combiner != null) {
-      job.setCombinerClass(combiner.asSubclass(Reducer.class));
-    }
+    setMapper(job);
     job.setReducerClass(Values.class);
     job.setMapOutputKeyClass(Text.class);
     job.setMapOutputValueClass(value);
@@ -127,10 +131,42 @@ final class NodeJob {
     FileOutputFormat.setOutputPath(job, Runner.hadoop(output));
     if (maps != Maps.STOCK) {
       onNode(job.getConfiguration(), socket);
-      job.setInputFormatClass(
-          maps == Maps.NODE ? NodeInputFormat.class : AlternatingInputFormat.class);
+      setInput(job, maps);
     }
     return job;
+  }
+
+  /** Whether the mapper is one of Hadoop's old API. */
+  private boolean isOld() {
+    return org.apache.hadoop.mapred.Mapper.class.isAssignableFrom(mapper);
+  }
+
+  private void setMapper(Job job) {
+    JobConf conf = (JobConf) job.getConfiguration();
+    if (isOld()) {
+      conf.setMapperClass(mapper.asSubclass(org.apache.hadoop.mapred.Mapper.class));
+    } else {
+      job.setMapperClass(mapper.asSubclass(Mapper.class));
+    }
+    if (combiner == null) {
+      return;
+    }
+    if (org.apache.hadoop.mapred.Reducer.class.isAssignableFrom(combiner)) {
+      conf.setCombinerClass(combiner.asSubclass(org.apache.hadoop.mapred.Reducer.class));
+    } else {
+      job.setCombinerClass(combiner.asSubclass(Reducer.class));
+    }
+  }
+
+  private void setInput(Job job, Maps maps) {
+    if (!isOld()) {
+      job.setInputFormatClass(
+          maps == Maps.NODE ? NodeInputFormat.class : AlternatingInputFormat.class);
+    } else if (maps == Maps.NODE) {
+      ((JobConf) job.getConfiguration()).setInputFormat(MapredNodeInputFormat.class);
+    } else {
+      throw new IllegalArgumentException("maps of the old API are all on the node, or none");
+    }
   }
 
   /** Lets maps run on a node, as docs/hadoop.md says. */

@@ -5,15 +5,23 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Done;
 import io.merganser.hadoop.cluster.NodeJob.Maps;
+import io.merganser.hadoop.config.Keys;
 import io.merganser.workloads.puma.DocumentIndex;
 import io.merganser.workloads.puma.WordCount;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.Set;
+import java.util.StringTokenizer;
 import org.apache.hadoop.io.IntWritable;
+import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.mapred.MapReduceBase;
+import org.apache.hadoop.mapred.OutputCollector;
+import org.apache.hadoop.mapred.Reporter;
 import org.apache.hadoop.mapreduce.TaskCounter;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
 import org.apache.hadoop.mapreduce.lib.input.LineRecordReader;
@@ -21,6 +29,7 @@ import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -32,13 +41,18 @@ class NodeLinesTest {
   private static final long BLOCK_BYTES = 2048;
   private static final int FILES = 12;
 
+  /** Hadoop's local runner makes no smaller splits than blocks for jobs of the old API. */
+  private static final int SMALL_BLOCK_BYTES = 512;
+
   private static NodeOnHdfs setup;
 
   @BeforeAll
   static void start() throws Exception {
     setup = new NodeOnHdfs("node-lines", 1, BLOCK_BYTES);
     for (int file = 0; file < FILES; file++) {
-      setup.hdfs().write("lines/" + file, bytes(new Random(file)));
+      byte[] bytes = bytes(new Random(file));
+      setup.hdfs().write("lines/" + file, bytes);
+      setup.hdfs().write("small-blocks/" + file, bytes, SMALL_BLOCK_BYTES);
     }
   }
 
@@ -81,7 +95,7 @@ class NodeLinesTest {
     while (bytes.size() < length) {
       int part = random.nextInt(parts.length + 1 + letters);
       if (part < parts.length) {
-        bytes.write(parts[part].getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        bytes.write(parts[part].getBytes(StandardCharsets.UTF_8));
       } else if (part == parts.length) {
         bytes.write(malformed[random.nextInt(malformed.length)]);
       } else {
@@ -129,8 +143,87 @@ class NodeLinesTest {
         maps);
   }
 
+  /**
+   * The reader of Hadoop's old API drops the last line of a split if it is too long. The node cuts
+   * it, as the reader of the new API does, so it must not map a job of the old API with a limit.
+   */
+  @ParameterizedTest(name = "splits of {0} bytes, delimiter {1}, lines up to {2}")
+  @CsvSource({"512, , ", "1500, CRLF, ", "512, , 40", "700, ;, 40"})
+  void areThoseOfHadoopsOldApi(int splitBytes, String delimiter, Integer lineMax) throws Exception {
+    NodeJob job = oldWords();
+    configure(job, splitBytes, delimiter, lineMax);
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("small-blocks"));
+    Done stock = job.run(Maps.STOCK, setup.node().socket(), input);
+    Done ours = job.run(Maps.NODE, setup.node().socket(), input);
+    assertSame(stock, ours);
+    if (lineMax == null) {
+      assertEquals(Map.of(), ours.onHost());
+      assertTrue(ours.counter("MAPS_ON_NODE") >= FILES, "no map ran on the node");
+    } else {
+      assertEquals(Set.of("LINE_LIMIT"), ours.onHost().keySet());
+      assertEquals(0, ours.counter("MAPS_ON_NODE"));
+    }
+  }
+
+  /** One line in two splits: the first 400 bytes of its second half are a record of the new API. */
+  @Test
+  void theOldApiDropsALastLineThatIsTooLong() throws Exception {
+    byte[] line = ("x".repeat(1000) + "\n").getBytes(StandardCharsets.US_ASCII);
+    setup.hdfs().write("long", line, SMALL_BLOCK_BYTES);
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("long"));
+    NodeJob old = oldWords();
+    configure(old, SMALL_BLOCK_BYTES, null, 400);
+    Done stock = old.run(Maps.STOCK, setup.node().socket(), input);
+    assertEquals(0, stock.counter(TaskCounter.MAP_INPUT_RECORDS));
+    Done ours = old.run(Maps.NODE, setup.node().socket(), input);
+    assertSame(stock, ours);
+    assertEquals(Map.of("LINE_LIMIT", 2L), ours.onHost());
+
+    NodeJob job =
+        new NodeJob(
+            setup.folder(), WordCount.WordMapper.class, IntSumReducer.class, IntWritable.class);
+    configure(job, SMALL_BLOCK_BYTES, null, 400);
+    stock = job.run(Maps.STOCK, setup.node().socket(), input);
+    assertEquals(1, stock.counter(TaskCounter.MAP_INPUT_RECORDS));
+    ours = job.run(Maps.NODE, setup.node().socket(), input);
+    assertSame(stock, ours);
+    assertEquals(Map.of(), ours.onHost());
+  }
+
+  private static NodeJob oldWords() {
+    return new NodeJob(setup.folder(), OldWords.class, IntSumReducer.class, IntWritable.class)
+        .with(Keys.NODE_SSDLET, "wordcount");
+  }
+
+  /** Word count's mapper in Hadoop's old API. */
+  public static final class OldWords extends MapReduceBase
+      implements org.apache.hadoop.mapred.Mapper<LongWritable, Text, Text, IntWritable> {
+    @Override
+    public void map(
+        LongWritable offset,
+        Text line,
+        OutputCollector<Text, IntWritable> output,
+        Reporter reporter)
+        throws IOException {
+      StringTokenizer words = new StringTokenizer(line.toString());
+      while (words.hasMoreTokens()) {
+        output.collect(new Text(words.nextToken()), new IntWritable(1));
+      }
+    }
+  }
+
   private static void compare(
       NodeJob job, int splitBytes, String delimiter, Integer lineMax, Maps maps) throws Exception {
+    configure(job, splitBytes, delimiter, lineMax);
+    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("lines"));
+    Done stock = job.run(Maps.STOCK, setup.node().socket(), input);
+    Done ours = job.run(maps, setup.node().socket(), input);
+    assertEquals(Map.of(), ours.onHost());
+    assertTrue(ours.counter("MAPS_ON_NODE") >= FILES / 2, "no map ran on the node");
+    assertSame(stock, ours);
+  }
+
+  private static void configure(NodeJob job, int splitBytes, String delimiter, Integer lineMax) {
     job.with(FileInputFormat.SPLIT_MAXSIZE, splitBytes);
     job.with(FileInputFormat.SPLIT_MINSIZE, splitBytes);
     if (delimiter != null) {
@@ -139,11 +232,9 @@ class NodeLinesTest {
     if (lineMax != null) {
       job.with(LineRecordReader.MAX_LINE_LENGTH, lineMax);
     }
-    List<org.apache.hadoop.fs.Path> input = List.of(setup.hdfs().path("lines"));
-    Done stock = job.run(Maps.STOCK, setup.node().socket(), input);
-    Done ours = job.run(maps, setup.node().socket(), input);
-    assertEquals(Map.of(), ours.onHost());
-    assertTrue(ours.counter("MAPS_ON_NODE") >= FILES / 2, "no map ran on the node");
+  }
+
+  private static void assertSame(Done stock, Done ours) {
     for (TaskCounter counter :
         List.of(
             TaskCounter.MAP_INPUT_RECORDS,

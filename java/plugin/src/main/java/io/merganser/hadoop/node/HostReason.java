@@ -41,7 +41,7 @@ public enum HostReason {
   COMPRESSED_INPUT,
   /** A record delimiter that the node doesn't take. */
   DELIMITER,
-  /** The job drops lines of nearly any length. */
+  /** The job drops lines of nearly any length, or drops long ones and is of the old API. */
   LINE_LIMIT,
   /** The split has no bytes, or more than Hadoop's own reader counts. */
   SPLIT_SIZE,

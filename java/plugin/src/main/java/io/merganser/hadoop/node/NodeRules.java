@@ -36,6 +36,9 @@ final class NodeRules {
   /** The least limit of a line's length: a mark of byte order and a byte. */
   private static final int LINE_MAX_LEAST = 4;
 
+  /** Hadoop's default, which limits nothing. */
+  private static final int NO_LINE_MAX = Integer.MAX_VALUE;
+
   private static final String DELIMITER = "textinputformat.record.delimiter";
 
   private final JobConf job;
@@ -93,12 +96,21 @@ final class NodeRules {
     return Optional.ofNullable(job.get(DELIMITER)).map(d -> d.getBytes(StandardCharsets.UTF_8));
   }
 
-  /** The job drops lines of this many bytes or more. */
+  /**
+   * The job drops lines of this many bytes or more. The node treats the last line of a split as the
+   * reader of the new API does, which cuts it instead of dropping it. The reader of the old API
+   * drops that one too.
+   */
   int lineMax() throws OnHostException {
-    int bytes = job.getInt(LineRecordReader.MAX_LINE_LENGTH, Integer.MAX_VALUE);
-    if (bytes < LINE_MAX_LEAST) {
+    int bytes = job.getInt(LineRecordReader.MAX_LINE_LENGTH, NO_LINE_MAX);
+    boolean newReader = job.getUseNewMapper() || bytes == NO_LINE_MAX;
+    if (bytes < LINE_MAX_LEAST || !newReader) {
       throw new OnHostException(
-          HostReason.LINE_LIMIT, LineRecordReader.MAX_LINE_LENGTH + " is " + bytes);
+          HostReason.LINE_LIMIT,
+          LineRecordReader.MAX_LINE_LENGTH
+              + " is "
+              + bytes
+              + (newReader ? "" : ", which the old API's reader takes differently"));
     }
     return bytes;
   }

@@ -201,6 +201,22 @@ class NodeRulesTest {
     assertEquals(HostReason.LINE_LIMIT, e.reason());
   }
 
+  /**
+   * The reader of the old API drops the last line of a split if it is too long; the other cuts it.
+   */
+  @Test
+  void anyLimitOfLinesKeepsAnOldJobOnTheHost() throws OnHostException {
+    job.setUseNewMapper(false);
+    assertEquals(Integer.MAX_VALUE, new NodeRules(job).lineMax());
+    job.setInt("mapreduce.input.linerecordreader.line.maxlength", Integer.MAX_VALUE);
+    assertEquals(Integer.MAX_VALUE, new NodeRules(job).lineMax());
+    for (int limit : new int[] {4, 40, Integer.MAX_VALUE - 1}) {
+      job.setInt("mapreduce.input.linerecordreader.line.maxlength", limit);
+      OnHostException e = assertThrows(OnHostException.class, () -> new NodeRules(job).lineMax());
+      assertEquals(HostReason.LINE_LIMIT, e.reason());
+    }
+  }
+
   @Test
   void outputsOfOtherFormsAreRefused() {
     job.setNumReduceTasks(32_769);
