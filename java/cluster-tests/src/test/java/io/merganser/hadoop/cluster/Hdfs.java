@@ -6,6 +6,7 @@ import java.net.InetSocketAddress;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.permission.FsPermission;
@@ -29,9 +30,12 @@ final class Hdfs implements AutoCloseable {
    * Starts a NameNode and DataNodes with one folder each.
    *
    * @param blockBytes the size of blocks, a multiple of 512
+   * @param settings further settings of all of them
    */
-  Hdfs(Path folder, int dataNodes, long blockBytes) throws IOException {
+  Hdfs(Path folder, int dataNodes, long blockBytes, Map<String, String> settings)
+      throws IOException {
     Configuration conf = new Configuration();
+    settings.forEach(conf::set);
     conf.setLong(DFSConfigKeys.DFS_NAMENODE_MIN_BLOCK_SIZE_KEY, 512);
     conf.setLong(DFSConfigKeys.DFS_BLOCK_SIZE_KEY, blockBytes);
     conf.setInt(DFSConfigKeys.DFS_REPLICATION_KEY, dataNodes);
@@ -48,6 +52,20 @@ final class Hdfs implements AutoCloseable {
   private int place(int dataNode) {
     List<String> now = cluster.getDataNodes().stream().map(DataNode::getDatanodeUuid).toList();
     return now.indexOf(uuids.get(dataNode));
+  }
+
+  /** Makes a folder whose files are erasure-coded. */
+  void makeErasureCoded(String folder, String policy) throws IOException {
+    fs().enableErasureCodingPolicy(policy);
+    fs().mkdirs(path(folder));
+    fs().setErasureCodingPolicy(path(folder), policy);
+  }
+
+  /** Makes a folder whose files are encrypted. The settings must name a provider of keys. */
+  void makeEncrypted(String folder) throws Exception {
+    DFSTestUtil.createKey(folder, cluster, cluster.getConfiguration(0));
+    fs().mkdirs(path(folder));
+    fs().createEncryptionZone(path(folder), folder);
   }
 
   DistributedFileSystem fs() throws IOException {

@@ -18,7 +18,7 @@ class NodeAbsentTest {
   @Test
   void writesAndCountsAsInStockHadoop() throws Exception {
     Path folder = ClusterUnderTest.folder("node-absent");
-    try (Hdfs hdfs = new Hdfs(folder.resolve("hdfs"), 1, 1024)) {
+    try (Hdfs hdfs = new Hdfs(folder.resolve("hdfs"), 1, 1024, Map.of())) {
       hdfs.write(
           "text", "d1\tsome words\nd2\tother words\n".repeat(100).getBytes(StandardCharsets.UTF_8));
       NodeJob job = new NodeJob(folder, DocumentIndex.WordMapper.class, null, Text.class);

@@ -6,6 +6,7 @@ import java.io.Closeable;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 
 /** HDFS, and a node on which maps may run next to its first DataNode. */
 final class NodeOnHdfs implements Closeable {
@@ -15,17 +16,29 @@ final class NodeOnHdfs implements Closeable {
   private MergeProcess node;
 
   /**
-   * Starts HDFS and the node. Without the command {@code merganser} the test is skipped.
+   * Starts HDFS and the node. Without the command {@code merganser} the test is skipped, and fails
+   * where {@link MergeProcess#binary} says so.
    *
    * @param name of the test's folder
    * @param blockBytes the size of blocks, a multiple of 512
    * @param options more options of the node
    */
   NodeOnHdfs(String name, int dataNodes, long blockBytes, String... options) throws Exception {
+    this(name, dataNodes, blockBytes, Map.of(), options);
+  }
+
+  /**
+   * As above.
+   *
+   * @param settings of HDFS
+   */
+  NodeOnHdfs(
+      String name, int dataNodes, long blockBytes, Map<String, String> settings, String... options)
+      throws Exception {
     this.options = List.of(options);
     assumeTrue(MergeProcess.binary().isPresent(), "merganser was not built");
     folder = ClusterUnderTest.folder(name);
-    hdfs = new Hdfs(folder.resolve("hdfs"), dataNodes, blockBytes);
+    hdfs = new Hdfs(folder.resolve("hdfs"), dataNodes, blockBytes, settings);
     try {
       startNode();
     } catch (Exception e) {

@@ -8,7 +8,7 @@ public enum HostReason {
   SWITCHED_OFF,
   /** No socket of a node is named. */
   NO_SOCKET,
-  /** A secure cluster: the node can't check block tokens. */
+  /** A cluster with Kerberos or with block tokens, which the node can't check. */
   SECURE,
   /** Not the first attempt. An earlier one may have failed because its map ran on the node. */
   RETRY,

@@ -125,6 +125,12 @@ record SplitBlocks(String pool, List<Range> ranges, long fileLength) {
   }
 
   private static void check(FileSlice split, LocatedBlock block) throws OnHostException {
+    // A NameNode gives tokens if dfs.block.access.token.enable is true, also without Kerberos.
+    if (block.getBlockToken().getIdentifier().length > 0) {
+      throw new OnHostException(
+          HostReason.SECURE,
+          block.getBlock() + " may be read with a block token only, which the node can't check");
+    }
     if (block.isStriped()) {
       throw new OnHostException(HostReason.ERASURE_CODED, split.path() + " has striped blocks");
     }

@@ -18,7 +18,9 @@ import org.apache.hadoop.hdfs.ViewDistributedFileSystem;
 import org.apache.hadoop.hdfs.protocol.ErasureCodingPolicy;
 import org.apache.hadoop.hdfs.protocol.LocatedBlock;
 import org.apache.hadoop.hdfs.protocol.LocatedBlocks;
+import org.apache.hadoop.io.Text;
 import org.apache.hadoop.io.erasurecode.ECSchema;
+import org.apache.hadoop.security.token.Token;
 import org.junit.jupiter.api.Test;
 
 class SplitBlocksTest {
@@ -97,6 +99,28 @@ class SplitBlocksTest {
         0,
         100,
         new LocatedBlocks(100, false, blocks, last, true, null, striped));
+  }
+
+  /** As a NameNode answers with block tokens, also on a cluster without Kerberos. */
+  @Test
+  void blocksThatNeedATokenAreRefused() throws Exception {
+    List<LocatedBlock> blocks = FakeHdfs.blocks(100, 40, HERE);
+    Text kind = new Text("HDFS_BLOCK_TOKEN");
+    blocks
+        .get(2)
+        .setBlockToken(new Token<>(new byte[] {1}, new byte[] {2}, kind, new Text("service")));
+    assertEquals(2, of(0, 80, file(100, blocks)).ranges().size());
+    refused(HostReason.SECURE, 0, 81, file(100, blocks));
+  }
+
+  /** The protocol has room for this number of blocks in a request. */
+  @Test
+  void splitsOfManyBlocksAreRefused() throws Exception {
+    LocatedBlocks found = file(600, FakeHdfs.blocks(600, 2, HERE));
+    assertEquals(256, of(0, 512, found).ranges().size());
+    refused(HostReason.SPLIT_SIZE, 0, 513, found);
+    // A split of the same length, whose first and last blocks are cut.
+    refused(HostReason.SPLIT_SIZE, 1, 512, found);
   }
 
   @Test
