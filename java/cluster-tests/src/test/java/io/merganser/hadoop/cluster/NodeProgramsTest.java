@@ -42,9 +42,19 @@ class NodeProgramsTest {
   @BeforeAll
   static void start() throws Exception {
     setup = new NodeOnHdfs("node-programs", 1, BLOCK_BYTES);
-    setup.hdfs().write("documents", text("\t ", " \t\f|:"));
-    setup.hdfs().write("movies", text(":,_", "12345_,:0"));
-    setup.hdfs().write("sequences", text("|\t", "|0123456789"));
+    for (String input : List.of("documents", "movies", "sequences")) {
+      setup.hdfs().write(input, input(input));
+    }
+  }
+
+  /** The input of this name. */
+  static byte[] input(String name) throws IOException {
+    return switch (name) {
+      case "documents" -> text("\t ", " \t\f|:");
+      case "movies" -> text(":,_", "12345_,:0");
+      case "sequences" -> text("|\t", "|0123456789");
+      default -> throw new IllegalArgumentException("no input is named " + name);
+    };
   }
 
   @AfterAll
@@ -78,7 +88,8 @@ class NodeProgramsTest {
     return bytes.toByteArray();
   }
 
-  private record Program(
+  /** A mapper that the node knows, with a combiner or without, and its input. */
+  record Program(
       String input, Class<?> mapper, Class<?> combiner, Class<? extends Writable> value) {
     @Override
     public String toString() {
@@ -103,7 +114,12 @@ class NodeProgramsTest {
         new Program("movies", HistogramRatings.RatingMapper.class, intSum, ints),
         new Program("movies", HistogramRatings.RatingMapper.class, null, ints),
         new Program("sequences", RankedInvertedIndex.DocumentMapper.class, null, Text.class),
-        new Program("documents", RegexMapper.class, longSum, LongWritable.class));
+        new Program("documents", RegexMapper.class, longSum, LongWritable.class),
+        new Program(
+            "documents",
+            org.apache.hadoop.mapred.lib.RegexMapper.class,
+            org.apache.hadoop.mapred.lib.LongSumReducer.class,
+            LongWritable.class));
   }
 
   @ParameterizedTest

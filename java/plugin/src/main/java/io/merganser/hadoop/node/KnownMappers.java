@@ -11,15 +11,22 @@ import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
 import org.apache.hadoop.mapred.JobConf;
+import org.apache.hadoop.mapreduce.Mapper;
 import org.apache.hadoop.mapreduce.lib.map.RegexMapper;
 
 /**
- * The mappers and combiners that the node can stand in for, by the names of their classes. Classes
- * that aren't on the class path of every job are known by name only. For another mapper the author
- * of a job says which program does the same, with {@link Keys#NODE_SSDLET}.
+ * The mappers and combiners that the node can stand in for, by the names of their classes and by
+ * the jars that these come from. A job may have a class of its own with the name of one of
+ * Hadoop's, such as a copy of its word count that does something else. For another mapper the
+ * author of a job says which program does the same, with {@link Keys#NODE_SSDLET}.
  */
 final class KnownMappers {
   private static final String EXAMPLES = "org.apache.hadoop.examples.";
+
+  /** What Maven writes into the jar of the examples. */
+  private static final String EXAMPLES_PROPERTIES =
+      "META-INF/maven/org.apache.hadoop/hadoop-mapreduce-examples/pom.properties";
+
   private static final String WORKLOADS = "io.merganser.workloads.";
   private static final String NEW_API = "org.apache.hadoop.mapreduce.lib.";
   private static final String OLD_API = "org.apache.hadoop.mapred.lib.";
@@ -32,6 +39,7 @@ final class KnownMappers {
           Map.entry(EXAMPLES + "WordCount$TokenizerMapper", "wordcount"),
           Map.entry(NEW_API + "map.TokenCounterMapper", "wordcount"),
           Map.entry(NEW_API + "map.RegexMapper", GREP),
+          Map.entry(OLD_API + "RegexMapper", GREP),
           Map.entry(WORKLOADS + "puma.WordCount$WordMapper", "wordcount"),
           Map.entry(WORKLOADS + "puma.TermVector$DocumentMapper", "term-vector"),
           Map.entry(WORKLOADS + "puma.DocumentIndex$WordMapper", "inverted-index"),
@@ -62,14 +70,36 @@ final class KnownMappers {
 
   private KnownMappers() {}
 
-  /** The program that does the same as a mapper; empty if none is known. */
-  static Optional<String> program(String mapper) {
-    return Optional.ofNullable(PROGRAMS.get(mapper));
+  /** The program that does the same as a mapper of a job; empty if none is known. */
+  static Optional<String> program(String mapper, JobConf job) {
+    return Optional.ofNullable(PROGRAMS.get(mapper)).filter(known -> isMeant(mapper, job));
   }
 
-  /** The effect of a combiner; empty if it isn't known. */
-  static Optional<Combine> combine(String combiner) {
-    return Optional.ofNullable(COMBINERS.get(combiner));
+  /** The effect of a combiner of a job; empty if it isn't known. */
+  static Optional<Combine> combine(String combiner, JobConf job) {
+    return Optional.ofNullable(COMBINERS.get(combiner)).filter(known -> isMeant(combiner, job));
+  }
+
+  /** Whether a job's class with a known name is the known class. */
+  private static boolean isMeant(String name, JobConf job) {
+    if (name.startsWith(WORKLOADS)) {
+      return true;
+    }
+    Class<?> found = job.getClassByNameOrNull(name);
+    if (found == null) {
+      return false;
+    }
+    return name.startsWith(EXAMPLES)
+        ? isOfExamples(found)
+        : JarOf.of(found).equals(JarOf.of(Mapper.class));
+  }
+
+  /**
+   * Whether a class comes from a jar of Hadoop's examples, of whatever release. It is the jar of
+   * the job, so its place says nothing; but who builds another one has no reason to call it so.
+   */
+  private static boolean isOfExamples(Class<?> found) {
+    return JarOf.of(found).filter(jar -> JarOf.has(jar, EXAMPLES_PROPERTIES)).isPresent();
   }
 
   /** The type of keys or values of a class; empty if the node doesn't know it. */

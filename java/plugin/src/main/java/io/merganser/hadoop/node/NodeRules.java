@@ -161,13 +161,14 @@ final class NodeRules {
     if (named.isEmpty()) {
       String mapper = mapper();
       named =
-          KnownMappers.program(mapper)
+          KnownMappers.program(mapper, job)
               .orElseThrow(
                   () ->
                       new OnHostException(
                           HostReason.UNKNOWN_MAPPER,
                           "no program of the node is known for "
                               + mapper
+                              + origin(mapper)
                               + ", and "
                               + Keys.NODE_SSDLET
                               + " is not set"));
@@ -228,10 +229,19 @@ final class NodeRules {
                       HostReason.UNKNOWN_COMBINER,
                       Keys.NODE_COMBINE + " is " + named + ", not sum or distinct"));
     }
-    return KnownMappers.combine(combiner)
+    return KnownMappers.combine(combiner, job)
         .orElseThrow(
             () ->
                 new OnHostException(
-                    HostReason.UNKNOWN_COMBINER, "the node can't combine as " + combiner));
+                    HostReason.UNKNOWN_COMBINER,
+                    "the node can't combine as " + combiner + origin(combiner)));
+  }
+
+  /** Where a class of the job comes from, for messages. */
+  private String origin(String name) {
+    return Optional.ofNullable(job.getClassByNameOrNull(name))
+        .flatMap(JarOf::of)
+        .map(jar -> " of " + jar)
+        .orElse("");
   }
 }

@@ -9,8 +9,13 @@ import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.node.NodeProgram.Combine;
 import io.merganser.hadoop.node.NodeProgram.Type;
 import java.io.IOException;
+import java.io.InputStream;
+import java.net.URL;
+import java.net.URLClassLoader;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.jar.JarEntry;
+import java.util.jar.JarOutputStream;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.IntWritable;
 import org.apache.hadoop.io.LongWritable;
@@ -67,11 +72,67 @@ class NodeRulesTest {
     assertEquals(new NodeProgram("wordcount", "", Type.TEXT, Type.INT, Combine.NONE), program());
     job.setClass(MRJobConfig.COMBINE_CLASS_ATTR, IntSumReducer.class, Reducer.class);
     assertEquals(Combine.SUM, program().combine());
-    // Classes that this class path doesn't have are known by name.
-    job.set(MRJobConfig.MAP_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$TokenizerMapper");
+  }
+
+  /** A class of the job's own may have the name of a class of Hadoop's. */
+  @Test
+  void classesOfHadoopAreKnownByTheirJar(@TempDir Path dir) throws Exception {
+    String mapper = "org.apache.hadoop.examples.WordCount$TokenizerMapper";
+    job.set(MRJobConfig.MAP_CLASS_ATTR, mapper);
+    // The class path of this test has a class of this name, in a folder.
+    assertTrue(refused(HostReason.UNKNOWN_MAPPER).contains("test-classes"));
+    job.setClassLoader(ownFirst(dir.resolve("job.jar"), mapper, "META-INF/maven/a/b/pom.xml"));
+    assertTrue(refused(HostReason.UNKNOWN_MAPPER).contains("job.jar"));
+    String examples = "META-INF/maven/org.apache.hadoop/hadoop-mapreduce-examples/pom.properties";
+    job.setClassLoader(ownFirst(dir.resolve("examples.jar"), mapper, examples));
     assertEquals("wordcount", program().name());
-    job.set(MRJobConfig.COMBINE_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$IntSumReducer");
-    assertEquals(Combine.SUM, program().combine());
+    String combiner = "org.apache.hadoop.examples.WordCount$IntSumReducer";
+    job.set(MRJobConfig.COMBINE_CLASS_ATTR, combiner);
+    assertTrue(refused(HostReason.UNKNOWN_COMBINER).contains("test-classes"));
+    job.unset(MRJobConfig.COMBINE_CLASS_ATTR);
+
+    // A job may have its classes loaded first, those in Hadoop's packages included.
+    String library = TokenCounterMapper.class.getName();
+    job.set(MRJobConfig.MAP_CLASS_ATTR, library);
+    program();
+    job.setClassLoader(ownFirst(dir.resolve("own.jar"), library, examples));
+    assertTrue(refused(HostReason.UNKNOWN_MAPPER).contains("own.jar"));
+    job.set(MRJobConfig.MAP_CLASS_ATTR, "org.apache.hadoop.examples.WordCount$Gone");
+    refused(HostReason.UNKNOWN_MAPPER);
+  }
+
+  /** A loader that takes one class from a new jar, which has another file too. */
+  private static ClassLoader ownFirst(Path jar, String own, String file) throws IOException {
+    ClassLoader parent = NodeRulesTest.class.getClassLoader();
+    String entry = own.replace('.', '/') + ".class";
+    try (JarOutputStream out = new JarOutputStream(Files.newOutputStream(jar));
+        InputStream bytes = parent.getResourceAsStream(entry)) {
+      out.putNextEntry(new JarEntry(entry));
+      bytes.transferTo(out);
+      out.putNextEntry(new JarEntry(file));
+    }
+    return new URLClassLoader(new URL[] {jar.toUri().toURL()}, parent) {
+      @Override
+      protected Class<?> loadClass(String name, boolean resolve) throws ClassNotFoundException {
+        if (!name.equals(own)) {
+          return super.loadClass(name, resolve);
+        }
+        Class<?> loaded = findLoadedClass(name);
+        return loaded != null ? loaded : findClass(name);
+      }
+    };
+  }
+
+  @Test
+  void aSearchByTheOldApiIsGrepToo() throws OnHostException {
+    job.setUseNewMapper(false);
+    job.setMapperClass(org.apache.hadoop.mapred.lib.RegexMapper.class);
+    job.setCombinerClass(org.apache.hadoop.mapred.lib.LongSumReducer.class);
+    job.setMapOutputValueClass(LongWritable.class);
+    job.set(RegexMapper.PATTERN, "ab");
+    inputFormat = org.apache.hadoop.mapred.TextInputFormat.class;
+    assertEquals(
+        new NodeProgram("grep", "{\"text\":\"ab\"}", Type.TEXT, Type.LONG, Combine.SUM), program());
   }
 
   @Test
