@@ -6,21 +6,19 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.cluster.NodeJob.Done;
 import io.merganser.hadoop.cluster.NodeJob.Maps;
-import io.merganser.hadoop.node.NodeProbe;
+import io.merganser.hadoop.config.Keys;
 import io.merganser.workloads.puma.WordCount;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.Set;
-import java.util.concurrent.FutureTask;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.zip.GZIPOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.io.IntWritable;
@@ -33,6 +31,9 @@ import org.junit.jupiter.api.Test;
 /** Faults of blocks and nodes: a job with a node writes what it writes without one. */
 class NodeFaultsTest {
   private static final long BLOCK_BYTES = 4096;
+
+  /** Where a {@code .meta} file says what kind its checksums are of. */
+  private static final int KIND_OF_CHECKSUMS = 2;
 
   /** Only the first DataNode has a node. */
   private NodeOnHdfs setup;
@@ -93,14 +94,64 @@ class NodeFaultsTest {
   @Test
   void checksumsThatAreCutOffAreDamage() throws Exception {
     setup.hdfs().write("text", text(4_000));
-    Path block = setup.hdfs().replicas(0).get(0);
-    Path meta;
-    try (var files = Files.list(block.getParent())) {
-      meta = files.filter(f -> f.toString().endsWith(".meta")).findFirst().orElseThrow();
-    }
+    Path meta = metaOf(setup.hdfs().replicas(0).get(0));
     byte[] bytes = Files.readAllBytes(meta);
     Files.write(meta, Arrays.copyOf(bytes, bytes.length - 1));
     assertEquals(Map.of("DAMAGED_BLOCK", 1L), check("text").onHost());
+  }
+
+  /** The file of a replica's checksums. */
+  private static Path metaOf(Path replica) throws IOException {
+    String prefix = replica.getFileName() + "_";
+    try (var files = Files.list(replica.getParent())) {
+      return files
+          .filter(f -> f.getFileName().toString().startsWith(prefix))
+          .filter(f -> f.toString().endsWith(".meta"))
+          .findFirst()
+          .orElseThrow();
+    }
+  }
+
+  /** As a replica that missed an append: its DataNode was down. */
+  @Test
+  void aReplicaOfAnotherGenerationIsReadElsewhere() throws Exception {
+    setup.hdfs().write("text", text(20_000));
+    Path replica = setup.hdfs().replicas(0).get(1);
+    Path meta = metaOf(replica);
+    Files.move(meta, meta.resolveSibling(replica.getFileName() + "_999999.meta"));
+    assertEquals(Map.of("GENERATION", 1L), check("text").onHost());
+  }
+
+  /** Stock Hadoop reads no more of a replica than its DataNode knows, and the node none of it. */
+  @Test
+  void aReplicaOfAnotherLengthStaysOnTheHost() throws Exception {
+    setup.hdfs().write("text", text(20_000));
+    Path replica = setup.hdfs().replicas(0).get(1);
+    Files.write(replica, new byte[] {'x'}, StandardOpenOption.APPEND);
+    assertEquals(Map.of("LENGTH", 1L), check("text").onHost());
+  }
+
+  @Test
+  void checksumsOfAnUnknownKindAreReadElsewhere() throws Exception {
+    setup.hdfs().write("text", text(20_000));
+    Path meta = metaOf(setup.hdfs().replicas(0).get(1));
+    byte[] bytes = Files.readAllBytes(meta);
+    bytes[KIND_OF_CHECKSUMS] = 9;
+    Files.write(meta, bytes);
+    assertEquals(Map.of("CHECKSUM_KIND", 1L), check("text").onHost());
+  }
+
+  @Test
+  void mapsThatNeedMoreMemoryThanTheyMayHaveStayOnTheHost() throws Exception {
+    byte[] text = Arrays.copyOf(text(20_000), 4 << 20);
+    Arrays.fill(text, 20_000, text.length - 1, (byte) 'y');
+    text[text.length - 1] = '\n';
+    setup.hdfs().write("text", text, text.length);
+    job.with(Keys.NODE_MEMORY, 1 << 20);
+    assertEquals(Map.of("MEMORY", 1L), check("text").onHost());
+    // Enough for the map, and not for its longest line.
+    job.with(Keys.NODE_MEMORY, 16 << 20);
+    assertEquals(Map.of("LONG_RECORD", 1L), check("text").onHost());
   }
 
   @Test
@@ -166,37 +217,14 @@ class NodeFaultsTest {
     return checkAnd(file, node::kill).done();
   }
 
-  private interface Fault {
-    void happen() throws Exception;
-  }
-
   /** A job, and whether the fault began while one of its maps ran. */
   private record Faulted(Done done, boolean began) {}
 
   /** Runs a job, and begins a fault as soon as a map runs on the node. */
-  private Faulted checkAnd(String file, Fault fault) throws Exception {
-    AtomicBoolean ended = new AtomicBoolean();
-    MergeProcess node = setup.node();
-    FutureTask<Boolean> watcher =
-        new FutureTask<>(
-            () -> {
-              while (!ended.get()) {
-                if (NodeProbe.ask(node.socket(), 10_000).maps() > 0) {
-                  fault.happen();
-                  return true;
-                }
-                Thread.sleep(1);
-              }
-              return false;
-            });
-    Thread thread = new Thread(watcher, "maker of the fault");
-    thread.start();
-    try {
+  private Faulted checkAnd(String file, AtFirstMap.Fault fault) throws Exception {
+    try (AtFirstMap watcher = new AtFirstMap(setup.node(), fault)) {
       Done done = check(file);
-      ended.set(true);
-      return new Faulted(done, watcher.get(120, TimeUnit.SECONDS));
-    } finally {
-      ended.set(true);
+      return new Faulted(done, watcher.happened());
     }
   }
 
