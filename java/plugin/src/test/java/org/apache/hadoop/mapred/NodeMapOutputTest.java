@@ -26,9 +26,10 @@ import java.util.Map;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
+import org.apache.hadoop.fs.FSError;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocalDirAllocator;
 import org.apache.hadoop.fs.LocalFileSystem;
@@ -54,6 +55,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -477,26 +479,78 @@ class NodeMapOutputTest {
     assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
   }
 
-  /** A split of many bytes fails when its spill is written, one of few when its spill is closed. */
-  @ParameterizedTest
-  @ValueSource(longs = {12_345, 300})
-  void aFullDiskKeepsTheMapOnTheHost(long length) throws Exception {
+  /**
+   * The disk is full when a spill is written (a long one) or closed (a short one), the first or a
+   * later one: what was received is deleted, and the task maps by itself.
+   */
+  @ParameterizedTest(name = "{1} spills of {0} bytes, {2} fails")
+  @CsvSource({
+    "12345, 1, _spill_0.out",
+    "300, 1, _spill_0.out",
+    "12345, 3, _spill_1.out",
+    "300, 3, _spill_1.out",
+    "12345, 3, _spill_2.out"
+  })
+  void aFullDiskKeepsTheMapOnTheHost(long length, int spills, String full) throws Exception {
     split = new FileSplit(split.getPath(), 5_001, length, null);
     MapSide stock = stock();
-    settings.setClass("fs.file.impl", FullOnce.class, FileSystem.class);
-    settings.setBoolean("fs.file.impl.disable.cache", true);
-    FullOnce.FULL.set(true);
+    node.spill(spills);
+    FullOnce.use(settings, full);
     MapSide side = side("node");
     assertTrue(new NodeTask(side).run(split) > 0);
-    assertFalse(FullOnce.FULL.get(), "no spill was written");
+    assertTrue(FullOnce.happened(), "no such file was written");
     assertEquals(Map.of("MAPS_ON_HOST_LOCAL_DISK", 1L), side.decisions());
     assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(side.fileOut()));
     assertEquals(Set.of("file.out", "file.out.index"), side.files().keySet());
   }
 
-  /** The local file system, whose disk is full for the first spill that is written. */
+  /**
+   * The disk is full when the output is made of the spills that were received. Then the attempt
+   * fails, as one of stock Hadoop does when it can't write its output, and the next one maps on the
+   * host.
+   */
+  @ParameterizedTest(name = "{0} of {1} spills, compressed: {2}")
+  @CsvSource({
+    // With several spills that stay, this file is their manifest.
+    "file.out, 3, false",
+    "file.out.index, 3, false",
+    "file.out.index, 1, false",
+    "file.out, 1, true",
+    "file.out, 3, true",
+    "file.out.index, 3, true"
+  })
+  void aFullDiskAtTheEndFailsTheAttempt(String full, int spills, boolean compressed)
+      throws Exception {
+    settings.setBoolean(MRJobConfig.MAP_OUTPUT_COMPRESS, compressed);
+    MapSide stock = stock();
+    node.spill(spills);
+    FullOnce.use(settings, full);
+    MapSide side = side("node");
+    assertNoSpace(() -> new NodeTask(side).run(split));
+    assertTrue(FullOnce.happened(), "no such file was written");
+    assertEquals(1, side.decisions().get("MAPS_ON_NODE"));
+    assertEquals(0, side.counter(TaskCounter.MAP_OUTPUT_MATERIALIZED_BYTES));
+
+    MapSide next = new MapSide(dir, "next", 1, 1, settings);
+    assertTrue(new NodeTask(next).run(split) > 0);
+    assertEquals(Map.of("MAPS_ON_HOST_RETRY", 1L), next.decisions());
+    assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(next.fileOut()));
+
+    // Every attempt of stock Hadoop writes an index.
+    FullOnce.use(settings, "file.out.index");
+    settings.setBoolean("merganser.node.map", false);
+    assertNoSpace(() -> new NodeTask(side("stock")).run(split));
+  }
+
+  /** Hadoop reports a failed write to a local file as an error of the file system. */
+  private static void assertNoSpace(Executable task) {
+    FSError e = assertThrows(FSError.class, task);
+    assertTrue(e.getMessage().contains("No space left on device"), e.getMessage());
+  }
+
+  /** The local file system, whose disk is full for the first file with a given end of its name. */
   public static final class FullOnce extends LocalFileSystem {
-    private static final AtomicBoolean FULL = new AtomicBoolean();
+    private static final AtomicReference<String> FULL = new AtomicReference<>();
 
     /** Called by Hadoop. */
     public FullOnce() {
@@ -511,12 +565,25 @@ class NodeMapOutputTest {
                 long blockSize,
                 Progressable progress)
                 throws IOException {
-              boolean spill = file.getName().contains("spill");
-              return spill && FULL.getAndSet(false)
+              String full = FULL.get();
+              boolean isFull = full != null && file.getName().endsWith(full);
+              return isFull && FULL.compareAndSet(full, null)
                   ? append(new org.apache.hadoop.fs.Path("/dev/full"), bufferSize, progress)
                   : super.create(file, overwrite, bufferSize, replication, blockSize, progress);
             }
           });
+    }
+
+    /** Lets a job find the disk full when it writes a file whose name ends so. */
+    static void use(JobConf job, String name) {
+      job.setClass("fs.file.impl", FullOnce.class, FileSystem.class);
+      job.setBoolean("fs.file.impl.disable.cache", true);
+      FULL.set(name);
+    }
+
+    /** Whether such a file was written. */
+    static boolean happened() {
+      return FULL.get() == null;
     }
   }
 
