@@ -22,6 +22,10 @@ final class MergeProcess implements AutoCloseable {
   /**
    * The command {@code merganser}: that of the system property {@code merganser.binary}, else of
    * the variable {@code MERGANSER}, else the one that the workspace built last.
+   *
+   * @return empty if it was not built; then tests that need it leave something out
+   * @throws IllegalStateException instead, if the variable {@code CI} is set, so that no test is
+   *     left out there
    */
   static Optional<Path> binary() {
     String named = System.getProperty("merganser.binary", "");
@@ -33,7 +37,13 @@ final class MergeProcess implements AutoCloseable {
             ? Stream.of(
                 Path.of("../../target/release/merganser"), Path.of("../../target/debug/merganser"))
             : Stream.of(Path.of(named));
-    return places.map(Path::toAbsolutePath).filter(Files::isExecutable).findFirst();
+    Optional<Path> found = places.map(Path::toAbsolutePath).filter(Files::isExecutable).findFirst();
+    if (found.isEmpty() && System.getenv("CI") != null) {
+      throw new IllegalStateException(
+          "the command merganser was not found, and no test may be left out where CI is set:"
+              + " build it, or name it by -Dmerganser.binary or MERGANSER");
+    }
+    return found;
   }
 
   /** Starts a merge process and waits until its socket is there. */
