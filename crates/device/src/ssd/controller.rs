@@ -364,9 +364,13 @@ impl Controller {
                 if let Some(target) = &mut job.buffer {
                     target.copy_from_slice(&bytes);
                 }
-                let in_memory = self.memory.pass(now, len);
-                let crossed = self.host.send(in_memory, len);
-                self.jobs.get(number).crossed = crossed;
+                // What a program made is in the memory already, and only leaves it.
+                let left = if self.settings.programs_use_memory == 1 {
+                    self.memory.carry(now, len)
+                } else {
+                    self.memory.pass(now, len)
+                };
+                self.jobs.get(number).crossed = self.host.send(left, len);
             }
             Ok(_) => {}
             Err(error) => job.error = Some(error),

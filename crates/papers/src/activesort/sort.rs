@@ -11,6 +11,7 @@
 use merganser_device::profile::SsdProfile;
 use merganser_device::ssd::Ssd;
 
+use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, Data, program, read_merged};
 use super::host::{CacheSize, Content, Host, nanoseconds};
 use super::swap::Swap;
@@ -258,10 +259,13 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
     };
     let scale = bytes as f64 / DATA_BYTES as f64;
     let mut table = Section::new("MB through the SSD, 1 GB, buffered (Table 3)");
+    let mut judged = Judged::default();
     for ((way, name), (read, written)) in WAYS.into_iter().zip(TABLE_3) {
         let bar = of(1, true, way);
-        table.both(format!("{name}, read"), read * scale, bar.read);
-        table.both(format!("{name}, written"), written * scale, bar.written);
+        for (what, paper, ours) in [("read", read, bar.read), ("written", written, bar.written)] {
+            let what = format!("{name}, {what}");
+            judged.both(&mut table, &what, (paper * scale, ours), Aim::Percent(1.));
+        }
     }
     let mut less = Section::new("ActiveSort takes less time than merge sort by, percent");
     for (buffered, mode) in MODES {
@@ -270,7 +274,10 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
                 / of(memory, buffered, Way::MergeSort).total();
             let what = format!("{memory} GB, {mode}");
             match memory {
-                1 => less.both(what, LESS_TIME, 100. * (1. - quotient)),
+                1 => {
+                    let times = (LESS_TIME, 100. * (1. - quotient));
+                    judged.both(&mut less, &what, times, Aim::Points(5.));
+                }
                 _ => less.ours(what, 100. * (1. - quotient)),
             }
         }
@@ -293,9 +300,8 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
             }
         }
     }
-    Outcome {
-        sections: vec![table, less, statements(&of), swapped, seconds],
-        differs: vec![
+    let mut differs = judged.missed();
+    differs.extend([
             "Theirs: a server with a Jasmine board; ours: the profile jasmine with a modelled host. \
              ActiveSort's records are real and checked when they are read; those of the other two \
              only take time."
@@ -313,7 +319,10 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
              know of explains."
                 .into(),
             format!("The data set is {} MiB; memory is in proportion.", bytes >> 20),
-        ],
+    ]);
+    Outcome {
+        sections: vec![table, less, statements(&of), swapped, seconds],
+        differs,
         chart: Chart::Bars {
             title: "Sorting and reading 2 GB".into(),
             unit: "seconds".into(),
