@@ -155,12 +155,18 @@ impl HddSettings {
             ("read", self.seek_track_read_ns, self.seek_mean_read_ns, self.seek_full_read_ns),
             ("write", self.seek_track_write_ns, self.seek_mean_write_ns, self.seek_full_write_ns),
         ] {
-            // Both terms of the curve rise, so a longer seek never takes less time.
-            if 15 * mean < 10 * track + 5 * full || 7 * track + 8 * full < 15 * mean {
+            if full < track {
                 return refuse(format!(
-                    "seek_mean_{kind}_ns={mean} is between (2 track + full) / 3 and \
-                     (7 track + 8 full) / 15 of seek_track_{kind}_ns={track} and \
-                     seek_full_{kind}_ns={full}"
+                    "seek_full_{kind}_ns={full} is at least seek_track_{kind}_ns={track}"
+                ));
+            }
+            // Both terms of the curve rise, so a longer seek never takes less time.
+            let least = (2 * track + full).div_ceil(3);
+            let most = (7 * track + 8 * full) / 15;
+            if !(least..=most).contains(&mean) {
+                return refuse(format!(
+                    "seek_mean_{kind}_ns={mean} is not from {least} to {most}, as \
+                     seek_track_{kind}_ns={track} and seek_full_{kind}_ns={full} need it"
                 ));
             }
         }
@@ -202,7 +208,7 @@ const CHEETAH: Values = &[
     ("buffer_bytes", 16 << 20, CHEETAH_SHEET),
     ("buffer_segments", 32, ASSUMED),
     ("read_ahead", 1, "SCSI caching page, DRA 0, as shipped"),
-    ("write_cache", 0, "as servers run it: a write that ended is on the platter"),
+    ("write_cache", 0, "assumed, as servers run it: a write that ended is on the platter"),
     ("rpm", 15_000, CHEETAH_SHEET),
     ("cylinders", 81_186, "from 146.8 GB with the sectors below; DiskSim's model has 72,170"),
     ("heads", 4, "DiskSim 4.0, Cheetah 15K.5 of 146 GB"),
@@ -227,10 +233,10 @@ const BARRACUDA: Values = &[
     ("queue_patience_ns", 1_000_000_000, ASSUMED),
     ("buffer_bytes", 16 << 20, BARRACUDA_SHEET),
     ("buffer_segments", 16, ASSUMED),
-    ("read_ahead", 1, "as shipped"),
-    ("write_cache", 1, "as shipped"),
+    ("read_ahead", 1, "assumed, as shipped"),
+    ("write_cache", 1, "assumed, as shipped"),
     ("rpm", 7200, BARRACUDA_SHEET),
-    ("cylinders", 289_672, "from 500.1 GB with the sectors below"),
+    ("cylinders", 289_672, "computed from the data sheet's 500.1 GB with the sectors below"),
     ("heads", 2, BARRACUDA_SHEET),
     ("zones", 24, ASSUMED),
     ("sectors_outer", 2278, "from the data sheet's 125 MB/s, with turn and skew"),
@@ -258,11 +264,15 @@ const WD5000AAKX: Values = &[
     ("queue_patience_ns", 1_000_000_000, ASSUMED),
     ("buffer_bytes", 16 << 20, WD_MANUAL),
     ("buffer_segments", 16, ASSUMED),
-    ("read_ahead", 1, "as shipped"),
-    ("write_cache", 1, "as shipped"),
+    ("read_ahead", 1, "assumed, as shipped"),
+    ("write_cache", 1, "assumed, as shipped"),
     ("rpm", 7200, WD_MANUAL),
-    ("cylinders", 287_972, "from 976,773,168 sectors with the sectors below"),
-    ("heads", 2, "one platter of 500 GB"),
+    (
+        "cylinders",
+        287_972,
+        "computed from IDEMA's 976,773,168 sectors of a 500 GB disk with those below",
+    ),
+    ("heads", 2, "assumed: one platter of 500 GB"),
     ("zones", 24, ASSUMED),
     ("sectors_outer", 2297, WD_RATE),
     ("sectors_inner", 1094, "60 MB/s at the inner edge, assumed, with turn and skew"),
@@ -271,7 +281,7 @@ const WD5000AAKX: Values = &[
     ("seek_track_read_ns", 1_000_000, ASSUMED),
     ("seek_mean_read_ns", 8_900_000, WD_SEEK),
     ("seek_full_read_ns", 19_000_000, ASSUMED),
-    ("seek_track_write_ns", 1_000_000, "as to read"),
+    ("seek_track_write_ns", 1_000_000, "assumed, as to read"),
     ("seek_mean_write_ns", 10_900_000, WD_SEEK),
     ("seek_full_write_ns", 23_000_000, ASSUMED),
 ];

@@ -1,5 +1,6 @@
 //! The disk against closed forms, its data against a vector, every setting against its effect.
 
+use merganser_random::Random;
 use merganser_storage::Buffer;
 use proptest::prelude::*;
 
@@ -104,6 +105,19 @@ fn sequential_rates_are_those_of_the_zones() {
             reads.start = end / 512 * 512;
             let at_end = run(&mut device, &reads);
             assert_near(at_end.rate(&at_end.reads), inner, 0.01);
+        }
+    }
+}
+
+#[test]
+fn every_preset_gives_the_source_of_each_parameter() {
+    for name in HddProfile::names() {
+        let profile = profile(name, &[]);
+        for parameter in hdd_parameters() {
+            // A disk has no defaults.
+            let source = profile.source(parameter.name);
+            let said = crate::profile::is_source(source);
+            assert!(said, "{name}: {} has no source: {source:?}", parameter.name);
         }
     }
 }
@@ -227,13 +241,25 @@ fn what_cannot_be_is_refused() {
         ),
         (
             "seek_mean_read_ns=8ms",
-            "seek_mean_read_ns=8000000 is between (2 track + full) / 3 and (7 track + 8 full) / 15 of seek_track_read_ns=200000 and seek_full_read_ns=7400000",
+            "seek_mean_read_ns=8000000 is not from 2600000 to 4040000, as seek_track_read_ns=200000 and seek_full_read_ns=7400000 need it",
+        ),
+        (
+            "seek_full_write_ns=399us",
+            "seek_full_write_ns=399000 is at least seek_track_write_ns=400000",
         ),
     ];
     for (change, sentence) in table {
         let mut changed = wrong.clone();
         changed.set(change).expect("in range");
         assert_eq!(Hdd::new(&changed).map(|_| ()).expect_err(change).to_string(), sentence);
+    }
+    // The two numbers are the least and the greatest that are accepted.
+    for (mean, accepted) in
+        [(2_599_999, false), (2_600_000, true), (4_040_000, true), (4_040_001, false)]
+    {
+        let mut changed = wrong.clone();
+        changed.set(&format!("seek_mean_read_ns={mean}")).expect("in range");
+        assert_eq!(changed.settings.check().is_ok(), accepted, "{mean}");
     }
     let said = wrong.set("rpm=fast").expect_err("no number").to_string();
     assert_eq!(said, "rpm=fast: a value in count from 1000 to 100000");
@@ -274,7 +300,7 @@ fn everything(profile: &HddProfile) -> (u64, u64) {
 
 #[test]
 fn every_setting_has_an_effect() {
-    for name in ["cheetah", "barracuda"] {
+    for name in HddProfile::names() {
         let plain = profile(name, &[]);
         let before = everything(&plain);
         assert_eq!(before, everything(&plain), "the same again");
@@ -375,6 +401,54 @@ fn f4_a_cached_write_next_to_a_read_takes_the_link_alone() {
     assert_eq!(write.at.0, at.0 + settings.command_ns + link_ns);
     let read = done.iter().find(|done| done.id == 1).expect("ended");
     assert!(read.at > write.at, "the read needs a seek");
+}
+
+/// A read at the end of the disk among writes at its start that never end: the nearest request is always
+/// a write. Returns the nanoseconds that the read takes.
+fn far_read_among_near_writes(patience: &str) -> u64 {
+    let mut disk = disk("barracuda", &["write_cache=off", "read_ahead=off", patience]);
+    let mut random = Random::new(5);
+    let mut write = |disk: &mut Hdd, id| {
+        let offset = random.below(8192) * 4096;
+        ask(disk, id, RequestKind::Write, offset, None, 4096);
+    };
+    // The arm takes the first write. Then the read is the oldest request that waits.
+    write(&mut disk, 1);
+    let far = disk.capacity_bytes() / 4096 * 4096 - 4096;
+    ask(&mut disk, 0, RequestKind::Read, far, None, 4096);
+    (2..=30).for_each(|id| write(&mut disk, id));
+    let mut next = 31;
+    loop {
+        assert!(disk.advance(), "the read was not served");
+        while let Some(done) = disk.completed() {
+            if done.id == 0 {
+                return done.at.0 - done.submitted.0;
+            }
+            // So many that they end after the longer patience.
+            if next < 2000 {
+                write(&mut disk, next);
+                next += 1;
+            }
+        }
+    }
+}
+
+/// A request that no other one lets pass is served when its patience has ended, after the job of that moment.
+#[test]
+fn a_far_read_among_near_writes_is_served_within_its_patience_and_a_job() {
+    let ms = 1_000_000;
+    let settings = profile("barracuda", &[]).settings;
+    // To the next track or a few farther, a turn, and the sectors; then the read's own command, seek and turn.
+    let job = 2 * settings.seek_track_write_ns + settings.turn_ns() + ms;
+    let own = settings.command_ns + settings.seek_full_read_ns + settings.turn_ns() + ms;
+    for patience_ms in [50, 200] {
+        let took = far_read_among_near_writes(&format!("queue_patience_ns={patience_ms}ms"));
+        let most = patience_ms * ms + job + own;
+        assert!((patience_ms * ms..most).contains(&took), "{took} ns, the most is {most}");
+    }
+    // Without patience, it waits for all writes.
+    let starved = far_read_among_near_writes("queue_patience_ns=3600s");
+    assert!(starved > 1000 * ms, "{starved} ns");
 }
 
 /// The other half of F4: the last sector of a read has the link for itself.

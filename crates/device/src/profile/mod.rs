@@ -121,6 +121,35 @@ fn letters_apart(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
+/// Whether `source` says how a value came about, or names what it is from: a paper, a data sheet, a
+/// measurement, another simulator, or a standard. A new document has to be added here.
+#[cfg(test)]
+pub(crate) fn is_source(source: &str) -> bool {
+    const WAYS: [&str; 4] = ["assumed", "fitted", "inferred", "computed from"];
+    const DOCUMENTS: [&str; 17] = [
+        "ActiveSort 4",
+        "ActiveSort 5",
+        "openssd-project.org",
+        "SKKU ICE3028",
+        "DiskSim",
+        "ssdmodel/valid/ssd-",
+        "NVMeVirt",
+        "ISC for Hadoop",
+        "Tech Report 22401",
+        "hdparm of the drive",
+        "(hdparm)",
+        "X-bit labs",
+        "FEMU",
+        "data sheet",
+        "technical reference manual",
+        "SATA",
+        "SCSI",
+    ];
+    const BUSES: [&str; 3] = ["SAS is", "SAS, 3 Gb/s", "PCIe has"];
+    let named = |text: &&str| source.contains(*text);
+    WAYS.iter().chain(&DOCUMENTS).chain(&BUSES).any(|text| named(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,9 +158,19 @@ mod tests {
     fn every_preset_gives_the_source_of_what_it_says() {
         for name in SsdProfile::names() {
             let profile = SsdProfile::preset(name).expect("a preset");
-            for &(parameter, source) in &profile.sources {
-                assert!(source.len() > 3, "{name}: {parameter} has no source");
+            for parameter in ssd_parameters() {
+                let source = profile.source(parameter.name);
+                let value = parameter.value(&profile.settings);
+                let said = if source == "default" {
+                    value == parameter.default
+                } else {
+                    is_source(source)
+                };
+                assert!(said, "{name}: {} = {value} has no source: {source:?}", parameter.name);
             }
+        }
+        for empty in ["", "a guess", "as usual", "dies of 32 Gb", "default"] {
+            assert!(!is_source(empty), "{empty:?}");
         }
     }
 

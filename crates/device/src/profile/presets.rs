@@ -64,14 +64,14 @@ const JASMINE: &[(&str, u64, &str)] = &[
     ("map_unit_bytes", 32 << 10, "ActiveSort 4.1.1: page-mapped FTL"),
     ("channels", 4, ACTIVESORT),
     ("ways", 1, "ActiveSort 4.1.1: one module a channel"),
-    ("planes", 1, "a virtual page of 32 KB already spans planes and chips"),
+    ("planes", 1, "ActiveSort 4.1.1: a page of 32 KB already spans planes and chips"),
     ("blocks_per_plane", 8192, "ActiveSort 4.1.1: modules of 32 GB"),
     ("pages_per_block", 128, "ActiveSort 4.1.1: blocks of 4 MB"),
     ("page_bytes", 32 << 10, ACTIVESORT),
     ("read_ns", 250_000, NAND),
     ("program_ns", 1_300_000, NAND),
     ("erase_ns", 1_500_000, NAND),
-    ("channel_bytes_per_second", 66_700_000, "issue of this model; 16 bits wide"),
+    ("channel_bytes_per_second", 66_700_000, "assumed: 16 bits every 30 ns"),
     (
         "channel_overhead_ns",
         190_000,
@@ -139,7 +139,7 @@ const NVME: &[(&str, u64, &str)] = &[
 ];
 
 const ISC_PAPER: &str = "ISC for Hadoop 2.1";
-const SLC: &str = "as DiskSim's SLC flash; the prototype's is not public";
+const SLC: &str = "assumed, as DiskSim's SLC flash; the prototype's is not public";
 
 const ISC: &[(&str, u64, &str)] = &[
     ("link_bytes_per_second", 750_000_000, ISC_PAPER),
@@ -154,10 +154,10 @@ const ISC: &[(&str, u64, &str)] = &[
     ("dram_bytes", 512 << 20, ASSUMED),
     ("dram_bytes_per_second", 12_800_000_000, ASSUMED),
     ("programs_use_memory", 1, "ISC for Hadoop 2.1.1: all channels share the memory"),
-    ("over_provisioning_permille", 250, "400 GB of 512 GiB of flash"),
+    ("over_provisioning_permille", 250, "ISC for Hadoop 4: 400 GB; of 512 GiB of flash, assumed"),
     ("channels", 8, ASSUMED),
     ("ways", 8, ASSUMED),
-    ("blocks_per_plane", 4096, "512 GiB of flash"),
+    ("blocks_per_plane", 4096, "assumed: 512 GiB of flash"),
     ("pages_per_block", 256, ASSUMED),
     ("page_bytes", 8192, "ISC for Hadoop 4"),
     ("map_unit_bytes", 8192, ASSUMED),
@@ -202,7 +202,7 @@ const SAMSUNG_830: &[(&str, u64, &str)] = &[
     ("channels", 8, DIES_830),
     ("ways", 8, DIES_830),
     ("planes", 2, ASSUMED),
-    ("blocks_per_plane", 2048, "dies of 32 Gb"),
+    ("blocks_per_plane", 2048, DIES_830),
     ("pages_per_block", 128, ASSUMED),
     ("page_bytes", 8192, ASSUMED),
     ("read_ns", 100_000, "assumed, as other MLC flash of 2x nm"),
@@ -221,7 +221,7 @@ const FEMU: &str = "FEMU, hw/femu/nand/nand.h: TLC after SimpleSSD (CAL 2018)";
 /// The flash is from the source; the drive around it is assumed, as FEMU has none.
 const TLC: &[(&str, u64, &str)] = &[
     ("link_bytes_per_second", 3_300_000_000, "PCIe 3.0 with four lanes, less its headers; assumed"),
-    ("link_latency_ns", 4_250, "as the preset nvme"),
+    ("link_latency_ns", 4_250, "assumed, as the preset nvme"),
     ("link_duplex", 1, "PCIe has a lane pair for each direction"),
     ("queue_depth", 1024, ASSUMED),
     ("cache_policy", 3, ASSUMED),
