@@ -2,9 +2,12 @@
 
 mod common;
 
+use std::collections::VecDeque;
+
 use common::{Ask, close, closed_loop, open_loop, random, sequential, ssd, throughput};
 use merganser_device::device::Device;
 use merganser_device::request::RequestKind::{Read, Write};
+use merganser_device::ssd::Ssd;
 use merganser_random::Random;
 
 /// A device of one die whose only time is that of sensing.
@@ -136,6 +139,121 @@ fn greedy_collection_amplifies_as_theory_says() {
         // The second emptiest block would amplify by more than this.
         close(&format!("greedy, {reserve} permille, {pages} pages"), measured, expected, 0.003);
     }
+}
+
+/// Greedy collection alone, written from its description and not from the model: blocks that are filled one
+/// after the other by the host, and by collection, which has an open block of its own if `own`.
+struct Greedy {
+    pages: usize,
+    own: bool,
+    /// Blocks to keep free.
+    kept: usize,
+    /// The page of each unit, and the unit that each page got.
+    places: Vec<Option<usize>>,
+    units: Vec<usize>,
+    /// Valid pages of each block.
+    valid: Vec<usize>,
+    free: VecDeque<usize>,
+    /// The open blocks of the host and of collection, and the pages that are used in them.
+    open: [Option<(usize, usize)>; 2],
+    programs: u64,
+}
+
+impl Greedy {
+    fn new(blocks: usize, pages: usize, units: usize, kept: usize, own: bool) -> Greedy {
+        Greedy {
+            pages,
+            own,
+            kept,
+            places: vec![None; units],
+            units: vec![0; blocks * pages],
+            valid: vec![0; blocks],
+            free: (0..blocks).collect(),
+            open: [None; 2],
+            programs: 0,
+        }
+    }
+
+    fn append(&mut self, unit: usize, by: usize) {
+        let (block, used) = match self.open[by] {
+            Some((block, used)) if used < self.pages => (block, used),
+            _ => (self.free.pop_front().expect("a free block"), 0),
+        };
+        if let Some(old) = self.places[unit] {
+            self.valid[old / self.pages] -= 1;
+        }
+        let place = block * self.pages + used;
+        (self.places[unit], self.units[place]) = (Some(place), unit);
+        self.valid[block] += 1;
+        self.open[by] = Some((block, used + 1));
+        self.programs += 1;
+    }
+
+    fn write(&mut self, unit: usize) {
+        while self.free.len() <= self.kept {
+            let is_open = |block: usize| {
+                self.open.iter().flatten().any(|&(b, used)| b == block && used < self.pages)
+            };
+            let closed = (0..self.valid.len()).filter(|b| !self.free.contains(b) && !is_open(*b));
+            let victim = closed.min_by_key(|&block| self.valid[block]).expect("a closed block");
+            for page in victim * self.pages..(victim + 1) * self.pages {
+                if self.places[self.units[page]] == Some(page) {
+                    self.append(self.units[page], usize::from(self.own));
+                }
+            }
+            self.free.push_back(victim);
+        }
+        self.append(unit, 0);
+    }
+}
+
+/// Audit finding F10: four of five writes go to a fifth of the units. With a block of its own, collection
+/// keeps the cold units together, and moves less.
+#[test]
+fn f10_hot_and_cold_units_amplify_as_a_plain_model_of_greedy_collection_says() {
+    const BLOCKS: usize = 512;
+    const PAGES: usize = 64;
+    let amplification = |own: bool| {
+        let own_text = if own { "gc_own_block=on" } else { "gc_own_block=off" };
+        let settings = [
+            "channels=1",
+            "planes=1",
+            "blocks_per_plane=512",
+            "block_summary_bytes=0",
+            "gc_free_permille=1",
+            "over_provisioning_permille=150",
+            own_text,
+        ];
+        let mut device = ssd("msr", &settings);
+        let capacity = device.capacity_bytes();
+        let units = (capacity / 4096) as usize;
+        let mut plain = Greedy::new(BLOCKS, PAGES, units, 1, own);
+        device.precondition(capacity);
+        (0..units).for_each(|unit| plain.write(unit));
+        let mut draw = Random::new(17);
+        let hot = units / 5;
+        let mut pass = |device: &mut Ssd, plain: &mut Greedy, writes: usize| {
+            let drawn: Vec<usize> = (0..writes)
+                .map(|_| {
+                    if draw.below(5) < 4 { draw.index(hot) } else { hot + draw.index(units - hot) }
+                })
+                .collect();
+            let ask = |&unit: &usize| Ask { kind: Write, offset: unit as u64 * 4096, len: 4096 };
+            closed_loop(device, drawn.iter().map(ask), 8);
+            drawn.iter().for_each(|&unit| plain.write(unit));
+            let flash = device.statistics().flash.expect("it is flash");
+            (flash.page_programs, plain.programs)
+        };
+        let before = pass(&mut device, &mut plain, 4 * units);
+        let after = pass(&mut device, &mut plain, 2 * units);
+        let writes = (2 * units) as f64;
+        let found = (after.0 - before.0) as f64 / writes;
+        let expected = (after.1 - before.1) as f64 / writes;
+        close(&format!("hot and cold, {own_text}"), found, expected, 0.01);
+        found
+    };
+    let (own, shared) = (amplification(true), amplification(false));
+    assert!(own < 0.99 * shared, "{own} with a block of its own, {shared} without");
 }
 
 /// A die alone does nothing at the same time: its busy time is that of the operations it did.

@@ -54,47 +54,75 @@ struct Published {
     max: f64,
 }
 
-/// Runs `asks` on a full device. The longest response of all depends on which numbers were drawn: how
-/// many requests met at one package.
-fn check(what: &str, asks: impl Iterator<Item = (u64, Ask)>, published: &Published) -> Ssd {
+/// Our own run, in nanoseconds: virtual time is the same on every machine, so a change of one of these is a
+/// change of the model.
+struct Ours {
+    /// Of all responses together.
+    total: u128,
+    max: u64,
+}
+
+/// The aim for a longest response, as a part of the published one.
+const MAXIMUM: f64 = 0.02;
+
+/// Whether a longest response meets the aim. It depends on which numbers were drawn: how many requests met at
+/// one package.
+#[derive(Debug, PartialEq)]
+enum Longest {
+    Meets,
+    Misses,
+}
+
+/// Runs `asks` on a full device. A longest response that is said to miss its aim must miss it: one that meets
+/// it has to leave that list.
+fn check(
+    what: &str,
+    asks: impl Iterator<Item = (u64, Ask)>,
+    published: &Published,
+    longest: Longest,
+    ours: &Ours,
+) -> Ssd {
     let mut msr = ssd("msr", &[]);
     let capacity = msr.capacity_bytes();
     msr.precondition(capacity);
     let found = responses(&mut msr, asks);
+    // The mean of a sequential read deviates by the microsecond in which two requests meet on the link.
+    let deviation = if published.deviation < 0.001 { 0.1 } else { 0.015 };
     close(&format!("{what}, mean, ms"), found.mean / 1e6, published.mean, 0.003);
-    close(&format!("{what}, deviation, ms"), found.deviation / 1e6, published.deviation, 0.015);
-    close(&format!("{what}, maximum, ms"), found.max / 1e6, published.max, 0.2);
+    close(&format!("{what}, deviation, ms"), found.deviation / 1e6, published.deviation, deviation);
+    assert_eq!((found.total, found.max as u64), (ours.total, ours.max), "{what}: our own run");
+    let off = found.max / 1e6 / published.max - 1.0;
+    let is = if off.abs() <= MAXIMUM { Longest::Meets } else { Longest::Misses };
+    assert_eq!(is, longest, "{what}, maximum: {:+.1} %", off * 100.0);
     msr
 }
 
 #[test]
 fn sequential_reads_of_a_page() {
-    // No deviation but that of two requests that meet on the link.
-    let mut msr = ssd("msr", &[]);
-    let capacity = msr.capacity_bytes();
-    msr.precondition(capacity);
-    let found = responses(&mut msr, sequential(Read, 250_000, 1));
-    close("sequential read, mean, ms", found.mean / 1e6, 0.132511, 0.003);
-    close("sequential read, deviation, ms", found.deviation / 1e6, 0.000072, 0.1);
-    close("sequential read, maximum, ms", found.max / 1e6, 0.135805, 0.02);
+    let published = Published { mean: 0.132511, deviation: 0.000072, max: 0.135805 };
+    let ours = Ours { total: 33_129_437_823, max: 134_423 };
+    check("sequential read", sequential(Read, 250_000, 1), &published, Longest::Meets, &ours);
 }
 
 #[test]
 fn random_reads() {
     let published = Published { mean: 0.136118, deviation: 0.015205, max: 0.485446 };
-    check("random read", workload(Read, 250_000, 1), &published);
+    let ours = Ours { total: 34_031_333_147, max: 415_470 };
+    check("random read", workload(Read, 250_000, 1), &published, Longest::Misses, &ours);
 }
 
 #[test]
 fn sequential_writes_of_a_page() {
     let published = Published { mean: 0.310895, deviation: 0.026646, max: 0.522476 };
-    check("sequential write", sequential(Write, 250_000, 1), &published);
+    let ours = Ours { total: 77_724_902_469, max: 521_310 };
+    check("sequential write", sequential(Write, 250_000, 1), &published, Longest::Meets, &ours);
 }
 
 #[test]
 fn random_writes() {
     let published = Published { mean: 0.329458, deviation: 0.068898, max: 1.579052 };
-    check("random write", workload(Write, 250_000, 1), &published);
+    let ours = Ours { total: 82_355_015_390, max: 1_820_580 };
+    check("random write", workload(Write, 250_000, 1), &published, Longest::Misses, &ours);
 }
 
 /// Five million random writes, most of which are collected: DiskSim's counts of cleans and of pages that
@@ -102,7 +130,9 @@ fn random_writes() {
 #[test]
 fn five_million_random_writes() {
     let published = Published { mean: 0.593438, deviation: 0.970446, max: 6.518651 };
-    let msr = check("random write, 5m", workload(Write, 5_000_000, 1), &published);
+    let ours = Ours { total: 2_970_425_656_418, max: 6_580_819 };
+    let asks = workload(Write, 5_000_000, 1);
+    let msr = check("random write, 5m", asks, &published, Longest::Meets, &ours);
     let flash = msr.statistics().flash.expect("it is flash");
     close("cleans", flash.erases as f64, 143_179.0, 0.005);
     close("moved pages", flash.moved_pages as f64, 1_929_239.0, 0.005);

@@ -79,6 +79,7 @@ pub fn open_loop(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> f
 /// Response times, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Responses {
+    pub total: u128,
     pub mean: f64,
     /// The standard deviation.
     pub deviation: f64,
@@ -101,7 +102,7 @@ pub fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> R
         if !ssd.advance() {
             let mean = total as f64 / count as f64;
             let deviation = (squares as f64 / count as f64 - mean * mean).sqrt();
-            return Responses { mean, deviation, max: max as f64 };
+            return Responses { total, mean, deviation, max: max as f64 };
         }
         while let Some(done) = ssd.completed() {
             assert!(done.result.is_ok(), "{:?}", done.result);
