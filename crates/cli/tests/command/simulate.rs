@@ -36,6 +36,11 @@ fn devices_and_their_parameters_are_listed() {
         let parameters = text(dir.path(), &[&format!("--list={device}")]);
         assert!(parameters.contains("link_bytes_per_second = "), "{parameters}");
         assert!(parameters.contains("    Source: "), "{parameters}");
+        // Every device says whose powers it has.
+        let energy = parameters.lines().last().expect("a line");
+        let seagate = "(Seagate Barracuda 7200.12 data sheet, rounded)";
+        let source = if device == "barracuda" { seagate } else { "(assumed" };
+        assert!(energy.starts_with("Energy ") && energy.contains(source), "{energy}");
     }
     let words = ["simulate", "--list=floppy"];
     let said = fails(dir.path(), &words);
@@ -170,7 +175,11 @@ fn published_figures_and_closed_forms_stay_in_their_bands() {
         let band = match what {
             _ if what.contains("5m requests") || what.contains("greedy") => continue,
             _ if what.contains("M/D/1") => 0.03,
-            _ if what.contains("random sector") || what.contains("read (fitted)") => 0.03,
+            // The band for the data sheet's rates, and for those that a review measured.
+            _ if what.starts_with("830, ") => 0.05,
+            // Fitted to this very figure.
+            _ if what.contains("read (fitted)") => 0.005,
+            _ if what.contains("random sector") => 0.03,
             _ if what.contains("predicted") => 0.03,
             _ if what.contains("random write, 250k") => 0.03,
             _ => 0.02,
@@ -178,7 +187,8 @@ fn published_figures_and_closed_forms_stay_in_their_bands() {
         assert!((ratio - 1.0).abs() <= band, "{what}: {ratio} leaves its band of {band}\n{table}");
         checked += 1;
     }
-    assert!(checked >= 15, "{table}");
+    // Among them six of 830, and three of each disk.
+    assert!(checked >= 26, "{table}");
 }
 
 #[test]

@@ -52,7 +52,8 @@ fn outcome(study: Option<&Study>) -> Outcome {
             differs.push(
                 "Ours is at the paper's size: energy and time of the scaled job, divided by the scale. The start of the job, \
                  which takes some seconds with any amount of data, is divided by it, too. The device's energy is that of the \
-                 model's states; their powers are assumed or of data sheets (docs/device-model.md)."
+                 model's states. The powers of both devices are assumed: wd5000aakx has those of the Seagate Barracuda \
+                 7200.12's data sheet, 830 those of its class (simulate --list=DEVICE)."
                     .into(),
             );
         }

@@ -105,7 +105,12 @@ impl Model {
             Model::Hdd(profile) if profile.name == "cheetah" => {
                 Power::hdd(11.0, 5.0, "assumed of its class: 15,000 rpm")
             }
-            Model::Hdd(_) => Power::hdd(5.0, 1.6, "Seagate Barracuda 7200.12 data sheet, rounded"),
+            Model::Hdd(profile) if profile.name == "barracuda" => {
+                Power::hdd(5.0, 1.6, "Seagate Barracuda 7200.12 data sheet, rounded")
+            }
+            Model::Hdd(_) => {
+                Power::hdd(5.0, 1.6, "assumed, as the Seagate Barracuda 7200.12's data sheet says")
+            }
         }
     }
 
