@@ -67,7 +67,7 @@ const MAXIMUM: f64 = 0.02;
 
 /// Whether a longest response meets the aim. It depends on which numbers were drawn: how many requests met at
 /// one package.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 enum Longest {
     Meets,
     Misses,

@@ -146,8 +146,7 @@ pub(crate) fn is_source(source: &str) -> bool {
         "SCSI",
     ];
     const BUSES: [&str; 3] = ["SAS is", "SAS, 3 Gb/s", "PCIe has"];
-    let named = |text: &&str| source.contains(*text);
-    WAYS.iter().chain(&DOCUMENTS).chain(&BUSES).any(|text| named(text))
+    WAYS.iter().chain(&DOCUMENTS).chain(&BUSES).any(|text| source.contains(text))
 }
 
 #[cfg(test)]
