@@ -36,7 +36,8 @@ pub enum AdviseCommand {
 /// With --job, it looks for io.sort.mb, io.sort.factor, dfs.blocksize and whether to defer for a job of
 /// that many bytes, with a small model of Hadoop's passes. It prints the spills to expect and what other
 /// values cost. With --host-cpu and --node-cpu, it says whether maps on the node of their blocks (serve
-/// --hdfs) pay for the job, and why. With --device, the disk is a modelled one, and nothing is measured.
+/// --hdfs) pay for the job, and why. Each task starts in both cases, which small splits feel most. With
+/// --device, the disk is a modelled one, and nothing is measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -44,7 +45,8 @@ Examples:
   merganser advise hadoop --dir /data/1/yarn --json > node7.json
   merganser advise hadoop --job 10G --dir /data/1/yarn --memory 16G
   merganser advise hadoop --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4
-  merganser advise hadoop --job 10G --ratio 1 --host-cpu 20 --node-cpu 18 --device 830")]
+  merganser advise hadoop --job 10G --ratio 0.02 --host-cpu 115 --node-cpu 2.1 --device 830
+(These two numbers are those of word count in docs/advise-job.md. Measure those of your job.)")]
 pub struct AdviseHadoopArgs {
     /// A folder on the disk of yarn.nodemanager.local-dirs [default: .]
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
@@ -72,13 +74,13 @@ pub struct AdviseHadoopArgs {
     )]
     pub record_size: Size,
 
-    /// Say whether maps pay on the node of their blocks: the processor time of the mapper for each byte of
+    /// Say whether maps pay on the node of their blocks: the processor time of map tasks for each byte of
     /// input, in nanoseconds (CPU_MILLISECONDS of maps * 1000000 / bytes of input)
     #[arg(
         long,
         value_name = "NS",
         requires_all = ["job", "node_cpu"],
-        conflicts_with_all = ["record_size", "reducers", "tasks", "memory", "heap"],
+        conflicts_with_all = ["record_size", "reducers", "memory", "heap"],
         help_heading = "Job"
     )]
     pub host_cpu: Option<f64>,
@@ -86,6 +88,57 @@ pub struct AdviseHadoopArgs {
     /// The same for the SSDlet (NODE_CPU_MILLISECONDS * 1000000 / NODE_BYTES_READ)
     #[arg(long, value_name = "NS", requires = "host_cpu", help_heading = "Job")]
     pub node_cpu: Option<f64>,
+
+    /// Bytes of a split; each split has a map task, wherever it is mapped
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "128M",
+        requires = "host_cpu",
+        help_heading = "Job"
+    )]
+    pub split: Size,
+
+    /// Seconds in which a map task starts and ends, on an idle processor, wherever its split is mapped
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 1.8,
+        requires = "host_cpu",
+        help_heading = "Job"
+    )]
+    pub task_start: f64,
+
+    /// Processor time that this takes, in seconds
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 2.7,
+        requires = "host_cpu",
+        help_heading = "Job"
+    )]
+    pub task_start_cpu: f64,
+
+    /// The part of it that --host-cpu has, in seconds per task. It is subtracted. CPU_MILLISECONDS begins to
+    /// count when most of a task's virtual machine has started
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 0.4,
+        requires = "host_cpu",
+        help_heading = "Job"
+    )]
+    pub task_start_counted: f64,
+
+    /// Seconds of the job besides its maps: its master, its reduces
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = 7.8,
+        requires = "host_cpu",
+        help_heading = "Job"
+    )]
+    pub job_rest: f64,
 
     /// Reducers [default: as many as --tasks]
     #[arg(long, value_name = "N", requires = "job", help_heading = "Job")]

@@ -17,6 +17,9 @@ const CPU_NS_MAX: f64 = 1e9;
 const SPEED_MIN: f64 = 0.001;
 const SPEED_MAX: f64 = 1000.0;
 
+/// The most seconds that a task may take to start, or a job besides its maps: more is another program.
+const SECONDS_MAX: f64 = 86_400.0;
+
 /// The part of the node's memory that is heaps of tasks, unless the heap is given.
 const HEAP_SHARE: f64 = 0.5;
 
@@ -43,9 +46,17 @@ pub struct AdviseMaps {
     pub input_bytes: f64,
     /// Bytes of map output per byte of input.
     pub ratio: f64,
-    /// Tasks, or maps on the node, that run at the same time.
+    /// Bytes of a split.
+    pub split_bytes: f64,
+    /// Processors.
     pub cores: f64,
-    /// Processor time of the mapper for each byte of input, in nanoseconds.
+    /// Tasks that run at the same time, and so do maps on the node.
+    pub tasks: f64,
+    /// The start of each task.
+    pub start: TaskStart,
+    /// Seconds of the job besides its maps.
+    pub rest_seconds: f64,
+    /// Processor time of map tasks for each byte of input, in nanoseconds, with [`TaskStart::counted_seconds`].
     pub host_ns: f64,
     /// The same for the SSDlet.
     pub node_ns: f64,
@@ -53,6 +64,29 @@ pub struct AdviseMaps {
     pub on: AdviseOn,
     /// Whether the advice is printed as JSON.
     pub json: bool,
+}
+
+impl AdviseMaps {
+    /// Map tasks: one for each split.
+    pub fn maps(&self) -> f64 {
+        (self.input_bytes / self.split_bytes).ceil().max(1.0)
+    }
+
+    /// Processor time of the mapper alone for each byte of input, in nanoseconds.
+    pub fn mapper_ns(&self) -> f64 {
+        self.host_ns - self.start.counted_seconds * 1e9 * self.maps() / self.input_bytes
+    }
+}
+
+/// What a task takes besides mapping: a virtual machine, its classes, its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TaskStart {
+    /// Seconds, on an idle processor.
+    pub seconds: f64,
+    /// Processor time, in seconds. More than one thread runs.
+    pub cpu_seconds: f64,
+    /// The part of it that is counted in the processor time of map tasks.
+    pub counted_seconds: f64,
 }
 
 /// A job that settings are looked for.
@@ -127,6 +161,11 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
             Some(name) => AdviseOn::Device(DeviceChoice { name, settings: typed.set, seed: 1 }),
             None => AdviseOn::Dir(dir),
         };
+        let tasks = match typed.tasks {
+            Some(0) => return Err(least_one("--tasks")),
+            Some(tasks) => tasks,
+            None => cores,
+        };
         if let (Some(host_ns), Some(node_ns)) = (typed.host_cpu, typed.node_cpu) {
             for (flag, ns) in [("--host-cpu", host_ns), ("--node-cpu", node_ns)] {
                 if !(CPU_NS_MIN..=CPU_NS_MAX).contains(&ns) {
@@ -135,21 +174,45 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
                     );
                 }
             }
-            return Ok(AdviseConfig::Maps(AdviseMaps {
+            for (flag, seconds) in [
+                ("--task-start", typed.task_start),
+                ("--task-start-cpu", typed.task_start_cpu),
+                ("--task-start-counted", typed.task_start_counted),
+                ("--job-rest", typed.job_rest),
+            ] {
+                if !(0.0..=SECONDS_MAX).contains(&seconds) {
+                    return Err(format!("{flag}: {seconds}, expected 0 to {SECONDS_MAX}").into());
+                }
+            }
+            if typed.split.0 == 0 {
+                return Err("--split: at least 1 byte".to_owned().into());
+            }
+            let maps = AdviseMaps {
                 input_bytes: input_bytes as f64,
                 ratio: typed.ratio,
+                split_bytes: typed.split.0 as f64,
                 cores: f64::from(cores),
+                tasks: f64::from(tasks),
+                start: TaskStart {
+                    seconds: typed.task_start,
+                    cpu_seconds: typed.task_start_cpu,
+                    counted_seconds: typed.task_start_counted,
+                },
+                rest_seconds: typed.job_rest,
                 host_ns,
                 node_ns,
                 on,
                 json: typed.json,
-            }));
+            };
+            if maps.mapper_ns() < CPU_NS_MIN {
+                let counted = host_ns - maps.mapper_ns();
+                return Err(format!(
+                    "--host-cpu: {host_ns} ns per byte, of which the start of a task is {counted:.1} (--task-start-counted, --split); nothing is left for the mapper"
+                )
+                .into());
+            }
+            return Ok(AdviseConfig::Maps(maps));
         }
-        let tasks = match typed.tasks {
-            Some(0) => return Err(least_one("--tasks")),
-            Some(tasks) => tasks,
-            None => cores,
-        };
         let reducers = match typed.reducers {
             Some(0) => return Err(least_one("--reducers")),
             Some(reducers) => reducers,
@@ -261,6 +324,22 @@ mod tests {
             ["--job", "10G", "--cores", "4", "--device", "830", "--host-cpu", "20", "--node-cpu"];
         let AdviseConfig::Maps(found) = meant(&[&maps[..], &["18.5"]].concat()) else { panic!() };
         assert_eq!((found.host_ns, found.node_ns, found.cores), (20.0, 18.5, 4.0));
+        assert_eq!((found.tasks, found.maps(), found.rest_seconds), (4.0, 80.0, 7.8));
+        assert_eq!(found.start, TaskStart { seconds: 1.8, cpu_seconds: 2.7, counted_seconds: 0.4 });
+        // 0.4 s in 128 MiB are 3 ns for each byte.
+        assert!((found.mapper_ns() - (20.0 - 0.4e9 / (128 << 20) as f64)).abs() < 1e-9);
+        let more = ["18.5", "--split", "1G", "--tasks", "2", "--task-start-counted", "0"];
+        let AdviseConfig::Maps(found) = meant(&[&maps[..], &more].concat()) else { panic!() };
+        assert_eq!((found.tasks, found.maps(), found.mapper_ns()), (2.0, 10.0, 20.0));
+        assert_eq!(
+            said(&[&maps[..], &["1", "--split", "16M"]].concat()),
+            "--host-cpu: 20 ns per byte, of which the start of a task is 23.8 (--task-start-counted, --split); nothing is left for the mapper"
+        );
+        assert_eq!(
+            said(&[&maps[..], &["1", "--task-start=-1"]].concat()),
+            "--task-start: -1, expected 0 to 86400"
+        );
+        assert_eq!(said(&[&maps[..], &["1", "--split", "0"]].concat()), "--split: at least 1 byte");
         assert_eq!(
             said(&[&maps[..], &["0"]].concat()),
             "--node-cpu: 0, expected 0.001 to 1000000000"

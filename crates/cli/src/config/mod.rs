@@ -25,7 +25,7 @@ mod verify;
 mod view;
 mod workload;
 
-pub use advise::{AdviseConfig, AdviseJob, AdviseMaps, AdviseOn, HadoopJob};
+pub use advise::{AdviseConfig, AdviseJob, AdviseMaps, AdviseOn, HadoopJob, TaskStart};
 pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
 pub use blast::{BlastConfig, VOLUME};
 pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};
