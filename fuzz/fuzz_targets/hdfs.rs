@@ -39,8 +39,8 @@ fuzz_target!(|input: (u16, &[u8])| {
     }
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(b"MGHN");
-    head[4..6].copy_from_slice(&(1 + kind / 3 % VERSION).to_be_bytes());
-    head[6..8].copy_from_slice(&(1 + kind % 3).to_be_bytes());
+    head[4..6].copy_from_slice(&(1 + kind / 4 % VERSION).to_be_bytes());
+    head[6..8].copy_from_slice(&(1 + kind % 4).to_be_bytes());
     head[8..].copy_from_slice(&(body.len() as u32).to_be_bytes());
     let Ok(head_read) = Request::head(head) else { return };
     let Ok(request) = Request::decode(head_read, body) else { return };
@@ -52,7 +52,9 @@ fuzz_target!(|input: (u16, &[u8])| {
             Ok(_) | Err(HdfsError::Tail { .. } | HdfsError::Record { .. }) => {}
             Err(error) => panic!("{error}"),
         },
-        Err(HdfsError::Io { .. } | HdfsError::Damaged { .. } | HdfsError::Gone) => panic!("no file"),
+        Err(HdfsError::Io { .. } | HdfsError::Damaged { .. } | HdfsError::Gone) => {
+            panic!("no file")
+        }
         Err(_) => {}
     }
 });

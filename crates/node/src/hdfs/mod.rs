@@ -19,11 +19,13 @@
 //!   mapper/                   the programs         output, ifile          table, spills
 //!   task                      one map              server, answer         many, for clients
 //!   module                    SSDlets that jobs bring
+//!   counts                    what the process did since it started
 //! ```
 
 mod answer;
 mod batch;
 mod block;
+mod counts;
 mod delimiter;
 mod error;
 mod ifile;
@@ -43,7 +45,7 @@ mod task;
 pub use error::{Block, HdfsError, Result};
 pub use ifile::{SegmentIndex, Sink};
 pub use module::{Compile, MODULE_BYTES_MAX, Module, Modules, NotNow, Sha256};
-pub use replica::DataDirs;
+pub use replica::{DataDirs, FolderState};
 pub use request::{
     Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,
 };

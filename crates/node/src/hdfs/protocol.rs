@@ -1,4 +1,4 @@
-//! The messages between map tasks and this process, versions 1 and 2. All integers are big-endian. A request carries the
+//! The messages between map tasks and this process, versions 1 to 3. All integers are big-endian. A request carries the
 //! lowest version that can express it, so that processes of older releases take what they know.
 //!
 //! ```text
@@ -6,6 +6,7 @@
 //!     1 map       see MapRequest
 //!     2 hello     nothing
 //!     3 upload    a module of WebAssembly, since version 2; answered by accepted, or by an error
+//!     4 state     whether to look at the folders u8, since version 3
 //!   answer   frames: type u8 ─ length u32 ─ body
 //!     1 data      bytes of the current spill, in order
 //!     2 end       twelve counters of u64
@@ -15,6 +16,9 @@
 //!     5 accepted  memory u64
 //!     6 progress  bytes of the split u64 ─ records u64
 //!     7 spill     number u32 ─ records u64 ─ partitions u32 ─ per partition offset u64, raw u64, part u64
+//!     8 state     as hello up to the names ─ the product's version: length u16, UTF-8 ─ uploads u8
+//!                 ─ six totals of u64 ─ count u16 of kinds of errors: kind u16, number u64
+//!                 ─ count u16 of folders: state u8, path: length u16, UTF-8
 //! ```
 //!
 //! A map is answered by `accepted`, then data and progress, a `spill` behind the data of each spill, and `end`;
@@ -26,6 +30,7 @@ use std::borrow::Cow;
 use super::HdfsError;
 use super::ifile::SegmentIndex;
 use super::module::MODULE_BYTES_MAX;
+use super::replica::FolderState;
 use super::request::{MapRequest, SsdletName, TAIL_BYTES_MAX};
 use super::task::Counters;
 pub use crate::message::{
@@ -34,7 +39,7 @@ pub use crate::message::{
 use crate::message::{DATA, Heads, Reader, frame, frame_of, push_text};
 
 /// The newest version.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// The first version.
 const FIRST: u16 = 1;
 /// The longest body of a request, in bytes.
@@ -43,13 +48,20 @@ pub const BODY_BYTES_MAX: usize = TAIL_BYTES_MAX + (1 << 20);
 const MAP: u16 = 1;
 const HELLO: u16 = 2;
 const UPLOAD: u16 = 3;
+const STATE: u16 = 4;
+
+/// The most folders that a state has: as many paths as fit into one frame.
+pub(super) const FOLDERS_MAX: usize = 128;
+/// The longest path that it has, in bytes.
+pub(super) const FOLDER_BYTES_MAX: usize = 4096;
 
 const _: () = assert!(MODULE_BYTES_MAX <= BODY_BYTES_MAX, "a request holds a module");
+const _: () = assert!(FOLDERS_MAX * (FOLDER_BYTES_MAX + 3) < FRAME_BODY_BYTES_MAX / 4 * 3);
 
 const HEADS: Heads = Heads {
     magic: *b"MGHN",
     versions: FIRST..=VERSION,
-    kinds: &[MAP, HELLO, UPLOAD],
+    kinds: &[MAP, HELLO, UPLOAD, STATE],
     body_bytes_max: BODY_BYTES_MAX,
 };
 
@@ -59,6 +71,7 @@ const HELLO_FRAME: u8 = 4;
 const ACCEPTED: u8 = 5;
 const PROGRESS: u8 = 6;
 const SPILL: u8 = 7;
+const STATE_FRAME: u8 = 8;
 
 /// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,6 +82,11 @@ pub enum Request {
     Hello,
     /// To keep the module of an SSDlet for maps that follow.
     Upload(Vec<u8>),
+    /// For all that operators want to know.
+    State {
+        /// Whether the folders are looked at, which may wait for a disk.
+        folders: bool,
+    },
 }
 
 /// A part of an answer. Data is sent without being copied into one: see [`frame_head`].
@@ -108,6 +126,8 @@ pub enum Frame {
         /// Where the segment of each partition is.
         index: Vec<SegmentIndex>,
     },
+    /// The process, and what it did.
+    State(State),
 }
 
 /// The state of the process.
@@ -127,6 +147,38 @@ pub struct Hello {
     pub ssdlets: Vec<String>,
     /// The version of the product.
     pub product: String,
+}
+
+/// All that operators want to know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct State {
+    /// Its load.
+    pub hello: Hello,
+    /// Whether jobs may bring SSDlets.
+    pub uploads: bool,
+    /// What it did since it started.
+    pub totals: Totals,
+    /// The folders of the DataNode, if they were asked for.
+    pub folders: Vec<(FolderState, String)>,
+}
+
+/// What a process did since it started.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How long ago that was, in seconds.
+    pub seconds: u64,
+    /// Maps whose results their tasks have.
+    pub maps: u64,
+    /// Bytes that those maps read, checksums included.
+    pub read_bytes: u64,
+    /// Bytes of their spills.
+    pub spill_bytes: u64,
+    /// Their processor time, in nanoseconds.
+    pub cpu_ns: u64,
+    /// Maps whose tasks left before they had the result, or were too slow to take it.
+    pub left: u64,
+    /// Requests that were refused or failed, by the number of an [`ErrorKind`]; those that never occurred are left out.
+    pub errors: Vec<(u16, u64)>,
 }
 
 /// Why there is no result. Below 100 nothing was mapped.
@@ -175,7 +227,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    const ALL: [Self; 20] = {
+    pub(super) const ALL: [Self; 20] = {
         use ErrorKind::*;
         [
             Busy, Request, Ssdlet, Arguments, Types, Replica, Generation, Length, Delimiter,
@@ -244,6 +296,12 @@ impl Request {
                 }
                 Request::Upload(body.into_owned())
             }
+            STATE => {
+                let mut rest = Reader(&body);
+                let folders = flag(&mut rest)?;
+                rest.end("request")?;
+                Request::State { folders }
+            }
             _ => {
                 let mut rest = Reader(&body);
                 let map = MapRequest::decode(&mut rest)?;
@@ -266,6 +324,7 @@ impl Request {
             Request::Map(map) if matches!(map.ssdlet, SsdletName::BuiltIn(_)) => FIRST,
             Request::Hello => FIRST,
             Request::Map(_) | Request::Upload(_) => 2,
+            Request::State { .. } => 3,
         }
     }
 
@@ -280,6 +339,10 @@ impl Request {
             Request::Upload(module) => {
                 body.extend(module);
                 UPLOAD
+            }
+            Request::State { folders } => {
+                body.push((*folders).into());
+                STATE
             }
             Request::Map(map) => {
                 map.encode(&mut body)?;
@@ -337,6 +400,10 @@ impl Frame {
                 }
                 SPILL
             }
+            Frame::State(state) => {
+                state.encode(bytes);
+                STATE_FRAME
+            }
         }
     }
 
@@ -372,6 +439,7 @@ impl Frame {
                 }
                 Frame::Spill { number, records, index }
             }
+            STATE_FRAME => Frame::State(State::decode(&mut rest)?),
             _ => return Err(BadMessage(format!("there are no frames of type {kind}"))),
         };
         rest.end("frame")?;
@@ -379,8 +447,23 @@ impl Frame {
     }
 }
 
+/// A byte that is 0 or 1.
+fn flag(rest: &mut Reader<'_>) -> Result<bool, BadMessage> {
+    match rest.u8()? {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(BadMessage(format!("{other} is neither 0 nor 1"))),
+    }
+}
+
 impl Hello {
     fn encode(&self, bytes: &mut Vec<u8>) {
+        self.encode_load(bytes);
+        bytes.extend(self.product.as_bytes());
+    }
+
+    /// All but the product.
+    fn encode_load(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.version.to_be_bytes());
         bytes.extend(self.maps.to_be_bytes());
         bytes.extend(self.memory_bytes.to_be_bytes());
@@ -390,16 +473,70 @@ impl Hello {
         for name in &self.ssdlets {
             push_text(name, bytes).expect("names are short");
         }
-        bytes.extend(self.product.as_bytes());
     }
 
     fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+        Hello::decode_with(rest, Reader::rest_of_text)
+    }
+
+    /// The same, where the product is read by `product`.
+    fn decode_with<'a>(
+        rest: &mut Reader<'a>,
+        product: impl FnOnce(&mut Reader<'a>) -> Result<String, BadMessage>,
+    ) -> Result<Self, BadMessage> {
         let (version, maps, memory_bytes) = (rest.u16()?, rest.u32()?, rest.u64()?);
         let (maps_max, memory_bytes_max) = (rest.u32()?, rest.u64()?);
         let count = rest.u16()?;
         let ssdlets = (0..count).map(|_| rest.text()).collect::<Result<_, _>>()?;
-        let product = rest.rest_of_text()?;
+        let product = product(rest)?;
         Ok(Hello { version, maps, memory_bytes, maps_max, memory_bytes_max, ssdlets, product })
+    }
+}
+
+impl State {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        self.hello.encode_load(bytes);
+        push_text(&self.hello.product, bytes).expect("a version is short");
+        bytes.push(self.uploads.into());
+        self.totals.encode(bytes);
+        bytes.extend((self.folders.len() as u16).to_be_bytes());
+        for (state, path) in &self.folders {
+            bytes.push(*state as u8);
+            push_text(path, bytes).expect("paths are short");
+        }
+    }
+
+    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+        let hello = Hello::decode_with(rest, Reader::text)?;
+        let uploads = flag(rest)?;
+        let totals = Totals::decode(rest)?;
+        let folders = (0..rest.u16()?)
+            .map(|_| Ok((FolderState::of(rest.u8()?)?, rest.text()?)))
+            .collect::<Result<_, BadMessage>>()?;
+        Ok(State { hello, uploads, totals, folders })
+    }
+}
+
+impl Totals {
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        let Totals { seconds, maps, read_bytes, spill_bytes, cpu_ns, left, errors } = self;
+        for number in [seconds, maps, read_bytes, spill_bytes, cpu_ns, left] {
+            bytes.extend(number.to_be_bytes());
+        }
+        bytes.extend((errors.len() as u16).to_be_bytes());
+        for (kind, number) in errors {
+            bytes.extend(kind.to_be_bytes());
+            bytes.extend(number.to_be_bytes());
+        }
+    }
+
+    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+        let [seconds, maps, read_bytes] = [rest.u64()?, rest.u64()?, rest.u64()?];
+        let [spill_bytes, cpu_ns, left] = [rest.u64()?, rest.u64()?, rest.u64()?];
+        let errors = (0..rest.u16()?)
+            .map(|_| Ok((rest.u16()?, rest.u64()?)))
+            .collect::<Result<_, BadMessage>>()?;
+        Ok(Totals { seconds, maps, read_bytes, spill_bytes, cpu_ns, left, errors })
     }
 }
 

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::{Block, HdfsError, Result};
 use crate::beneath;
+use crate::message::BadMessage;
 
 /// The longest name of a pool, in bytes.
 pub(super) const POOL_BYTES_MAX: usize = 255;
@@ -26,6 +27,35 @@ pub(super) const POOL_BYTES_MAX: usize = 255;
 /// The folders of a DataNode (`dfs.datanode.data.dir`).
 #[derive(Debug, Clone)]
 pub struct DataDirs(Vec<PathBuf>);
+
+/// Whether the process can read blocks in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FolderState {
+    /// As far as it was looked at.
+    Readable = 0,
+    /// There is no such folder.
+    Missing = 1,
+    /// This process may not read it, or something in it.
+    Denied = 2,
+    /// No DataNode has ever used it.
+    Unused = 3,
+    /// The system failed to read it.
+    Failed = 4,
+    /// Another request waits for its disk.
+    Waiting = 5,
+}
+
+impl FolderState {
+    const ALL: [Self; 6] = {
+        use FolderState::*;
+        [Readable, Missing, Denied, Unused, Failed, Waiting]
+    };
+
+    pub(super) fn of(number: u8) -> Result<Self, BadMessage> {
+        let found = FolderState::ALL.into_iter().find(|state| *state as u8 == number);
+        found.ok_or_else(|| BadMessage(format!("there is no state {number} of folders")))
+    }
+}
 
 /// The open files of a replica.
 #[derive(Debug)]
@@ -56,6 +86,11 @@ impl DataDirs {
         DataDirs(dirs)
     }
 
+    /// The folders.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(PathBuf::as_path)
+    }
+
     /// Opens the replica of `block`, whose length is `length`.
     pub(super) fn open(&self, pool: &str, block: Block, length: u64) -> Result<Replica> {
         let folder = folder_of(pool, block.id);
@@ -70,6 +105,62 @@ impl DataDirs {
         }
         Err(why.unwrap_or_else(|| missing(block, "no folder of this node has it")))
     }
+}
+
+/// Looks whether blocks can be read in `dir`. May wait for its disk.
+pub(super) fn state_of(dir: &Path) -> FolderState {
+    match look_at(dir) {
+        Ok(true) => FolderState::Readable,
+        Ok(false) => FolderState::Unused,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => FolderState::Missing,
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => FolderState::Denied,
+        Err(_) => FolderState::Failed,
+    }
+}
+
+/// Opens the folder of each pool and, if there are blocks, one of them. False if there is no place for pools.
+fn look_at(dir: &Path) -> io::Result<bool> {
+    let current = match beneath::open_folder(dir, "current".as_ref()) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound && dir.is_dir() => return Ok(false),
+        opened => opened?,
+    };
+    for entry in Dir::read_from(current)? {
+        let entry = entry?;
+        if let Ok(pool) = entry.file_name().to_str()
+            && pool.starts_with("BP-")
+            && is_pool(pool)
+        {
+            open_a_block(dir, &Path::new("current").join(pool).join("current/finalized"), 2)?;
+        }
+    }
+    Ok(true)
+}
+
+/// Opens the first block that is `depth` folders below `folder`, if the first folders lead to one.
+fn open_a_block(dir: &Path, folder: &Path, depth: u32) -> io::Result<()> {
+    // What has just been removed is no error.
+    let there = |error: &io::Error| error.kind() != io::ErrorKind::NotFound;
+    let opened = match beneath::open_folder(dir, folder) {
+        Ok(opened) => opened,
+        Err(e) => return if there(&e) { Err(e) } else { Ok(()) },
+    };
+    let prefix = if depth > 0 { "subdir" } else { "blk_" };
+    for entry in Dir::read_from(opened)? {
+        let entry = entry?;
+        let Some(name) = entry.file_name().to_str().ok().filter(|name| name.starts_with(prefix))
+        else {
+            continue;
+        };
+        let below = folder.join(name);
+        if depth > 0 {
+            return open_a_block(dir, &below, depth - 1);
+        }
+        return match beneath::open_file(dir, &below) {
+            Err(e) if there(&e) => Err(e),
+            _ => Ok(()),
+        };
+    }
+    Ok(())
 }
 
 fn missing(block: Block, detail: impl Into<String>) -> HdfsError {
@@ -196,6 +287,32 @@ mod tests {
         fs::create_dir(&data).expect("made");
         let told = dirs.open(POOL, BLOCK, 10).expect_err("a folder").to_string();
         assert!(told.contains("no regular file"), "{told}");
+    }
+
+    #[test]
+    fn folders_are_looked_at() {
+        let root = tempfile::tempdir().expect("a folder");
+        let dir = root.path();
+        assert_eq!(state_of(&dir.join("gone")), FolderState::Missing);
+        assert_eq!(state_of(dir), FolderState::Unused);
+        fs::create_dir(dir.join("current")).expect("made");
+        assert_eq!(state_of(dir), FolderState::Readable, "without blocks");
+        // A pool that is being made.
+        fs::create_dir(dir.join("current").join(POOL)).expect("made");
+        assert_eq!(state_of(dir), FolderState::Readable, "without a folder for blocks");
+        write(&folder(dir), 1001, 10);
+        assert_eq!(state_of(dir), FolderState::Readable);
+        fs::write(dir.join("file"), "").expect("written");
+        assert_eq!(state_of(&dir.join("file")), FolderState::Failed);
+        // Links aren't followed for maps either.
+        let finalized = dir.join("current").join(POOL).join("current/finalized");
+        fs::rename(&finalized, dir.join("elsewhere")).expect("moved");
+        symlink(dir.join("elsewhere"), &finalized).expect("made");
+        assert_eq!(state_of(dir), FolderState::Denied);
+        for state in FolderState::ALL {
+            assert_eq!(FolderState::of(state as u8), Ok(state));
+        }
+        FolderState::of(6).expect_err("no state");
     }
 
     #[test]

@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::io::IoSlice;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -23,15 +23,20 @@ use merganser_server::{Address, Client, Connections, Incident, Limits, Presence,
 pub use merganser_server::{ListenError, Stopper};
 use merganser_storage::contained::{self, Cause};
 use merganser_storage::thread;
+use parking_lot::Mutex;
 
 pub use crate::talk::BindError;
 
 use super::answer::Frames;
+use super::counts::Counts;
 use super::mapper;
 use super::module::{Compile, Modules, hex};
-use super::protocol::{ErrorKind, Frame, Head, Hello, Request, VERSION};
+use super::protocol::{
+    ErrorKind, FOLDER_BYTES_MAX, FOLDERS_MAX, Frame, Head, Hello, Request, State, VERSION,
+};
+use super::replica::state_of;
 use super::task::memory_bytes_min as map_bytes_min;
-use super::{DataDirs, HdfsError, MapRequest, MapTask, Result, SsdletName};
+use super::{Counters, DataDirs, FolderState, HdfsError, MapRequest, MapTask, Result, SsdletName};
 use crate::message::sentence;
 use crate::session::SessionError;
 use crate::session::admission::{Admission, Demand, Permit, Shares};
@@ -85,7 +90,11 @@ pub struct Server {
     map_bytes_max: u64,
     bodies: AtomicU64,
     dirs: DataDirs,
+    /// Held while the folders are looked at: a disk that hangs takes one thread.
+    looking: Mutex<()>,
+    uploads: bool,
     modules: Modules,
+    counts: Counts,
     options: ServerOptions,
     events: Events,
 }
@@ -126,6 +135,9 @@ impl Server {
                 .min(options.memory_bytes / u64::from(options.maps.max(1))),
             bodies: AtomicU64::new(0),
             dirs: DataDirs::new(std::mem::take(&mut options.data_dirs)),
+            looking: Mutex::new(()),
+            uploads: options.compile.is_some(),
+            counts: Counts::new(),
             modules: Modules::new(options.compile.take()),
             options,
             events: Events::new(tell),
@@ -167,6 +179,23 @@ impl Server {
             product: self.options.product.clone(),
         }
     }
+
+    fn state(&self, with_folders: bool) -> State {
+        let folders = if with_folders { self.folders() } else { Vec::new() };
+        State { hello: self.hello(), uploads: self.uploads, totals: self.counts.totals(), folders }
+    }
+
+    fn folders(&self) -> Vec<(FolderState, String)> {
+        let looking = self.looking.try_lock();
+        let state =
+            |dir: &Path| if looking.is_some() { state_of(dir) } else { FolderState::Waiting };
+        let folder = |dir: &Path| {
+            let mut path = dir.to_string_lossy().into_owned();
+            path.truncate(path.floor_char_boundary(FOLDER_BYTES_MAX));
+            (state(dir), path)
+        };
+        self.dirs.paths().take(FOLDERS_MAX).map(folder).collect()
+    }
 }
 
 impl Service for Server {
@@ -184,12 +213,17 @@ impl Service for Server {
             Incident::NotAccepted(e) => self.events.tell(&format!("no connection taken: {e}")),
             Incident::Full { stream, connections_max } => {
                 let what = format!("all {connections_max} connections are in use");
+                self.counts.error(ErrorKind::Busy);
                 self.events.tell(&format!("task turned away: {what}"));
                 let frame = error_frame(ErrorKind::Busy, what);
                 Talk::turn_away(stream, &frame.encode());
             }
-            Incident::NoThread(e) => self.events.tell(&format!("task turned away: {e}")),
+            Incident::NoThread(e) => {
+                self.counts.error(ErrorKind::Busy);
+                self.events.tell(&format!("task turned away: {e}"));
+            }
             Incident::Panicked => {
+                self.counts.error(ErrorKind::Mistake);
                 self.events.tell("a map was ended by a mistake in this program");
             }
         }
@@ -210,6 +244,7 @@ impl Connection<'_> {
             "task",
             || self.next(),
             |why| {
+                self.server.counts.error(ErrorKind::Request);
                 let _ = self.send(&error_frame(ErrorKind::Request, why));
             },
         );
@@ -223,6 +258,7 @@ impl Connection<'_> {
             self.answer(Request::head(head).map_err(End::Bad)?, until)
         });
         let answered = answered.unwrap_or_else(|_| {
+            self.server.counts.error(ErrorKind::Mistake);
             self.server.events.tell("a map was ended by a mistake in this program");
             let told = "a mistake in this program; its log has more".to_owned();
             let _ = self.send(&error_frame(ErrorKind::Mistake, told));
@@ -246,6 +282,7 @@ impl Connection<'_> {
             Request::Hello => self.send(&Frame::Hello(self.server.hello())),
             Request::Map(request) => self.map(&request),
             Request::Upload(module) => self.upload(&module),
+            Request::State { folders } => self.send(&Frame::State(self.server.state(folders))),
         }
     }
 
@@ -267,18 +304,23 @@ impl Connection<'_> {
             SsdletName::BuiltIn(_) => self.mapped(request, &mut frames),
             SsdletName::Module(_) => in_own_thread(|| self.mapped(request, &mut frames)),
         };
-        match mapped {
-            Ok(()) => Ok(()),
+        let end = match mapped {
+            Ok(counters) => {
+                self.server.counts.done(&counters);
+                return Ok(());
+            }
             Err(error) => match frames.into_end() {
-                Some(end) => Err(end),
-                None if matches!(error, HdfsError::Gone) => Err(End::Gone),
-                None => self.refuse(&request.attempt, &error),
+                Some(end) => end,
+                None if matches!(error, HdfsError::Gone) => End::Gone,
+                None => return self.refuse(&request.attempt, &error),
             },
-        }
+        };
+        self.server.counts.left();
+        Err(end)
     }
 
     /// Maps and sends all frames but that of an error.
-    fn mapped(&self, request: &MapRequest, frames: &mut Frames<'_>) -> Result<()> {
+    fn mapped(&self, request: &MapRequest, frames: &mut Frames<'_>) -> Result<Counters> {
         let program = mapper::find(request, &self.server.modules)?;
         // Held until the last frame is sent.
         let permit = self.admit(request, map_bytes_min(request, &program))?;
@@ -286,7 +328,8 @@ impl Connection<'_> {
         let task = MapTask::with(&program, request, &self.server.dirs, memory_bytes)?;
         frames.send(&Frame::Accepted { memory_bytes })?;
         let counters = task.run(frames)?;
-        frames.send(&Frame::End(counters))
+        frames.send(&Frame::End(counters))?;
+        Ok(counters)
     }
 
     /// Waits for a place with `least` bytes of memory or more.
@@ -309,6 +352,7 @@ impl Connection<'_> {
     /// Tells the client and the log; the connection stays.
     fn refuse(&self, who: &str, error: &HdfsError) -> Result<(), End> {
         let sentence = (self.server.options.describe)(error);
+        self.server.counts.error(error.into());
         self.server.events.tell(&format!("{who}: not mapped: {sentence}"));
         self.send(&error_frame(error.into(), sentence))
     }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request};
+use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request, State, Totals};
 use merganser_node::hdfs::server::{Server, ServerOptions, Stopper};
-use merganser_node::hdfs::{CombineKind, Counters, MapRequest, Sink};
+use merganser_node::hdfs::{CombineKind, Counters, FolderState, MapRequest, Sink};
 use parking_lot::Mutex;
 
 use super::frames;
@@ -122,6 +122,12 @@ impl Client {
         }
     }
 
+    fn state(&mut self, folders: bool) -> State {
+        self.ask(&Request::State { folders });
+        let Frame::State(state) = self.frame() else { panic!("no state") };
+        state
+    }
+
     /// The error that ends an answer.
     fn error(&mut self) -> (ErrorKind, String) {
         loop {
@@ -150,7 +156,7 @@ fn one_connection_takes_one_map_after_the_other() {
     }
     client.ask(&Request::Hello);
     let Frame::Hello(hello) = client.frame() else { panic!("no hello") };
-    assert_eq!((hello.version, hello.maps, hello.maps_max, hello.memory_bytes), (2, 0, 2, 0));
+    assert_eq!((hello.version, hello.maps, hello.maps_max, hello.memory_bytes), (3, 0, 2, 0));
     assert!(hello.ssdlets.contains(&"wordcount".to_owned()) && hello.product == "test");
     let mode = fs::metadata(fixture.file.folder.path().join("s")).expect("there").permissions();
     assert_eq!(mode.mode() & 0o777, 0o600);
@@ -281,4 +287,72 @@ fn an_end_lets_maps_that_are_read_finish() {
     fixture.stopper.stop();
     assert_eq!(client.spills().0.sums(), count(&text, 3));
     assert!(client.next().is_none());
+}
+
+/// All that a process counts, and its folders.
+#[test]
+fn the_state_has_what_was_done_and_whether_folders_can_be_read() {
+    let text = lines(LARGE, 1000);
+    let fixture = Fixture::new(&text, 1);
+    let mut client = fixture.connect();
+    let state = client.state(false);
+    assert_eq!((state.hello.version, state.uploads, state.folders.len()), (3, false, 0));
+    assert_eq!(state.totals, Totals { seconds: state.totals.seconds, ..Totals::default() });
+    let dir = fixture.file.dir().to_str().expect("text").to_owned();
+    assert_eq!(client.state(true).folders, [(FolderState::Readable, dir.clone())]);
+
+    client.map(fixture.file.whole("wordcount"));
+    let (_, counters) = client.spills();
+    client.map(fixture.file.whole("sort"));
+    assert_eq!(client.error().0, ErrorKind::Ssdlet);
+    let (data, _) = fixture.file.paths(0);
+    change(&data, 5000);
+    client.map(fixture.file.whole("wordcount"));
+    assert_eq!(client.error().0, ErrorKind::Damaged);
+    change(&data, 5000);
+    client.ask(&Request::Upload(b"\0asm".to_vec()));
+    assert_eq!(client.error().0, ErrorKind::Uploads);
+    let mut leaves = fixture.connect();
+    leaves.map(fixture.large());
+    fixture.wait_for(1);
+    let mut waits = fixture.connect();
+    waits.map(MapRequest { patience_ms: 1, ..fixture.file.whole("wordcount") });
+    assert_eq!(waits.error().0, ErrorKind::Busy);
+    drop(leaves);
+    fixture.wait_for(0);
+    let mut lies = fixture.connect();
+    lies.send(b"MGSH\x00\x01\x00\x02\x00\x00\x00\x00");
+    assert_eq!(lies.error().0, ErrorKind::Request);
+    // The place of a map that was left is free before the map is counted.
+    let until = Instant::now() + Duration::from_secs(60);
+    let totals = loop {
+        let totals = client.state(false).totals;
+        if totals.left > 0 {
+            break totals;
+        }
+        assert!(Instant::now() < until, "{totals:?}");
+        std::thread::yield_now();
+    };
+    let errors = [
+        (ErrorKind::Busy, 1),
+        (ErrorKind::Request, 1),
+        (ErrorKind::Ssdlet, 1),
+        (ErrorKind::Uploads, 1),
+        (ErrorKind::Damaged, 1),
+    ];
+    let expected = Totals {
+        seconds: totals.seconds,
+        maps: 1,
+        read_bytes: counters.read_bytes,
+        spill_bytes: counters.spill_bytes,
+        cpu_ns: counters.cpu_ns,
+        left: 1,
+        errors: errors.map(|(kind, count)| (kind as u16, count)).to_vec(),
+    };
+    assert_eq!(totals, expected);
+
+    fs::rename(&dir, format!("{dir}.away")).expect("moved");
+    assert_eq!(client.state(true).folders[0].0, FolderState::Missing);
+    fs::create_dir(&dir).expect("made");
+    assert_eq!(client.state(true).folders[0].0, FolderState::Unused);
 }

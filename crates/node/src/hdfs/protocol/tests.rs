@@ -95,6 +95,88 @@ fn requests_of_version_2_are_pinned() {
     assert_eq!(told.to_string(), "a module has at most 4194304 bytes, not 4194305");
 }
 
+/// The state: its request and its answer.
+#[test]
+fn messages_of_version_3_are_pinned() {
+    for (folders, byte) in [(false, 0), (true, 1)] {
+        let bytes = [&b"MGHN\x00\x03\x00\x04\x00\x00\x00\x01"[..], &[byte]].concat();
+        let request = Request::State { folders };
+        assert_eq!(request.encode().expect("short"), bytes);
+        assert_eq!(decode(&bytes), Ok(request));
+    }
+    let told = |bytes: &[u8]| decode(bytes).expect_err("refused").to_string();
+    assert_eq!(
+        told(b"MGHN\x00\x02\x00\x04\x00\x00\x00\x01\x01"),
+        "a request of version 2 with the content of version 3"
+    );
+    assert_eq!(told(b"MGHN\x00\x03\x00\x04\x00\x00\x00\x01\x02"), "2 is neither 0 nor 1");
+    assert_eq!(
+        told(b"MGHN\x00\x03\x00\x02\x00\x00\x00\x00"),
+        "a request of version 3 with the content of version 1"
+    );
+    let frame = Frame::State(State {
+        hello: Hello {
+            version: 3,
+            maps: 2,
+            memory_bytes: 258,
+            maps_max: 3,
+            memory_bytes_max: 259,
+            ssdlets: vec!["grep".to_owned()],
+            product: "0.1.0".to_owned(),
+        },
+        uploads: true,
+        totals: Totals {
+            seconds: 1,
+            maps: 2,
+            read_bytes: 3,
+            spill_bytes: 4,
+            cpu_ns: 5,
+            left: 6,
+            errors: vec![(1, 7), (101, 8)],
+        },
+        folders: vec![
+            (FolderState::Readable, "/d".to_owned()),
+            (FolderState::Denied, "/e".to_owned()),
+        ],
+    });
+    let bytes =
+        b"\x08\x00\x00\x00\x7c\x00\x03\0\0\0\x02\0\0\0\0\0\0\x01\x02\0\0\0\x03\0\0\0\0\0\0\x01\x03\
+        \x00\x01\x00\x04grep\x00\x050.1.0\x01\
+        \0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\0\0\0\0\x03\
+        \0\0\0\0\0\0\0\x04\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0\x06\
+        \x00\x02\x00\x01\0\0\0\0\0\0\0\x07\x00\x65\0\0\0\0\0\0\0\x08\
+        \x00\x02\x00\x00\x02/d\x02\x00\x02/e";
+    assert_eq!(frame.encode().escape_ascii().to_string(), bytes.escape_ascii().to_string());
+    assert_eq!(Frame::decode(bytes), Ok(Some((frame, bytes.len()))));
+    for len in FRAME_HEAD_BYTES..bytes.len() {
+        let mut cut = bytes[..len].to_vec();
+        cut[4] = (len - FRAME_HEAD_BYTES) as u8;
+        Frame::decode(&cut).expect_err("it was cut");
+    }
+}
+
+#[test]
+fn the_most_folders_fit_into_a_frame() {
+    let hello = Hello {
+        version: VERSION,
+        maps: 0,
+        memory_bytes: 0,
+        maps_max: 0,
+        memory_bytes_max: 0,
+        ssdlets: Vec::new(),
+        product: String::new(),
+    };
+    let errors = ErrorKind::ALL.iter().map(|kind| (*kind as u16, u64::MAX)).collect();
+    let folder = (FolderState::Missing, "x".repeat(FOLDER_BYTES_MAX));
+    let frame = Frame::State(State {
+        hello,
+        uploads: false,
+        totals: Totals { errors, ..Totals::default() },
+        folders: vec![folder; FOLDERS_MAX],
+    });
+    assert!(frame.encode().len() <= FRAME_BODY_BYTES_MAX);
+}
+
 #[test]
 fn frames_are_pinned() {
     let error = Frame::Error { kind: ErrorKind::Damaged, sentence: "no".to_owned() };
@@ -211,8 +293,8 @@ fn bad_requests_are_told() {
         Request::head(*head).and_then(|h| Request::decode(h, body)).expect_err("bad").to_string()
     };
     assert_eq!(told(3, b'X'), "a request begins with MGHN, not with MGHX");
-    assert_eq!(told(5, 3), "a request of version 3; this process speaks versions 1 to 2");
-    assert_eq!(told(7, 4), "there are no requests of kind 4");
+    assert_eq!(told(5, 4), "a request of version 4; this process speaks versions 1 to 3");
+    assert_eq!(told(7, 5), "there are no requests of kind 5");
     assert_eq!(told(8, 1), "a request's body has at most 5242880 bytes, not 16777341");
     assert_eq!(told(23, 9), "there is no kind 9 of SSDlets");
     let last = MAP_BYTES.len() - 12;
@@ -227,8 +309,8 @@ fn bad_requests_are_told() {
 proptest! {
     #[test]
     fn any_bytes_are_a_message_or_an_error(
-        kind in 1_u16..4,
-        version in 1_u16..3,
+        kind in 1_u16..=STATE,
+        version in FIRST..=VERSION,
         body in prop::collection::vec(any::<u8>(), 0..200),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
     ) {
