@@ -21,6 +21,18 @@ import org.apache.hadoop.mapreduce.task.reduce.Shuffle;
 final class JobCheck {
   private static final String CONSUMER = MRConfig.SHUFFLE_CONSUMER_PLUGIN;
 
+  private static final String OLD_INPUT_FORMAT = "mapred.input.format.class";
+
+  /** The settings that name an input format. */
+  private static final List<String> INPUT_FORMATS =
+      List.of(MRJobConfig.INPUT_FORMAT_CLASS_ATTR, OLD_INPUT_FORMAT, Keys.NODE_INPUT_FORMAT);
+
+  /** The input formats for lines. */
+  private static final List<String> LINES =
+      List.of(
+          org.apache.hadoop.mapreduce.lib.input.TextInputFormat.class.getName(),
+          org.apache.hadoop.mapred.TextInputFormat.class.getName());
+
   /** Bytes of a record's metadata in the sort buffer. */
   private static final int META_BYTES = 16;
 
@@ -84,7 +96,20 @@ final class JobCheck {
 
   void mapsOnNode() {
     String format = conf.getTrimmed(MRJobConfig.INPUT_FORMAT_CLASS_ATTR, "");
-    String oldFormat = conf.getTrimmed("mapred.input.format.class", "");
+    String oldFormat = conf.getTrimmed(OLD_INPUT_FORMAT, "");
+    boolean missing = false;
+    for (String key : INPUT_FORMATS) {
+      String name = conf.getTrimmed(key, "");
+      if (!name.isEmpty() && firstUnknown(name).isPresent()) {
+        missing = true;
+        findings.add(
+            Finding.error(
+                "node", key + " is " + name + ", which doesn't exist: jobs that read by it fail."));
+      }
+    }
+    if (missing) {
+      return;
+    }
     boolean asks =
         format.equals(NodeInputFormat.class.getName())
             || oldFormat.equals(MapredNodeInputFormat.class.getName());
@@ -104,6 +129,14 @@ final class JobCheck {
     } else if (asks && !conf.getBoolean(Keys.NODE_MAP, Keys.DEFAULT_NODE_MAP)) {
       findings.add(
           Finding.warning("node", Keys.NODE_MAP + " is false: all maps run in their tasks."));
+    } else if (asks && !LINES.contains(conf.getTrimmed(Keys.NODE_INPUT_FORMAT, LINES.get(0)))) {
+      findings.add(
+          Finding.warning(
+              "node",
+              Keys.NODE_INPUT_FORMAT
+                  + " is "
+                  + conf.getTrimmed(Keys.NODE_INPUT_FORMAT)
+                  + ", not the input format for lines: all maps run in their tasks."));
     } else if (asks) {
       findings.add(Finding.ok("node", "Maps of jobs submitted from here may run on the node."));
     }

@@ -8,6 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.hdfs.HdfsConfiguration;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.hadoop.util.VersionInfo;
 import org.apache.hadoop.yarn.conf.YarnConfiguration;
@@ -42,6 +43,8 @@ public final class NodeCheck {
       err.println(words.get(0) + ": usage: yarn jar merganser-hadoop.jar check [--json]");
       return 2;
     }
+    // Else the configuration would not have the folders of the DataNode.
+    HdfsConfiguration.init();
     List<Finding> findings = new NodeCheck(new YarnConfiguration(new JobConf())).all();
     boolean wrong = findings.stream().anyMatch(f -> f.level() == Finding.Level.ERROR);
     if (json) {

@@ -18,6 +18,8 @@ final class ProcessCheck {
 
   private static final long PATIENCE_MILLIS = 5_000;
 
+  private static final String BLOCK_TOKENS = "dfs.block.access.token.enable";
+
   private final Configuration conf;
   private final List<Finding> findings;
 
@@ -110,29 +112,40 @@ final class ProcessCheck {
     if (!socketIsThere("node", Keys.NODE_SOCKET, socket, "merganser serve --hdfs", advice)) {
       return;
     }
-    try {
-      NodeProbe.State state = NodeProbe.ask(Path.of(socket), PATIENCE_MILLIS);
+    if (conf.getBoolean(BLOCK_TOKENS, false)) {
       findings.add(
-          state.usable()
-              ? Finding.ok(
-                  "node",
-                  "merganser "
-                      + state.product()
-                      + " listens on "
-                      + socket
-                      + ": "
-                      + state.maps()
-                      + " of at most "
-                      + state.mapsMax()
-                      + " maps now.")
-              : Finding.error(
-                  "node",
-                  "merganser "
-                      + state.product()
-                      + " on "
-                      + socket
-                      + " is older than this plugin: "
-                      + advice));
+          Finding.warning(
+              "node",
+              BLOCK_TOKENS
+                  + " is true: the node can't check block tokens, so maps run in their tasks."));
+    }
+    try {
+      NodeProbe.State state = NodeProbe.ask(Path.of(socket), PATIENCE_MILLIS, true);
+      if (!state.usable()) {
+        findings.add(
+            Finding.error(
+                "node",
+                "merganser "
+                    + state.product()
+                    + " on "
+                    + socket
+                    + " is older than this plugin: "
+                    + advice));
+        return;
+      }
+      findings.add(
+          Finding.ok(
+              "node",
+              "merganser "
+                  + state.product()
+                  + " listens on "
+                  + socket
+                  + ": "
+                  + state.maps()
+                  + " of at most "
+                  + state.mapsMax()
+                  + " maps now."));
+      new NodeStateCheck(conf, findings).all(state);
     } catch (IOException e) {
       findings.add(
           Finding.error(

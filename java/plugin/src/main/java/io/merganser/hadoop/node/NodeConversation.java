@@ -9,6 +9,10 @@ import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.EnumMap;
+import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import org.apache.hadoop.fs.FSError;
@@ -34,6 +38,7 @@ final class NodeConversation implements Closeable {
   private static final int TYPE_ACCEPTED = 5;
   private static final int TYPE_PROGRESS = 6;
   private static final int TYPE_SPILL = 7;
+  private static final int TYPE_STATE = 8;
 
   private static final int ACCEPTED_BYTES = Long.BYTES;
   private static final int PROGRESS_BYTES = 2 * Long.BYTES;
@@ -202,41 +207,84 @@ final class NodeConversation implements Closeable {
     return counts;
   }
 
-  /** Asks for the state of the node. */
+  /** Asks for the version and the load of the node. */
   NodeProbe.State hello() throws OnHostException {
+    return state(NodeRequest.hello(), TYPE_HELLO);
+  }
+
+  /**
+   * Asks for all that a node of version 3 or newer tells.
+   *
+   * @param folders whether it looks at its folders
+   */
+  NodeProbe.State state(boolean folders) throws OnHostException {
+    return state(NodeRequest.state(folders), TYPE_STATE);
+  }
+
+  private NodeProbe.State state(ByteBuffer request, int expected) throws OnHostException {
     try {
-      connection.ask(NodeRequest.hello());
+      connection.ask(request);
       Head head = head();
       ByteBuffer body = body(head.length);
       if (head.type == TYPE_ERROR) {
         throw NodeErrors.of(body, socket);
       }
-      if (head.type != TYPE_HELLO) {
-        throw protocol("a frame of type " + head.type + " instead of a hello");
+      if (head.type != expected) {
+        throw protocol("a frame of type " + head.type + " instead of its state");
       }
       try {
-        return state(body);
+        return state(body, expected == TYPE_STATE);
       } catch (BufferUnderflowException | IllegalArgumentException e) {
-        throw protocol("a hello that is too short");
+        throw protocol("a state that is too short");
       }
     } catch (IOException e) {
       throw failed(e);
     }
   }
 
-  private static NodeProbe.State state(ByteBuffer body) {
+  private static NodeProbe.State state(ByteBuffer body, boolean hasDetails) {
     int version = Short.toUnsignedInt(body.getShort());
     int maps = body.getInt();
     long memory = body.getLong();
     int mapsMax = body.getInt();
     // Most bytes of memory.
     body.getLong();
-    for (int programs = Short.toUnsignedInt(body.getShort()); programs > 0; programs--) {
-      int bytes = Short.toUnsignedInt(body.getShort());
-      body.position(body.position() + bytes);
+    List<String> programs = new ArrayList<>();
+    for (int left = Short.toUnsignedInt(body.getShort()); left > 0; left--) {
+      programs.add(text(body));
     }
-    return new NodeProbe.State(
-        version, maps, mapsMax, memory, StandardCharsets.UTF_8.decode(body).toString());
+    String product = hasDetails ? text(body) : StandardCharsets.UTF_8.decode(body).toString();
+    Optional<NodeProbe.Details> details =
+        hasDetails ? Optional.of(details(body)) : Optional.empty();
+    return new NodeProbe.State(version, maps, mapsMax, memory, programs, product, details);
+  }
+
+  private static NodeProbe.Details details(ByteBuffer body) {
+    boolean uploads = body.get() != 0;
+    long seconds = body.getLong();
+    long maps = body.getLong();
+    long bytesRead = body.getLong();
+    long bytesSent = body.getLong();
+    long nanos = body.getLong();
+    long left = body.getLong();
+    Map<HostReason, Long> notMapped = new EnumMap<>(HostReason.class);
+    for (int kinds = Short.toUnsignedInt(body.getShort()); kinds > 0; kinds--) {
+      HostReason reason = NodeErrors.reason(Short.toUnsignedInt(body.getShort()));
+      notMapped.merge(reason, body.getLong(), Long::sum);
+    }
+    List<NodeProbe.Folder> folders = new ArrayList<>();
+    for (int count = Short.toUnsignedInt(body.getShort()); count > 0; count--) {
+      NodeProbe.View view = NodeProbe.View.of(Byte.toUnsignedInt(body.get()));
+      folders.add(new NodeProbe.Folder(view, text(body)));
+    }
+    var totals = new NodeProbe.Totals(seconds, maps, bytesRead, bytesSent, nanos, left, notMapped);
+    return new NodeProbe.Details(uploads, totals, folders);
+  }
+
+  private static String text(ByteBuffer body) {
+    byte[] bytes = new byte[Short.toUnsignedInt(body.getShort())];
+    body.get(bytes);
+    return new String(bytes, StandardCharsets.UTF_8);
   }
 
   /** What a frame begins with. */

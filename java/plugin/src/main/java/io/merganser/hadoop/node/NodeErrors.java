@@ -3,9 +3,22 @@ package io.merganser.hadoop.node;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.EnumSet;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 
 /** The meaning of the node's error frames. */
 final class NodeErrors {
+  /** The largest kind of an error. */
+  private static final int KIND_MAX = 106;
+
+  /** The reasons that a node can give. */
+  static final Set<HostReason> REASONS =
+      IntStream.rangeClosed(1, KIND_MAX)
+          .mapToObj(NodeErrors::reason)
+          .collect(Collectors.toCollection(() -> EnumSet.noneOf(HostReason.class)));
+
   private NodeErrors() {}
 
   /** The error in the body of a frame: its kind, u16, and a sentence. */
@@ -16,7 +29,8 @@ final class NodeErrors {
         reason(kind), "the node at " + socket + " (error " + kind + "): " + sentence);
   }
 
-  private static HostReason reason(int kind) {
+  /** The reason for which a map runs on the host after an error of this kind. */
+  static HostReason reason(int kind) {
     return switch (kind) {
       case 1 -> HostReason.BUSY;
       case 3, 4, 5 -> HostReason.PROGRAM;

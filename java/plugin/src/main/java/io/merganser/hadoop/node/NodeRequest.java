@@ -22,10 +22,14 @@ final class NodeRequest {
   /** The version since which a job may bring its program. */
   private static final int VERSION_OF_MODULES = 2;
 
+  /** The version since which a node tells its state. */
+  static final int VERSION_OF_STATES = 3;
+
   private static final byte[] MAGIC = {'M', 'G', 'H', 'N'};
   private static final int KIND_MAP = 1;
   private static final int KIND_HELLO = 2;
   private static final int KIND_UPLOAD = 3;
+  private static final int KIND_STATE = 4;
   private static final int HEAD_BYTES = MAGIC.length + 2 * Short.BYTES + Integer.BYTES;
   private static final int BODY_BYTES_MAX = 5 << 20;
   private static final int TEXT_BYTES_MAX = 0xFFFF;
@@ -119,9 +123,18 @@ final class NodeRequest {
     return request(VERSION_OF_MODULES, KIND_UPLOAD, module.bytes());
   }
 
-  /** The bytes of a request for the state of the node. */
+  /** The bytes of a request for the version and the load of the node. */
   static ByteBuffer hello() {
     return request(VERSION, KIND_HELLO, new byte[0]);
+  }
+
+  /**
+   * The bytes of a request for the state of the node.
+   *
+   * @param folders whether it looks at its folders, which may wait for a disk
+   */
+  static ByteBuffer state(boolean folders) {
+    return request(VERSION_OF_STATES, KIND_STATE, new byte[] {(byte) (folders ? 1 : 0)});
   }
 
   private static ByteBuffer request(int version, int kind, byte[] body) {

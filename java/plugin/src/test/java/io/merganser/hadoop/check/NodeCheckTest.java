@@ -9,8 +9,11 @@ import io.merganser.hadoop.check.Finding.Level;
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.nativemerge.NativeLibrary;
 import io.merganser.hadoop.node.FakeNode;
+import io.merganser.hadoop.node.FakeNode.Conduct;
 import io.merganser.hadoop.node.MapredNodeInputFormat;
 import io.merganser.hadoop.node.NodeInputFormat;
+import io.merganser.hadoop.node.NodeProbe.Folder;
+import io.merganser.hadoop.node.NodeProbe.View;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
 import java.io.DataOutputStream;
@@ -159,9 +162,17 @@ class NodeCheckTest {
     conf.set(Keys.NODE_SOCKET, socket.toString());
     assertSays("start merganser serve --hdfs", process(ProcessCheck::node, Level.ERROR));
     try (FakeNode node = new FakeNode(socket, dir.resolve("no-file"))) {
-      List<Finding> found = process(ProcessCheck::node, Level.OK);
+      List<Finding> found = process(ProcessCheck::node, Level.OK, Level.NOTE, Level.NOTE);
       assertSays("merganser 9.8.7 listens", found);
       assertSays("2 of at most 8 maps", found);
+      assertTrue(found.get(1).sentence().contains("dfs.datanode.data.dir is not set"));
+      assertEquals(
+          "In 2 hours it has done 11 maps, and refused or failed 10"
+              + " (BUSY 2, DAMAGED_BLOCK 1, PROTOCOL 7).",
+          found.get(2).sentence());
+      node.behave(Conduct.OLD, 0);
+      found = process(ProcessCheck::node, Level.OK, Level.NOTE);
+      assertTrue(found.get(1).sentence().contains("too old to say which folders"));
     }
     assertSays("Is merganser serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
     Files.delete(socket);
@@ -172,6 +183,81 @@ class NodeCheckTest {
     assertSays("absolute path", process(ProcessCheck::node, Level.ERROR));
     conf.set("hadoop.security.authentication", "kerberos");
     assertSays("secure cluster", process(ProcessCheck::node, Level.NOTE));
+  }
+
+  @Test
+  void theFoldersOfTheNodeAreThoseOfTheDataNode() throws IOException {
+    Path socket = dir.resolve("n.sock");
+    conf.set(Keys.NODE_SOCKET, socket.toString());
+    Path data = Files.createDirectory(dir.resolve("data"));
+    Path link = Files.createSymbolicLink(dir.resolve("link"), data);
+    String other = dir + "/other";
+    conf.setStrings("dfs.datanode.data.dir", "[SSD]" + data.toUri(), "[DISK]" + other);
+    try (FakeNode node = new FakeNode(socket, dir.resolve("no-file"))) {
+      node.show(new Folder(View.READABLE, link.toString()), new Folder(View.READABLE, other));
+      process(ProcessCheck::node, Level.OK, Level.OK, Level.OK, Level.NOTE);
+      node.show(new Folder(View.READABLE, data.toString()));
+      assertFolder("doesn't read " + other + " of dfs.datanode.data.dir", 2, Level.OK, Level.ERROR);
+      node.show(
+          new Folder(View.READABLE, data.toString()),
+          new Folder(View.READABLE, other),
+          new Folder(View.READABLE, dir.toString()));
+      assertFolder("which is not in dfs", 3, Level.OK, Level.OK, Level.ERROR);
+      conf.set("dfs.datanode.data.dir", other);
+      for (View view : View.values()) {
+        String says =
+            switch (view) {
+              case READABLE -> "can read blocks below " + other;
+              case MISSING -> "does not exist";
+              case DENIED -> "run it as the DataNode's user";
+              case UNUSED -> "no DataNode has used it";
+              case FAILED -> "check its disk";
+              case WAITING -> "was not looked at";
+              case UNKNOWN -> "is newer";
+            };
+        Level level =
+            switch (view) {
+              case READABLE -> Level.OK;
+              case WAITING -> Level.WARNING;
+              case UNKNOWN -> Level.NOTE;
+              default -> Level.ERROR;
+            };
+        node.show(new Folder(view, other));
+        assertFolder(says, 1, level);
+      }
+      node.show(new Folder(View.READABLE, other));
+      conf.set(Keys.NODE_SSDLET, "own");
+      assertFolder("which the node doesn't have", 1, Level.ERROR, Level.OK);
+      conf.set(Keys.NODE_SSDLET, "grep");
+      conf.setBoolean("dfs.block.access.token.enable", true);
+      List<Finding> found =
+          process(ProcessCheck::node, Level.WARNING, Level.OK, Level.OK, Level.NOTE);
+      assertSays("can't check block tokens", found);
+    }
+  }
+
+  /** One of the findings between that the node listens and what it has done. */
+  private void assertFolder(String part, int at, Level... levels) {
+    List<Level> all = new ArrayList<>(List.of(levels));
+    all.add(0, Level.OK);
+    all.add(Level.NOTE);
+    List<Finding> found = process(ProcessCheck::node, all.toArray(new Level[0]));
+    assertTrue(found.get(at).sentence().contains(part), found.toString());
+  }
+
+  @Test
+  void inputFormatsThatDoNotExistAreNamed() {
+    conf.set("mapreduce.job.inputformat.class", "no.such.Format");
+    assertSays("no.such.Format, which doesn't exist", jobs(JobCheck::mapsOnNode, Level.ERROR));
+    conf.set("mapreduce.job.inputformat.class", NodeInputFormat.class.getName());
+    conf.set(COLLECTOR, NodeMapOutput.class.getName());
+    conf.set(Keys.NODE_INPUT_FORMAT, "no.such.Format");
+    assertSays(Keys.NODE_INPUT_FORMAT, jobs(JobCheck::mapsOnNode, Level.ERROR));
+    conf.set(
+        Keys.NODE_INPUT_FORMAT, "org.apache.hadoop.mapreduce.lib.input.SequenceFileInputFormat");
+    assertSays("not the input format for lines", jobs(JobCheck::mapsOnNode, Level.WARNING));
+    conf.set(Keys.NODE_INPUT_FORMAT, "org.apache.hadoop.mapreduce.lib.input.TextInputFormat");
+    jobs(JobCheck::mapsOnNode, Level.OK);
   }
 
   @Test

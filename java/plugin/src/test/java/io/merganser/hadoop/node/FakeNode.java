@@ -70,8 +70,10 @@ public final class FakeNode extends FakeServer {
     CUT_INDEX,
     /** Sends {@code at} empty spills. */
     MANY_SPILLS,
-    /** Sends only the first {@code at} bytes of a hello. */
-    CUT_HELLO
+    /** Is of version 1, and sends only the first {@code at} bytes of a hello. */
+    CUT_HELLO,
+    /** Sends only the first {@code at} bytes of its state. */
+    CUT_STATE
   }
 
   private static final int FRAME_BYTES = 5_000;
@@ -82,6 +84,7 @@ public final class FakeNode extends FakeServer {
   private volatile Conduct conduct = Conduct.WELL;
   private volatile long at;
   private volatile int spills = 1;
+  private volatile List<NodeProbe.Folder> folders = List.of();
 
   /** Listens at a path where no file is yet. */
   public FakeNode(Path socket, Path file) throws IOException {
@@ -99,6 +102,11 @@ public final class FakeNode extends FakeServer {
   /** Sets the number of spills from the next map on. */
   public void spill(int count) {
     spills = count;
+  }
+
+  /** Sets the folders that it tells. */
+  public void show(NodeProbe.Folder... shown) {
+    folders = List.of(shown);
   }
 
   /** The requests for maps so far. */
@@ -121,7 +129,7 @@ public final class FakeNode extends FakeServer {
     int version = in.readUnsignedShort();
     int kind = in.readUnsignedShort();
     byte[] body = in.readNBytes(in.readInt());
-    if (version > (conduct == Conduct.OLD ? 1 : 2)) {
+    if (version > (conduct == Conduct.OLD || conduct == Conduct.CUT_HELLO ? 1 : 3)) {
       error(out, 2);
       return false;
     }
@@ -130,6 +138,9 @@ public final class FakeNode extends FakeServer {
     }
     if (kind == 3) {
       return version == 2 && upload(body, out);
+    }
+    if (kind == 4) {
+      return version == 3 && state(body[0] == 1, out);
     }
     AskedMap map = AskedMap.read(new DataInputStream(new java.io.ByteArrayInputStream(body)));
     if (map.kind() != version) {
@@ -181,8 +192,17 @@ public final class FakeNode extends FakeServer {
 
   private boolean hello(DataOutputStream out) throws IOException {
     var bytes = new ByteArrayOutputStream();
+    load(conduct == Conduct.OLD || conduct == Conduct.CUT_HELLO ? 1 : 3, bytes);
+    new DataOutputStream(bytes).writeBytes("9.8.7");
+    byte[] all = bytes.toByteArray();
+    frame(out, 4, conduct == Conduct.CUT_HELLO ? java.util.Arrays.copyOf(all, (int) at) : all);
+    return true;
+  }
+
+  /** What a hello and a state begin with. */
+  private static void load(int version, ByteArrayOutputStream bytes) throws IOException {
     var body = new DataOutputStream(bytes);
-    body.writeShort(1);
+    body.writeShort(version);
     body.writeInt(2);
     body.writeLong(4096);
     body.writeInt(8);
@@ -190,9 +210,30 @@ public final class FakeNode extends FakeServer {
     body.writeShort(2);
     body.writeUTF("wordcount");
     body.writeUTF("grep");
-    body.writeBytes("9.8.7");
+  }
+
+  private boolean state(boolean withFolders, DataOutputStream out) throws IOException {
+    var bytes = new ByteArrayOutputStream();
+    load(3, bytes);
+    var body = new DataOutputStream(bytes);
+    body.writeUTF("9.8.7");
+    body.writeByte(1);
+    // Seconds, maps, bytes read and sent, nanoseconds, maps that were left.
+    body.write(longs(7300, 11, 12, 13, 14_000_000, 15));
+    // Busy twice, a damaged block, and two kinds whose reason is PROTOCOL.
+    body.writeShort(4);
+    for (int[] kind : new int[][] {{1, 2}, {2, 3}, {101, 1}, {999, 4}}) {
+      body.writeShort(kind[0]);
+      body.writeLong(kind[1]);
+    }
+    List<NodeProbe.Folder> told = withFolders ? folders : List.of();
+    body.writeShort(told.size());
+    for (NodeProbe.Folder folder : told) {
+      body.writeByte(folder.view().ordinal());
+      body.writeUTF(folder.path());
+    }
     byte[] all = bytes.toByteArray();
-    frame(out, 4, conduct == Conduct.CUT_HELLO ? java.util.Arrays.copyOf(all, (int) at) : all);
+    frame(out, 8, conduct == Conduct.CUT_STATE ? java.util.Arrays.copyOf(all, (int) at) : all);
     return true;
   }
 

@@ -49,6 +49,10 @@ class NodeRequestTest {
         map.replace(" ", ""),
         HexFormat.of().formatHex(NodeRequest.map(map("{}", new byte[] {'c', 'd', '\n'})).array()));
     assertEquals("4d47484e0001000200000000", HexFormat.of().formatHex(NodeRequest.hello().array()));
+    assertEquals(
+        "4d47484e000300040000000101", HexFormat.of().formatHex(NodeRequest.state(true).array()));
+    assertEquals(
+        "4d47484e000300040000000100", HexFormat.of().formatHex(NodeRequest.state(false).array()));
   }
 
   /** A job's own program is named by the SHA-256 of its module, and the request has version 2. */
