@@ -147,10 +147,9 @@ fn open_a_block(dir: &Path, folder: &Path, depth: u32) -> io::Result<()> {
     let prefix = if depth > 0 { "subdir" } else { "blk_" };
     for entry in Dir::read_from(opened)? {
         let entry = entry?;
-        let Some(name) = entry.file_name().to_str().ok().filter(|name| name.starts_with(prefix))
-        else {
-            continue;
-        };
+        // Those of checksums, which are called `.meta`, may be readable although the blocks are not.
+        let wanted = |name: &&str| name.starts_with(prefix) && !name.ends_with(".meta");
+        let Some(name) = entry.file_name().to_str().ok().filter(wanted) else { continue };
         let below = folder.join(name);
         if depth > 0 {
             return open_a_block(dir, &below, depth - 1);
