@@ -2,14 +2,18 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use merganser_node::hdfs::meta::{Checksum, Header};
 use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request};
 use merganser_node::hdfs::{
-    Block, Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,
+    Block, Codec, CombineKind, FolderState, MapRequest, Order, Partitioner, Range, SsdletName,
+    Writable,
 };
 
 use crate::{fails, folder, merganser, names, signal};
@@ -89,6 +93,60 @@ fn ask(dir: &Path, request: &MapRequest) -> UnixStream {
     let request = Request::Map(Box::new(request.clone())).encode().expect("short");
     stream.write_all(&request).expect("sent");
     stream
+}
+
+/// The DataNode's user has closed the folder, and the process runs as another one: it says so, and each map is refused.
+#[test]
+fn a_process_of_another_user_says_that_it_may_not_read() {
+    // SAFETY: it reads a number of this process.
+    if unsafe { libc::geteuid() } != 0 {
+        return;
+    }
+    let dir = folder();
+    let request = request(dir.path(), 10);
+    // The program where this user may find it.
+    let program = dir.path().join("merganser");
+    fs::copy(env!("CARGO_BIN_EXE_merganser"), &program).expect("copied");
+    let user = 60_000 + std::process::id() % 5000;
+    std::os::unix::fs::chown(dir.path(), Some(user), None).expect("root");
+    let mode = fs::Permissions::from_mode;
+    fs::set_permissions(&program, mode(0o755)).expect("mine");
+    let finalized = dir.path().join("dfs/current/BP-1/current/finalized");
+    for (closed, state) in [
+        (dir.path().join("dfs"), FolderState::Denied),
+        (finalized.join("subdir0/subdir0"), FolderState::Denied),
+        (finalized.join("subdir0/subdir0/blk_1073741825"), FolderState::Denied),
+        (dir.path().join("other"), FolderState::Readable),
+    ] {
+        if closed.ends_with("other") {
+            fs::create_dir(&closed).expect("made");
+        }
+        fs::set_permissions(&closed, mode(0o700)).expect("mine");
+        let mut command = std::process::Command::new(&program);
+        command.args(["serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"]).uid(user).gid(user);
+        command.current_dir(dir.path()).stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut server = Server(command.spawn().expect("it starts"));
+        let mut line = String::new();
+        let stderr = server.0.stderr.as_mut().expect("piped");
+        BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
+        assert!(line.starts_with("merganser: map tasks for clients of s: at most "), "{line}");
+        let told = send(
+            dir.path(),
+            &[Request::State { folders: true }, Request::Map(Box::new(request.clone()))],
+        );
+        let Frame::State(found) = &told[0] else { panic!("{told:?}") };
+        let path = dir.path().join("dfs").to_str().expect("text").to_owned();
+        assert_eq!(found.folders, [(state, path)], "{closed:?}");
+        match &told[1..] {
+            [Frame::Error { kind: ErrorKind::Replica, sentence }] => {
+                assert_eq!(state, FolderState::Denied, "{sentence}");
+            }
+            [Frame::Accepted { .. }, ..] => assert_eq!(state, FolderState::Readable),
+            other => panic!("{other:?}"),
+        }
+        server.end();
+        fs::set_permissions(&closed, mode(0o755)).expect("mine");
+    }
 }
 
 /// All frames until the server hangs up.
@@ -177,6 +235,162 @@ fn a_kill_is_seen_by_the_task_and_the_next_process_serves() {
     let all = frames(&mut stream);
     assert!(matches!(all.last(), Some(Frame::End(_))), "maps that run may end");
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
+}
+
+/// What became of a map.
+#[derive(Debug, PartialEq, Eq)]
+enum Became {
+    /// Its result is whole: so many records.
+    Done(u64),
+    /// It was refused, or failed.
+    Told(ErrorKind),
+    /// The connection ended.
+    Cut,
+}
+
+/// The end of an answer, which has to come within a minute.
+fn became(mut stream: UnixStream) -> Became {
+    stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
+    let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        while let Some((frame, len)) = Frame::decode(&bytes).expect("frames") {
+            bytes.drain(..len);
+            match frame {
+                Frame::End(counters) => return Became::Done(counters.input_records),
+                Frame::Error { kind, .. } => return Became::Told(kind),
+                _ => {}
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(0) => return Became::Cut,
+            Ok(n) => bytes.extend(&chunk[..n]),
+            Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Became::Cut,
+            Err(e) => panic!("the process says nothing: {e}"),
+        }
+    }
+}
+
+/// A system that refuses memory to a process with more maps than fit: each task gets its result, a reason or the end of its
+/// connection, soon; and the process that systemd starts next serves.
+#[test]
+fn without_memory_a_map_is_refused_or_cut_and_the_next_process_serves() {
+    let dir = folder();
+    // The split ends where a line does, so the tail has one record more.
+    const RECORDS: u64 = 40_001;
+    // A tail is held from the beginning, words in a table until the end.
+    let request = MapRequest {
+        tail: vec![b'x'; 3 << 20],
+        patience_ms: 30_000,
+        memory_bytes: 32 << 20,
+        ..request(dir.path(), 40_000)
+    };
+    let (mut whole, mut refused, mut ended) = (0, 0, 0);
+    // Up to the first limit within which all maps fit.
+    for mib in (32..2048).step_by(48) {
+        let arguments =
+            ["serve", "--hdfs", "s", "--hdfs-data-dir", "dfs", "--maps", "6", "--memory", "256M"];
+        let mut command = merganser(dir.path(), &arguments);
+        let limits = libc::rlimit { rlim_cur: mib << 20, rlim_max: mib << 20 };
+        // SAFETY: between fork and exec there is one system call, which reads a value of the closure.
+        unsafe {
+            command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &raw const limits) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+        let mut server = Server(command.stderr(Stdio::piped()).spawn().expect("it starts"));
+        let mut line = String::new();
+        let stderr = server.0.stderr.as_mut().expect("piped");
+        BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
+        if !line.starts_with("merganser: map tasks for clients of s: at most ") {
+            // Not even the process fits.
+            continue;
+        }
+        let results: Vec<Became> = std::thread::scope(|scope| {
+            let clients: Vec<_> = (0..6)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let Ok(mut stream) = UnixStream::connect(dir.path().join("s")) else {
+                            return Became::Cut;
+                        };
+                        let bytes = Request::Map(Box::new(request.clone())).encode();
+                        match stream.write_all(&bytes.expect("short")) {
+                            Ok(()) => became(stream),
+                            Err(_) => Became::Cut,
+                        }
+                    })
+                })
+                .collect();
+            clients.into_iter().map(|client| client.join().expect("it does not panic")).collect()
+        });
+        for result in &results {
+            match result {
+                Became::Done(records) => assert_eq!(*records, RECORDS, "within {mib} MiB"),
+                Became::Told(_) => refused += 1,
+                Became::Cut => {}
+            }
+        }
+        if results.contains(&Became::Cut) {
+            // A thread that gets no memory ends the process, with a sentence.
+            let status = server.0.wait().expect("it ends");
+            let mut said = String::new();
+            server.0.stderr.take().expect("piped").read_to_string(&mut said).expect("text");
+            assert_eq!(status.code(), Some(2), "within {mib} MiB: {said}");
+            assert!(said.contains("the system has no "), "within {mib} MiB: {said}");
+            ended += 1;
+            let mut next = serve(dir.path());
+            assert_eq!(became(ask(dir.path(), &request)), Became::Done(RECORDS));
+            next.end();
+        } else {
+            server.end();
+        }
+        if results.iter().all(|result| *result == Became::Done(RECORDS)) {
+            whole += 1;
+            break;
+        }
+    }
+    assert_eq!(whole, 1, "enough memory is enough");
+    assert!(ended + refused > 0, "no limit was too small");
+}
+
+/// A process that is stopped in the middle of a map: its task notices the silence, leaves, and the next map finds the place
+/// free.
+#[test]
+fn a_process_that_hangs_is_silent_and_serves_when_it_runs_again() {
+    let dir = folder();
+    // More than the buffers between the processes hold, so that it can't be done before the stop.
+    let request = MapRequest { patience_ms: 30_000, ..request(dir.path(), 200_000) };
+    let mut server = serve(dir.path());
+    let mut stream = ask(dir.path(), &request);
+    stream.read_exact(&mut [0; 13]).expect("accepted");
+    signal(&server.0, libc::SIGSTOP);
+    // A task waits for `timeout-ms`; this one is in more of a hurry.
+    stream.set_read_timeout(Some(Duration::from_secs(1))).expect("a socket");
+    let mut rest = Vec::new();
+    let silent = stream.read_to_end(&mut rest).expect_err("it hangs");
+    assert_eq!(silent.kind(), std::io::ErrorKind::WouldBlock);
+    assert!(rest.len() < 3_000_000, "a task sees that it is not all");
+    // Others can connect, and are not answered.
+    let mut other = UnixStream::connect(dir.path().join("s")).expect("it listens");
+    other.write_all(&Request::Hello.encode().expect("short")).expect("sent");
+    other.set_read_timeout(Some(Duration::from_secs(1))).expect("a socket");
+    let silent = other.read(&mut [0; 1]).expect_err("it hangs");
+    assert_eq!(silent.kind(), std::io::ErrorKind::WouldBlock);
+    drop(stream);
+    signal(&server.0, libc::SIGCONT);
+    assert_eq!(became(ask(dir.path(), &request)), Became::Done(200_000));
+    // A map is counted when its task has the result.
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        let told = send(dir.path(), &[Request::State { folders: false }]);
+        let [Frame::State(state)] = &told[..] else { panic!("{told:?}") };
+        if (state.totals.maps, state.totals.left) == (1, 1) {
+            break;
+        }
+        assert!(Instant::now() < until, "{state:?}");
+        std::thread::yield_now();
+    }
+    server.end();
 }
 
 /// A guest whose `mgs_chunk` has this body.
@@ -275,4 +489,71 @@ fn a_job_brings_its_own_ssdlet_if_the_operator_allows_it() {
     assert!(matches!(told[1], Frame::Hello(_)), "{told:?}");
     server.end();
     assert_eq!(names(dir.path()), ["dfs"], "nothing is written");
+}
+
+/// Bytes that are written as pairs of digits.
+fn unhex(digits: &str) -> Vec<u8> {
+    let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("digits");
+    (0..digits.len()).step_by(2).map(byte).collect()
+}
+
+/// An answer without what differs from run to run: pieces of data are one, progress and processor time are left out.
+fn told_by(mut bytes: &[u8]) -> Vec<Frame> {
+    let mut all = Vec::new();
+    while let Some((frame, len)) = Frame::decode(bytes).expect("frames") {
+        bytes = &bytes[len..];
+        match (frame, all.last_mut()) {
+            (Frame::Data(more), Some(Frame::Data(data))) => data.extend(more),
+            (Frame::Progress { .. }, _) => {}
+            (Frame::End(counters), _) => {
+                all.push(Frame::End(merganser_node::hdfs::Counters { cpu_ns: 0, ..counters }));
+            }
+            (frame, _) => all.push(frame),
+        }
+    }
+    assert!(bytes.is_empty(), "the last frame is whole");
+    all
+}
+
+/// Tasks of older releases send these bytes. They get the answers that they got from processes of their time, so jars and
+/// nodes can be updated in any order.
+#[test]
+fn recorded_requests_of_older_versions_have_their_recorded_answers() {
+    let dir = folder();
+    request(dir.path(), 6);
+    let more = ["--maps", "1", "--memory", "16M", "--job-ssdlets"];
+    let mut server = serve_with(dir.path(), &more);
+    let recorded = include_str!("recorded/hdfs-versions.txt");
+    let mut kinds = Vec::new();
+    for case in recorded.split("\n\n").skip(1) {
+        let lines: Vec<&str> = case.trim_end().lines().collect();
+        let [name, asked, answered] = lines[..] else { panic!("{case}") };
+        let asked = unhex(asked.strip_prefix("> ").expect("a request"));
+        let expected = told_by(&unhex(answered.strip_prefix("< ").expect("an answer")));
+        let mut stream = UnixStream::connect(dir.path().join("s")).expect("it listens");
+        stream.write_all(&asked).expect("sent");
+        stream.shutdown(std::net::Shutdown::Write).expect("a socket");
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).expect("an answer");
+        let found = told_by(&bytes);
+        kinds.push((asked[5], asked[7]));
+        match (&found[..], &expected[..]) {
+            ([Frame::Hello(found)], [Frame::Hello(old)]) => {
+                assert!(found.version >= old.version, "{name}");
+                assert!(old.ssdlets.iter().all(|name| found.ssdlets.contains(name)), "{name}");
+                assert_eq!(
+                    (found.maps, found.memory_bytes, found.maps_max, found.memory_bytes_max),
+                    (old.maps, old.memory_bytes, old.maps_max, old.memory_bytes_max),
+                );
+            }
+            // Sentences may be put better.
+            ([Frame::Error { kind: found, .. }], [Frame::Error { kind: old, .. }]) => {
+                assert_eq!(found, old, "{name}");
+            }
+            (found, old) => assert_eq!(found, old, "{name}"),
+        }
+    }
+    kinds.dedup();
+    assert_eq!(kinds, [(1, 2), (1, 1), (2, 1), (2, 3), (2, 1)], "all versions and kinds");
+    server.end();
 }
