@@ -1,10 +1,13 @@
 """The demonstration's text: taken from archives, cut to size, every line ended."""
 
+import contextlib
 import io
+import shutil
 import tarfile
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import demo
@@ -72,6 +75,66 @@ class Disks(unittest.TestCase):
             mock.patch.object(demo, "IN_MEMORY", Path(folder)),
             mock.patch.object(demo, "without_disks", return_value=None),
             mock.patch.object(demo, "say"),
+            mock.patch.object(demo.emulated, "own_cpu_left", contextlib.nullcontext),
+            mock.patch.object(demo.emulated, "path_us", return_value=40),
             mock.patch.object(demo.emulated, "make_file_system", refused),
         ):
             self.assertEqual(demo.on_emulated_disks(data), ["No sort on emulated disks: losetup: no loop device."])
+
+    def test_a_disk_has_a_processor_a_measured_path_and_a_clock(self):
+        events, asked = [], []
+
+        @contextlib.contextmanager
+        def own_cpu_left():
+            events.append("own processor")
+            yield
+            events.append("all processors")
+
+        def path_us(*_):
+            events.append("path")
+            return 40
+
+        @contextlib.contextmanager
+        def emulation(_, device, image, folder, mount, path, slower, report):
+            # Every page has its memory before the disk is there.
+            stat = image.stat()
+            self.assertEqual(stat.st_blocks * 512, stat.st_size)
+            asked.append((device, path, slower, report))
+            events.append(device)
+            (folder / "door").mkdir(exist_ok=True)
+            mount.mkdir()
+            yield SimpleNamespace(said=lambda: self.SAID)
+            shutil.rmtree(mount)
+            mount.mkdir()
+
+        def make(image, size_bytes):
+            with open(image, "wb") as file:
+                file.truncate(size_bytes)
+
+        with tempfile.TemporaryDirectory() as held:
+            folder = Path(held)
+            (folder / "records").write_bytes(b"x")
+            data = demo.DataSet("records", folder / "records", (), demo.MIB)
+            with (
+                mock.patch.object(demo, "IN_MEMORY", folder),
+                mock.patch.object(demo, "FOLDER", folder),
+                mock.patch.object(demo, "EMULATED_BYTES", 4 * demo.MIB),
+                mock.patch.object(demo, "DEVICES", {"barracuda": 1, "830": 4}),
+                mock.patch.object(demo, "without_disks", return_value=None),
+                mock.patch.object(demo, "say"),
+                mock.patch.object(demo, "run"),
+                mock.patch.object(demo.measure, "run", return_value=SimpleNamespace(durable_s=40.0)),
+                mock.patch.object(demo.emulated, "own_cpu_left", own_cpu_left),
+                mock.patch.object(demo.emulated, "path_us", path_us),
+                mock.patch.object(demo.emulated, "make_file_system", make),
+                mock.patch.object(demo.emulated, "plain", lambda *_: contextlib.nullcontext(folder)),
+                mock.patch.object(demo.emulated, "emulated", emulation),
+            ):
+                lines = demo.on_emulated_disks(data)
+        self.assertEqual(events, ["own processor", "path", "barracuda", "830", "all processors"])
+        self.assertEqual(asked, [("barracuda", 40, 1, "barracuda.html"), ("830", 40, 4, "830.html")])
+        # The wall's 40 s are 10 s of a disk with a clock that is four times as slow.
+        self.assertTrue(lines[0].startswith("Sorted on an emulated barracuda in 40.0 s of the disk (real time; 3 of 4,000"), lines)
+        self.assertTrue(
+            lines[1].startswith("Sorted on an emulated 830 in 10.0 s of the disk (clock 4 times as slow as the wall's; 3 of"), lines
+        )
