@@ -1,0 +1,91 @@
+"""The comparison of emulated disks with virtual time: what it prints, and when it fails."""
+
+import contextlib
+import io
+import unittest
+from types import SimpleNamespace
+from unittest import mock
+
+from emulate import validate
+
+WORDS = ("--quick", "--path-us", "0", "--no-overhead", "--devices", "830")
+
+
+def times(mean, p99, requests=100):
+    """What fio says about reads or writes."""
+    return {"total_ios": requests, "lat_ns": {"mean": mean, "percentile": {"99.000000": p99}}}
+
+
+def model(mean, p99):
+    """What the simulator says about them."""
+    return {"latency_ns": {"mean": mean, "percentiles": {"p99": p99}}}
+
+
+class Rows(unittest.TestCase):
+    def ran(self, seen, valid=True, words=()):
+        """Runs all of it with a stand-in for each program; gives the exit status and the lines."""
+        args = ["validate.py", *WORDS, *words]
+        report = {"valid": valid, "lag": {"late": 1, "requests": 100}}
+        with (
+            mock.patch.object(validate.sys, "argv", args),
+            mock.patch.object(validate, "Disk", return_value=SimpleNamespace(target=[], end=lambda: report)),
+            mock.patch.object(validate, "fio", return_value={"read": seen, "write": times(0, 0, 0)}),
+            mock.patch.object(validate, "virtual", return_value={"reads": model(1e6, 2e6), "writes": model(0, 0)}),
+            contextlib.redirect_stdout(io.StringIO()) as out,
+            self.assertRaises(SystemExit) as ended,
+        ):
+            validate.main()
+        return ended.exception.code, out.getvalue().splitlines()
+
+    def test_times_within_the_band_are_met(self):
+        status, lines = self.ran(times(1.049e6, 1.91e6))
+        self.assertEqual(status, 0)
+        self.assertEqual(sum(line.endswith("| 1.00 | met |") for line in lines), len(validate.QUICK))
+        self.assertIn("5 of 5 rows met, 0 missed, 0 not valid", lines)
+
+    def test_a_time_beyond_the_band_is_missed(self):
+        for seen in (times(1.051e6, 2e6), times(0.949e6, 2e6), times(1e6, 2.11e6), times(1e6, 1.89e6)):
+            status, lines = self.ran(seen)
+            self.assertEqual(status, 1, seen)
+            self.assertEqual(sum(line.endswith("| missed |") for line in lines), len(validate.QUICK), seen)
+
+    def test_a_run_that_is_not_valid_shows_nothing(self):
+        status, lines = self.ran(times(1e6, 2e6), valid=False)
+        self.assertEqual(status, 1)
+        self.assertIn("0 of 5 rows met, 0 missed, 5 not valid", lines)
+
+    def test_times_of_a_slower_disk_are_divided(self):
+        status, _ = self.ran(times(4e6, 8e6), words=("--slower", "4"))
+        self.assertEqual(status, 0)
+
+
+class Engines(unittest.TestCase):
+    def engines(self, *names):
+        listed = SimpleNamespace(stdout="Available IO engines:\n" + "".join(f"\t{name}\n" for name in names))
+        return mock.patch.object(validate.subprocess, "run", return_value=listed)
+
+    def test_without_the_engine_nbd_its_rows_are_left_out(self):
+        job = {"iops": 1, "bw_bytes": 1e6, "lat_ns": {"mean": 1e3}}
+        disk = mock.Mock(side_effect=lambda *_, **how: SimpleNamespace(target=[], path="p", end=lambda: None, nbd=how["nbd"]))
+        with (
+            self.engines("libaio"),
+            mock.patch.object(validate, "Disk", disk),
+            mock.patch.object(validate, "fio", return_value={"read": job, "write": job}),
+            contextlib.redirect_stdout(io.StringIO()) as out,
+        ):
+            # There is no loop device either.
+            validate.subprocess.run.return_value.returncode = 1
+            validate.subprocess.run.return_value.stderr = b"none here"
+            validate.overhead(SimpleNamespace(slower=1))
+        self.assertIn("| NBD: this fio has no engine nbd | | | |", out.getvalue().splitlines())
+        self.assertFalse(any(call.kwargs["nbd"] for call in disk.call_args_list))
+
+    def test_a_comparison_through_nbd_needs_the_engine(self):
+        with (
+            self.engines("libaio"),
+            mock.patch.object(validate.sys, "argv", ["validate.py", "--nbd"]),
+            self.assertRaisesRegex(SystemExit, "this fio has no engine nbd"),
+        ):
+            validate.main()
+        with self.engines("libaio", "nbd"):
+            self.assertTrue(validate.has_nbd())
