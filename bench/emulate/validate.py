@@ -95,7 +95,8 @@ def fio(args, target, pattern, size, depth):
     if pattern == "randrw":
         command.append("--rwmixread=70")
     done = subprocess.run(with_priority(10 if args.priority else 0, command), check=True, stdout=subprocess.PIPE)
-    return json.loads(done.stdout)["jobs"][0]
+    # The engine nbd says first that it is connected.
+    return json.loads(done.stdout[done.stdout.index(b"{") :])["jobs"][0]
 
 
 def virtual(args, device, pattern, size, depth, requests):
@@ -114,7 +115,7 @@ def has_nbd():
 
 
 def judged(ratios, valid):
-    """What a row says: whether all its ratios are within the band, in a run that counts."""
+    """The word of a row: whether all its ratios are within the band, in a run that counts."""
     if not valid:
         return "not valid"
     return "met" if all(abs(ratio - 1) <= BAND for ratio in ratios) else "missed"

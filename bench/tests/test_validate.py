@@ -80,6 +80,12 @@ class Engines(unittest.TestCase):
         self.assertIn("| NBD: this fio has no engine nbd | | | |", out.getvalue().splitlines())
         self.assertFalse(any(call.kwargs["nbd"] for call in disk.call_args_list))
 
+    def test_the_words_of_the_engine_before_the_data_are_passed_over(self):
+        said = SimpleNamespace(stdout=b'fio: connected to NBD server\n{"jobs": [{"read": 1}]}\n')
+        args = SimpleNamespace(cpu=None, seconds=1, priority=False)
+        with mock.patch.object(validate.subprocess, "run", return_value=said):
+            self.assertEqual(validate.fio(args, [], "read", "4k", 1), {"read": 1})
+
     def test_a_comparison_through_nbd_needs_the_engine(self):
         with (
             self.engines("libaio"),
