@@ -34,6 +34,15 @@ fn start(
     device: Box<dyn Device>,
     backing: Arc<dyn Storage>,
 ) -> (Arc<Emulated>, Arc<Mutex<Vec<Served>>>) {
+    start_slower(device, backing, 1)
+}
+
+/// The same with a clock that is `slower`.
+fn start_slower(
+    device: Box<dyn Device>,
+    backing: Arc<dyn Storage>,
+    slower: u32,
+) -> (Arc<Emulated>, Arc<Mutex<Vec<Served>>>) {
     let served = Arc::new(Mutex::new(Vec::new()));
     let theirs = Arc::clone(&served);
     let observer: merganser_device::emulated::Observer =
@@ -42,7 +51,7 @@ fn start(
     // The first byte tells the pages of these tests apart.
     let hash = Some((|bytes: &[u8]| u128::from(bytes[0])) as ContentHash);
     let observer = Some(observer);
-    let slower = NonZeroU32::MIN;
+    let slower = NonZeroU32::new(slower).expect("not zero");
     let options =
         EmulatedOptions { device, backing, path_ns, spin_ns, slower, power, observer, hash };
     (Emulated::start(options).expect("started"), served)
@@ -75,15 +84,19 @@ fn data_come_from_the_storage_and_time_from_the_model() {
 }
 
 /// The model gets requests as they come: its results are those of the recorded trace in virtual time,
-/// to the nanosecond.
+/// to the nanosecond. With a slower clock, too: the trace is in the time of the model.
 #[test]
 fn the_model_does_not_know_of_the_host() {
-    let hdd = || {
+    let hdd: fn() -> Box<dyn Device> = || {
         let profile = HddProfile::preset("barracuda").expect("a preset");
-        Box::new(Hdd::new(&profile).expect("a disk")) as Box<dyn Device>
+        Box::new(Hdd::new(&profile).expect("a disk"))
     };
-    for device in [jasmine as fn() -> Box<dyn Device>, hdd] {
-        let (disk, served) = start(device(), memory(64 << 20));
+    let jasmine: fn() -> Box<dyn Device> = jasmine;
+    for (device, slower, count) in
+        [(jasmine, 1, 200), (hdd, 1, 200), (jasmine, 4, 100), (hdd, 4, 60)]
+    {
+        let started = Instant::now();
+        let (disk, served) = start_slower(device(), memory(64 << 20), slower);
         let completions = Completions::new();
         let mut random = merganser_random::Random::new(5);
         let mut submit = |token| {
@@ -95,16 +108,20 @@ fn the_model_does_not_know_of_the_host() {
             disk.submit(token, operation, &completions);
         };
         (0..8).for_each(&mut submit);
-        for token in 8..208 {
+        for token in 8..count + 8 {
             completions.wait(&*disk.clock()).result.expect("served");
-            if token < 200 {
+            if token < count {
                 submit(token);
             }
         }
+        let took = started.elapsed();
         let ended = disk.end();
         let mut served = served.lock().clone();
         served.sort_by_key(|one| one.number);
-        assert!(served.iter().map(|one| one.number).eq(0..200));
+        assert!(served.iter().map(|one| one.number).eq(0..count));
+        let answered = |one: &Served| one.request.arrival.0 + one.real_ns;
+        let last = Duration::from_nanos(served.iter().map(answered).max().expect("some"));
+        assert!(last * slower <= took, "{last:?} of the disk in {took:?}");
         assert!(served.iter().all(|one| (1..=8).contains(&one.depth)));
         let requests: Vec<Request> = served.iter().map(|one| one.request.clone()).collect();
 
@@ -163,6 +180,57 @@ fn a_storage_slower_than_the_model_makes_a_run_invalid() {
     assert!(ended.lag.late_ns > 3 * 15_000_000 && !ended.lag.is_valid(), "{:?}", ended.lag);
     let served = served.lock();
     assert!(served.iter().all(|one| one.modelled_ns < 2_000_000 && one.real_ns > 19_000_000));
+}
+
+/// With a clock that is 4 times as slow, a request takes 4 times as long as the model says, and everything that
+/// is counted is in the time of the model.
+#[test]
+fn a_slower_disk_counts_in_its_own_time() {
+    const READ: Duration = Duration::from_millis(20);
+    let mut profile = SsdProfile::preset("jasmine").expect("a preset");
+    profile.set("read_ns=20ms").expect("a parameter");
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    ssd.precondition(1 << 20);
+    let before = Instant::now();
+    let (disk, served) = start_slower(Box::new(ssd), memory(1 << 20), 4);
+    let mut waits = Vec::new();
+    for page in 0..4 {
+        let started = Instant::now();
+        disk.read_vec(page * 32_768, 4096).expect("read");
+        waits.push(started.elapsed());
+    }
+    let took = before.elapsed();
+    let ended = disk.end();
+    let reads = &ended.results.reads.latency;
+    assert!(reads.min() >= READ.as_nanos() as u64, "{reads:?}");
+    assert!(reads.max() < 2 * READ.as_nanos() as u64, "of the model, not of the wall: {reads:?}");
+    let served = served.lock();
+    let (mut arrived, mut late_ns) = (0, 0);
+    for (one, wait) in served.iter().zip(&waits) {
+        assert!(*wait >= 4 * READ && *wait >= 4 * Duration::from_nanos(one.real_ns), "{wait:?}");
+        assert!(one.real_ns >= one.modelled_ns && one.request.arrival.0 >= arrived, "{one:?}");
+        arrived = one.request.arrival.0 + one.real_ns;
+        late_ns += one.real_ns - one.modelled_ns;
+    }
+    assert!(4 * Duration::from_nanos(arrived) <= took, "{arrived} ns in {took:?}");
+    assert_eq!((served.len(), ended.lag.late_ns), (4, late_ns));
+}
+
+#[test]
+fn the_lag_of_a_slower_disk_is_in_its_own_time() {
+    const DELAY: Duration = Duration::from_millis(400);
+    let slow = Slow { inner: memory(1 << 20), delay: DELAY };
+    let (disk, served) = start_slower(jasmine(), Arc::new(slow), 4);
+    let started = Instant::now();
+    disk.read_vec(0, 4096).expect("read");
+    let took = started.elapsed();
+    let ended = disk.end();
+    let modelled_ns = served.lock()[0].modelled_ns;
+    assert!(modelled_ns < 2_000_000, "{modelled_ns}");
+    let late = Duration::from_nanos(ended.lag.late_ns);
+    assert!(late >= DELAY / 4 - Duration::from_nanos(modelled_ns), "{late:?}");
+    assert!(late <= took / 4, "{late:?} of {took:?}");
+    assert_eq!(ended.lag.busy_ns, modelled_ns);
 }
 
 /// Fails every operation, at once.
@@ -278,6 +346,39 @@ fn the_path_to_a_device_is_part_of_its_time() {
     assert!(ended.results.reads.latency.min() >= 400_000_000);
 }
 
+/// The path takes its time on the wall: 300 ms are 75 ms of a disk that is 4 times as slow.
+#[test]
+fn the_path_to_a_slower_disk_is_a_shorter_part_of_its_time() {
+    const PATH: Duration = Duration::from_millis(300);
+    let mut profile = SsdProfile::preset("jasmine").expect("a preset");
+    profile.set("read_ns=100ms").expect("a parameter");
+    let mut ssd = Ssd::new(&profile, 1).expect("a device");
+    ssd.precondition(1 << 20);
+    let disk = Emulated::start(EmulatedOptions {
+        device: Box::new(ssd),
+        backing: memory(1 << 20),
+        path_ns: PATH.as_nanos() as u64,
+        spin_ns: SPIN_NS,
+        slower: NonZeroU32::new(4).expect("not zero"),
+        power: POWER(),
+        observer: None,
+        hash: None,
+    })
+    .expect("started");
+    let read = Duration::from_millis(4 * 100);
+    // The shortest of several: on a busy machine, one may be woken late.
+    let waits = (0..3).map(|_| {
+        std::thread::sleep(Duration::from_millis(600));
+        let started = Instant::now();
+        disk.read_vec(0, 4096).expect("read");
+        started.elapsed()
+    });
+    let shortest = waits.min().expect("three");
+    assert!((read - PATH..read).contains(&shortest), "{shortest:?}");
+    let ended = disk.end();
+    assert!(ended.results.reads.latency.min() >= 100_000_000);
+}
+
 #[test]
 fn an_observer_gets_the_hashes_of_written_pages() {
     let (disk, served) = start(Box::new(Null::new(1 << 20)), memory(1 << 20));
@@ -336,11 +437,23 @@ fn hashing_holds_up_no_arrival() {
     );
 }
 
-/// With a large enough `spin_ns`, the thread that keeps the time does not sleep while the model works.
+/// With a large enough `spin_ns`, the thread that keeps the time does not sleep while the model works. That time
+/// is one of the wall, however slow the clock is.
 #[test]
 fn the_pacer_spins_as_long_as_it_is_told() {
+    let ms = |ms: u64| ms * 1_000_000;
+    let spins = awake_of_looks("read_ns=900ms", 1, ms(890));
+    assert!(spins.iter().any(|(awake, looks)| 2 * awake >= *looks), "{spins:?}");
+    // 200 ms of 900. In the time of the model they would be 800.
+    let sleeps = awake_of_looks("read_ns=225ms", 4, ms(200));
+    assert!(sleeps.iter().any(|(awake, looks)| 2 * awake < *looks), "{sleeps:?}");
+}
+
+/// How often the pacer was found awake, and how often it was looked at, while one request was in flight. There are
+/// several if those of other tests began and ended together with it.
+fn awake_of_looks(setting: &str, slower: u32, spin_ns: u64) -> Vec<(u32, u32)> {
     let mut profile = SsdProfile::preset("jasmine").expect("a preset");
-    profile.set("read_ns=900ms").expect("a parameter");
+    profile.set(setting).expect("a parameter");
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
     ssd.precondition(1 << 20);
     let before = pacers(|_| true);
@@ -348,8 +461,8 @@ fn the_pacer_spins_as_long_as_it_is_told() {
         device: Box::new(ssd),
         backing: memory(1 << 20),
         path_ns: 0,
-        spin_ns: 890_000_000,
-        slower: NonZeroU32::MIN,
+        spin_ns,
+        slower: NonZeroU32::new(slower).expect("not zero"),
         power: POWER(),
         observer: None,
         hash: None,
@@ -357,21 +470,26 @@ fn the_pacer_spins_as_long_as_it_is_told() {
     .expect("started");
     let completions = Completions::new();
     disk.submit(0, Operation::Read { offset: 0, buffer: Buffer::new(4096) }, &completions);
-    // Other tests have pacers of their own, which sleep.
-    let (mut awake, mut looks): (BTreeMap<String, u32>, _) = (BTreeMap::new(), 0);
+    let mut found: BTreeMap<String, (u32, u32)> = BTreeMap::new();
+    let mut looks = 0;
     let done = loop {
         std::thread::sleep(Duration::from_millis(20));
         if let Some(done) = completions.poll() {
             break done;
         }
         looks += 1;
-        for pacer in pacers(|state| state == "R") {
-            *awake.entry(pacer).or_default() += 1;
-        }
+        pacers(|_| true).into_iter().for_each(|pacer| found.entry(pacer).or_default().1 += 1);
+        pacers(|state| state == "R")
+            .into_iter()
+            .for_each(|pacer| found.entry(pacer).or_default().0 += 1);
     };
     done.result.expect("read");
-    awake.retain(|pacer, _| !before.contains(pacer));
-    assert!(awake.values().any(|&times| 2 * times >= looks), "{awake:?} of {looks}");
+    disk.end();
+    let left = pacers(|_| true);
+    found.retain(|pacer, (_, seen)| {
+        !before.contains(pacer) && !left.contains(pacer) && *seen + 2 >= looks
+    });
+    found.into_values().collect()
 }
 
 /// The numbers of this process's pacers whose state is accepted; `R` is running or ready.

@@ -27,3 +27,30 @@ impl SlowClock {
         Duration::from_nanos(ns.saturating_mul(u64::from(self.slower)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn one_second_takes_as_many_of_the_wall() {
+        for slower in [1, 4, 1000] {
+            let before = Instant::now();
+            let clock = SlowClock::new(NonZeroU32::new(slower).expect("not zero"));
+            let after = Instant::now();
+            while after.elapsed() < Duration::from_millis(3) {}
+            let least = after.elapsed();
+            let shown_ns = clock.now_ns();
+            let most = before.elapsed();
+            assert!(clock.on_the_wall(shown_ns) <= most, "{slower}: {shown_ns} ns in {most:?}");
+            assert!(
+                clock.on_the_wall(shown_ns + 1) > least,
+                "{slower}: {shown_ns} ns in {least:?}"
+            );
+            assert_eq!(clock.on_the_wall(1_000), Duration::from_micros(slower.into()));
+            assert_eq!(clock.on_the_wall(u64::MAX), Duration::from_nanos(u64::MAX));
+        }
+    }
+}
