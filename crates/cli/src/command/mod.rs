@@ -10,6 +10,7 @@ mod emulate;
 mod export;
 mod generate;
 mod info;
+mod kept;
 mod manual;
 mod map;
 mod materialize;

@@ -218,6 +218,50 @@ fn a_report_is_one_page_or_data() {
     assert_eq!(read, 2000.0 * 4096.0);
 }
 
+/// An earlier run's results must not go because the next run was mistyped, or its trace is damaged.
+#[test]
+fn a_run_without_results_keeps_an_older_report() {
+    let dir = folder();
+    let (old, new) = (dir.path().join("old.html"), dir.path().join("new.html"));
+    fs::write(dir.path().join("bad"), "0,1,512,R,0.5\n0,2,512,X,0.6\n").expect("written");
+    fs::write(dir.path().join("good"), "0,1,512,R,0.5\n").expect("written");
+    let run = |trace, report| {
+        ["simulate", "run", "--device", "cheetah", "--trace", trace, "--report", report]
+    };
+    for (trace, expected) in [("missing", "missing: No such file"), ("bad", "bad: line 2, ")] {
+        fs::write(&old, "older").expect("written");
+        let said = fails(dir.path(), &run(trace, "old.html"));
+        assert!(said.starts_with(expected), "{said}");
+        assert_eq!(fs::read(&old).expect("there"), b"older", "{trace}");
+        fails(dir.path(), &run(trace, "new.html"));
+        assert!(!new.exists(), "{trace}: no empty file");
+    }
+    let said = fails(dir.path(), &run("good", "no/such/r.html"));
+    assert!(said.starts_with("no/such/r.html: "), "{said}");
+    prints(dir.path(), &run("good", "old.html"));
+    let page = fs::read_to_string(&old).expect("there");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"), "{page}");
+}
+
+/// A pipe can be opened once: a second reader would find nothing.
+#[test]
+fn a_trace_may_come_from_a_pipe() {
+    let dir = folder();
+    let pipe = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("mkfifo").success());
+    let writer = std::thread::spawn(move || fs::write(pipe, "0,1,512,R,0.5\n0,2,512,R,0.6\n"));
+    let ran = std::process::Command::new("timeout")
+        .args(["60", env!("CARGO_BIN_EXE_merganser"), "simulate", "run", "--json"])
+        .args(["--device", "cheetah", "--trace", "pipe"])
+        .current_dir(dir.path())
+        .output()
+        .expect("it starts");
+    let found: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
+    assert_eq!(number(&found, "/trace/requests"), 2.0);
+    writer.join().expect("no panic").expect("all is read");
+}
+
 #[test]
 fn a_trace_is_converted_and_played() {
     let dir = folder();
@@ -373,4 +417,63 @@ fn a_hybrid_volume_is_simulated() {
         .expect("written");
     let far = fails(dir.path(), &[&words[..], &["far"]].concat());
     assert!(far.starts_with("far: line 2"), "{far}");
+}
+
+/// `--filled` writes the addressed bytes once, and `--filled=all` the whole device: then writes need collection.
+#[test]
+fn a_device_is_filled_whole() {
+    let dir = folder();
+    let words = ["run", "--device", "msr", "--set", "blocks_per_plane=16", "--read", "0"];
+    let writes = ["--requests", "6000", "--span", "16M", "--depth", "8"];
+    let words = [&words[..], &writes].concat();
+    let part = data(dir.path(), &[&words[..], &["--filled"]].concat());
+    let whole = data(dir.path(), &[&words[..], &["--filled=all"]].concat());
+    let erases = |run: &Value| number(run, "/results/flash/erases");
+    assert!(erases(&whole) > erases(&part) + 10.0, "{} {}", erases(&whole), erases(&part));
+    // Bytes that were never asked for before are in flash, too.
+    let far = ["run", "--device", "msr", "--set", "blocks_per_plane=16", "--requests", "200"];
+    let far = data(dir.path(), &[&far[..], &["--filled=all", "--start", "64M"]].concat());
+    assert_eq!(number(&far, "/results/flash/page_reads"), 200.0, "{far}");
+    let said = fails(dir.path(), &["simulate", "run", "--filled=some"]);
+    assert!(said.contains("--filled"), "{said}");
+}
+
+/// Lines that can't be used are skipped and counted, up to the number that was given.
+#[test]
+fn bad_lines_of_a_trace_are_skipped_and_counted() {
+    let dir = folder();
+    let lines = "0,1,512,R,0.5\n0,2,512,X,0.6\n0,3,512,R,0.7\nnothing\n0,4,512,W,0.8\n";
+    fs::write(dir.path().join("bad"), lines).expect("written");
+    let words = ["run", "--device", "cheetah", "--trace", "bad", "--format", "spc"];
+    let found = data(dir.path(), &[&words[..], &["--skip-bad", "2"]].concat());
+    assert_eq!((number(&found, "/trace/requests"), number(&found, "/trace/bad_lines")), (3.0, 2.0));
+    assert_eq!(number(&found, "/results/writes/requests"), 1.0);
+    let table = text(dir.path(), &[&words[..], &["--skip-bad", "9"]].concat());
+    assert!(table.contains("2 bad lines"), "{table}");
+    let words = [&["simulate"], &words[..], &["--skip-bad", "1"]].concat();
+    let said = fails(dir.path(), &words);
+    assert!(said.starts_with("bad: line 4, "), "{said}");
+}
+
+/// Requests arrive at the rate that was given, whether or not the device is done with those before.
+#[test]
+fn requests_arrive_at_a_rate() {
+    let dir = folder();
+    let run = |device: &str, more: &[&str]| {
+        let words = ["run", "--device", device, "--requests", "2000", "--span", "1G", "--filled"];
+        data(dir.path(), &[&words[..], more].concat())
+    };
+    let seconds = |run: &Value| number(run, "/results/elapsed_ns") / 1e9;
+    for arrivals in ["even", "uniform", "poisson"] {
+        let found = run("nvme", &["--rate", "1000", "--arrivals", arrivals]);
+        assert!((1.86..2.14).contains(&seconds(&found)), "{arrivals}: {found}");
+        let twice = run("nvme", &["--rate", "2000", "--arrivals", arrivals]);
+        assert!((0.93..1.07).contains(&seconds(&twice)), "{arrivals}: {twice}");
+        // The device is idle most of the time: no request waits for long.
+        assert!(number(&twice, "/results/reads/latency_ns/mean") < 1e6, "{twice}");
+    }
+    // More than a disk can do: each waits longer than the one before it.
+    let late = run("cheetah", &["--rate", "3000"]);
+    assert!(seconds(&late) > 1.0, "{late}");
+    assert!(number(&late, "/results/reads/latency_ns/mean") > 2e8, "{late}");
 }

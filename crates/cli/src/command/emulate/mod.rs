@@ -11,13 +11,11 @@ mod activity;
 mod backing;
 mod door;
 mod label;
-mod output;
 mod page;
 mod processor;
 mod recording;
 mod report;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -27,13 +25,13 @@ use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
 use merganser_device::request::ContentHash;
 use merganser_device::results::Power;
 
+use super::kept::Kept;
 use super::simulate::model::Model;
 use crate::config::{DeviceChoice, EmulateConfig, ReportForm};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
 use door::Door;
-use output::Output;
 use processor::Processor;
 use recording::Prepared;
 use report::EmulatedRun;
@@ -61,7 +59,8 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         backing::check_apart(&config.backing, path, "--report")?;
     }
     // A file that can't be written is an error now, not after the run.
-    let reported = config.report.as_ref().map(|(path, _)| Output::open(path)).transpose()?;
+    let report = |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
+    let mut report = config.report.as_ref().map(report).transpose()?;
     let about = model.as_ref().map_or("takes no time", Model::about);
     let title = format!("{}: {about}, {size} bytes", device.name());
     let recording = Prepared::new(config.trace.as_deref())?;
@@ -81,8 +80,8 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
 
     let door = Door::open(&config.door, Arc::clone(&disk) as Arc<_>)?;
     // From here on nothing is refused, and both files are this run's.
-    if let Some(mut output) = reported {
-        output.begin().map_err(|error| Failure::on(output.path(), &error))?;
+    if let Some((kept, _)) = &mut report {
+        kept.begin().map_err(|error| Failure::on(kept.path(), &error))?;
     }
     let recording = recording.start(&title)?;
     // A request that failed, or a trace that ended early, is reported last: what was measured is not lost.
@@ -91,7 +90,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let (activity, traced) = recording.finish();
     let (seed, slower) = (config.device.seed, config.slower.get());
     let run = EmulatedRun { model, size, seed, slower, started_unix_ms, activity, ended };
-    let told = tell(&run, config.report.as_ref());
+    let told = tell(&run, report);
     served.and(traced).and(told)?;
     run.verdict()
 }
@@ -103,14 +102,13 @@ fn unix_ms() -> u64 {
 }
 
 /// Prints the results, and writes the report.
-fn tell(run: &EmulatedRun, report: Option<&(PathBuf, ReportForm)>) -> Result<(), Failure> {
+fn tell(run: &EmulatedRun, report: Option<(Kept, ReportForm)>) -> Result<(), Failure> {
     let printed = print(run.table());
-    if let Some((path, form)) = report {
-        let text = match form {
+    if let Some((kept, form)) = report {
+        kept.write(&match form {
             ReportForm::Html => page::page(run),
             ReportForm::Json => format!("{:#}\n", run.data()),
-        };
-        fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
+        })?;
     }
     printed
 }

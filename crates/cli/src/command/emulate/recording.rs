@@ -19,8 +19,8 @@ use merganser_device::trace::Writer;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
+use super::super::kept::Kept;
 use super::activity::Activity;
-use super::output::Output;
 use crate::failure::{Failure, notice};
 use crate::shown;
 
@@ -30,7 +30,7 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// A recording that gets requests, and has written nothing.
 pub struct Prepared {
     list: Arc<List>,
-    trace: Option<Output>,
+    trace: Option<Kept>,
 }
 
 /// A recording that runs.
@@ -62,12 +62,12 @@ struct Answered {
 impl Prepared {
     /// Opens the file of the trace, unless it is one that is being written. It keeps its content.
     pub fn new(path: Option<&Path>) -> Result<Self, Failure> {
-        let trace = path.map(Output::open).transpose()?;
-        if let Some(output) = &trace {
-            let path = output.path();
-            let found = output.file().metadata().map_err(|error| Failure::on(path, &error))?;
+        let trace = path.map(Kept::open).transpose()?;
+        if let Some(kept) = &trace {
+            let path = kept.path();
+            let found = kept.file().metadata().map_err(|error| Failure::on(path, &error))?;
             if found.is_file()
-                && let Err(TryLockError::WouldBlock) = output.file().try_lock()
+                && let Err(TryLockError::WouldBlock) = kept.file().try_lock()
             {
                 let shown = shown::name(path);
                 return Err(format!("{shown}: another emulation writes its trace there").into());
@@ -90,7 +90,7 @@ impl Prepared {
     /// Begins: the trace takes the place of what its file held.
     pub fn start(self, title: &str) -> Result<Recording, Failure> {
         let Prepared { list, trace } = self;
-        let trace = trace.map(|output| Trace::begin(output, title)).transpose()?;
+        let trace = trace.map(|kept| Trace::begin(kept, title)).transpose()?;
         let theirs = Arc::clone(&list);
         let thread = spawn("recording", move || record(&theirs, trace))
             .map_err(|error| Failure::named(&error))?;
@@ -108,10 +108,10 @@ impl Recording {
 }
 
 impl Trace {
-    fn begin(mut output: Output, title: &str) -> Result<Self, Failure> {
-        let path = output.path().to_owned();
+    fn begin(mut kept: Kept, title: &str) -> Result<Self, Failure> {
+        let path = kept.path().to_owned();
         let mut write = || {
-            let mut writer = Writer::new(BufWriter::new(output.begin()?))?;
+            let mut writer = Writer::new(BufWriter::new(kept.begin()?))?;
             writer.comment(title)?;
             Ok(Trace { path: path.clone(), writer })
         };

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use merganser_device::device::Device;
@@ -13,6 +14,7 @@ use merganser_device::workload::{
     play, precondition,
 };
 
+use super::super::kept::Kept;
 use super::measured::MeasuredRun;
 use super::model::Model;
 use super::{data, opened, page, streams, table};
@@ -29,10 +31,10 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = Model::chosen(&config.device)?;
     let mut device = device(&model, config)?;
     check(&*device, config, cancel)?;
-    if let Some((path, _)) = &config.report {
-        // Told now, not after the run.
-        fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
-    }
+    // A file that can't be written is an error now, not after the run. Until there are results, it stays as it is.
+    let report =
+        |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
+    let report = config.report.as_ref().map(report).transpose()?;
     let started = Instant::now();
     let preconditioned = worn(&mut *device, config, cancel)?;
     let mut collector = Collector::new(&*device);
@@ -70,14 +72,11 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
         MeasuredRun { model, seed, load, preconditioned, tally, results, streams, wall_seconds };
     let as_data = || format!("{:#}\n", data::of_run(&run));
     print(&if config.json { as_data() } else { table::of_run(&run) })?;
-    if let Some((path, form)) = &config.report {
-        let text = match form {
-            ReportForm::Html => page::page(&run),
-            ReportForm::Json => as_data(),
-        };
-        fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
+    match report {
+        Some((kept, ReportForm::Html)) => kept.write(&page::page(&run)),
+        Some((kept, ReportForm::Json)) => kept.write(&as_data()),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The device, filled if that is asked for.
@@ -102,7 +101,20 @@ fn check(device: &dyn Device, config: &SimulateRun, cancel: &Cancel) -> Result<(
             requests(&workload(device, made, config.device.seed)?, cancel).map(drop)
         }
         Load::Streams(choices) => streams::check(device, choices, config, cancel),
-        Load::Trace { .. } => Ok(()),
+        Load::Trace { input, .. } => readable(input, cancel),
+    }
+}
+
+/// Refuses a trace that is not there, or may not be read. A pipe is not opened: if it were closed again, its
+/// writer would have lost its reader.
+fn readable(input: &Input, cancel: &Cancel) -> Result<(), Failure> {
+    match input {
+        Input::File(path)
+            if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) =>
+        {
+            Ok(())
+        }
+        Input::File(_) | Input::Stdin => input.open(cancel).map(drop),
     }
 }
 
@@ -207,8 +219,6 @@ fn traced(
     if reading.wrap {
         options.address = Address::Wrapped(capacity);
     }
-    // Opened here first, so that the error for a missing file names the file.
-    input.open(cancel)?;
     let open = || {
         let reader = opened::open(input, cancel).map_err(|failure| {
             let why = failure.sentence().unwrap_or("cancelled").to_owned();

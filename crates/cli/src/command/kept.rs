@@ -1,15 +1,15 @@
-//! Files that a run writes. They are opened before anything else happens, so that one that can't be
-//! written is an error at once, but they keep their content until the disk is there: a start that is refused
-//! leaves them as they were.
+//! Reports and traces that a run writes. They are opened before anything else happens, so that one that can't be
+//! written is an error at once, but they keep their content until the run has begun, or its results are there: a
+//! run that is refused leaves them as they were.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
 /// An open file that has its old content.
-pub struct Output {
+pub struct Kept {
     path: PathBuf,
     file: File,
     /// This run made it.
@@ -17,7 +17,7 @@ pub struct Output {
     begun: bool,
 }
 
-impl Output {
+impl Kept {
     /// Opens a file to write, or makes an empty one.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| Failure::on(path, &error);
@@ -30,7 +30,7 @@ impl Output {
             }
             Err(error) => return Err(failed(error)),
         };
-        Ok(Output { path: path.to_owned(), file, made, begun: false })
+        Ok(Kept { path: path.to_owned(), file, made, begun: false })
     }
 
     /// The open file.
@@ -41,6 +41,15 @@ impl Output {
     /// Its name.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Writes `text` in the place of the old content.
+    ///
+    /// # Errors
+    /// The system's, with the file's name.
+    pub fn write(mut self, text: &str) -> Result<(), Failure> {
+        let written = self.begin().and_then(|mut file| file.write_all(text.as_bytes()));
+        written.map_err(|error| Failure::on(&self.path, &error))
     }
 
     /// Drops the old content: from now on, the file is that of this run.
@@ -56,7 +65,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for Kept {
     fn drop(&mut self) {
         if self.made && !self.begun {
             // An empty file that no run has used. If it can't be removed, nothing is lost.
@@ -74,27 +83,30 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("report.json");
         fs::write(&path, "older").expect("written");
-        drop(Output::open(&path).expect("opened"));
+        drop(Kept::open(&path).expect("opened"));
         assert_eq!(fs::read(&path).expect("there"), b"older");
-        let mut output = Output::open(&path).expect("opened");
-        output.begin().expect("begun");
-        drop(output);
+        let mut kept = Kept::open(&path).expect("opened");
+        kept.begin().expect("begun");
+        drop(kept);
         assert_eq!(fs::read(&path).expect("there"), b"");
+        fs::write(&path, "older").expect("written");
+        Kept::open(&path).expect("opened").write("new").expect("written");
+        assert_eq!(fs::read(&path).expect("there"), b"new");
     }
 
     #[test]
     fn a_new_file_goes_unless_the_run_begins() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("trace");
-        drop(Output::open(&path).expect("opened"));
+        drop(Kept::open(&path).expect("opened"));
         assert!(!path.exists());
-        let mut output = Output::open(&path).expect("opened");
-        output.begin().expect("begun");
-        drop(output);
+        let mut kept = Kept::open(&path).expect("opened");
+        kept.begin().expect("begun");
+        drop(kept);
         assert!(path.exists());
         let nowhere = place.path().join("no/such");
-        assert!(Output::open(&nowhere).is_err());
+        assert!(Kept::open(&nowhere).is_err());
         // A device has nothing to drop.
-        Output::open(Path::new("/dev/null")).expect("opened").begin().expect("begun");
+        Kept::open(Path::new("/dev/null")).expect("opened").begin().expect("begun");
     }
 }
