@@ -164,7 +164,7 @@ pub struct AdviseHadoopArgs {
     )]
     pub processor_speed: f64,
 
-    /// Memory of the node; all of it but the heaps of tasks is page cache
+    /// Memory of the node; all of it but the heaps of tasks is page cache [default: that of this machine]
     #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
     pub memory: Option<Size>,
 

@@ -30,8 +30,8 @@ Examples:
   # an SSD with half its channels, everything recorded
   merganser emulate --device 830 --set channels=4 --memory-backed --size 4G --mount /mnt/ssd \\
       --trace run.trace --report run.html
-  # the same for clients of NBD: fio, qemu, nbd-client
-  merganser emulate --device 830 --memory-backed --size 4G --nbd disk.sock
+  # the whole of it for clients of NBD: fio, qemu, nbd-client
+  merganser emulate --device 830 --memory-backed --nbd disk.sock
   # the recorded requests on another device, in virtual time
   merganser simulate run --device nvme --trace run.trace
   # what the way to an emulated disk costs: a model that takes no time
@@ -56,7 +56,7 @@ pub struct EmulateArgs {
     #[arg(long, help_heading = "Data")]
     pub memory_backed: bool,
 
-    /// Size of the disk [default: of the file]
+    /// Size of the disk [default: of the file, or in memory that of the device]
     #[arg(long, value_name = "SIZE", help_heading = "Data")]
     pub size: Option<Size>,
 

@@ -7,6 +7,8 @@ mod cat;
 mod consume;
 mod debug;
 mod emulate;
+#[cfg(test)]
+mod examples;
 mod export;
 mod generate;
 mod info;
@@ -35,7 +37,7 @@ use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
 use crate::args::Command;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
 
 /// Runs a subcommand to its end.
@@ -56,7 +58,12 @@ pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
         Command::Pipeline(typed) => pipeline::run(&typed.try_into()?, cancel),
         Command::Blast(typed) => blast::run(&typed.try_into()?, cancel),
         Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
-        Command::Advise(typed) => advise::run(&typed.try_into()?),
+        Command::Advise(typed) => {
+            let assumed = crate::config::assumed_of_job(&typed);
+            let config = typed.try_into()?;
+            assumed.iter().for_each(|sentence| notice(sentence));
+            advise::run(&config)
+        }
         Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
         Command::Array(typed) => array::run(typed.try_into()?, cancel),
         Command::Serve(typed) => serve::run(typed.try_into()?, cancel),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::DeviceChoice;
+use super::{DeviceChoice, memory};
 use crate::args::{AdviseArgs, AdviseCommand, Size};
 use crate::failure::Failure;
 
@@ -132,6 +132,27 @@ pub enum AdviseOn {
     Device(DeviceChoice),
 }
 
+/// Names the values that are taken from this machine because they were not given; `None` if there are none.
+pub fn assumed(typed: &AdviseArgs) -> Option<String> {
+    let AdviseCommand::Hadoop(typed) = &typed.what;
+    typed.job?;
+    let memory = (typed.memory.is_none() && typed.host_cpu.is_none())
+        .then(|| format!("--memory {}M", machine_mib()));
+    let cores = typed.cores.is_none().then(|| format!("--cores {}", machine_cores()));
+    let taken: Vec<_> = memory.into_iter().chain(cores).collect();
+    (!taken.is_empty()).then(|| format!("taken from this machine: {}", taken.join(" ")))
+}
+
+/// The memory of this machine, in whole mebibytes.
+fn machine_mib() -> u64 {
+    memory::machine_bytes() >> 20
+}
+
+/// The processors of this machine.
+fn machine_cores() -> u32 {
+    std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
+}
+
 impl TryFrom<AdviseArgs> for AdviseConfig {
     type Error = Failure;
 
@@ -155,7 +176,7 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
         let cores = match typed.cores {
             Some(0) => return Err(least_one("--cores")),
             Some(cores) => cores,
-            None => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            None => machine_cores(),
         };
         let on = match typed.device {
             Some(name) => AdviseOn::Device(DeviceChoice { name, settings: typed.set, seed: 1 }),
@@ -224,11 +245,7 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
                 format!("--processor-speed: {speed}, expected {SPEED_MIN} to {SPEED_MAX}").into()
             );
         }
-        let Some(memory) = typed.memory else {
-            return Err("--job: say how much memory the node has, such as --memory 16G"
-                .to_owned()
-                .into());
-        };
+        let memory = typed.memory.unwrap_or_else(|| Size(machine_mib() << 20));
         let memory_bytes = super::memory_bytes(Some(memory))? as f64;
         let heap_bytes = match typed.heap {
             Some(Size(0)) => return Err("--heap: at least 1 byte".to_owned().into()),
@@ -280,6 +297,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_given_is_that_of_this_machine_and_is_said() {
+        let told = |words: &[&str]| {
+            let words = [&["advise", "hadoop"], words].concat();
+            let Command::Advise(typed) = config(&words) else { unreachable!() };
+            assumed(&typed)
+        };
+        let AdviseConfig::Job(AdviseJob { job, .. }) = meant(&["--job", "10G", "--device", "830"])
+        else {
+            panic!("no job")
+        };
+        let (mib, cores) = (machine_mib(), machine_cores());
+        assert!(mib > 64 && cores > 0, "{mib} MiB, {cores} processors");
+        assert_eq!(job.memory_bytes, (mib << 20) as f64);
+        assert_eq!((job.cores, job.tasks, job.reducers), [f64::from(cores); 3].into());
+        let both = format!("taken from this machine: --memory {mib}M --cores {cores}");
+        assert_eq!(told(&["--job", "10G", "--device", "830"]), Some(both));
+        // The printed words, typed, mean the same job.
+        let memory = format!("{mib}M");
+        let typed = ["--job", "10G", "--device", "830", "--memory", &memory];
+        let AdviseConfig::Job(AdviseJob { job: again, .. }) = meant(&typed) else { panic!() };
+        assert_eq!(again, job);
+        let cores = Some(format!("taken from this machine: --cores {cores}"));
+        assert_eq!(told(&typed), cores);
+        assert_eq!(told(&[&typed[..], &["--cores", "2"]].concat()), None);
+        assert_eq!(told(&["--job", "1G", "--host-cpu", "1", "--node-cpu", "1"]), cores);
+        assert_eq!(told(&["--dir", "."]), None, "nothing is asked of the node");
+    }
+
+    #[test]
     fn a_job_has_bytes_a_node_and_a_disk() {
         let words = ["--job", "10G", "--memory", "4G", "--cores", "2", "--device", "830"];
         let AdviseConfig::Job(AdviseJob { job, on, .. }) = meant(&words) else { panic!("no job") };
@@ -301,10 +347,6 @@ mod tests {
         };
         assert!(matches!(on, AdviseOn::Dir(dir) if dir.as_os_str() == "."));
         let said = |words: &[&str]| refusal(&[&["advise", "hadoop"], words].concat());
-        assert_eq!(
-            said(&["--job", "1G"]),
-            "--job: say how much memory the node has, such as --memory 16G"
-        );
         assert_eq!(said(&["--job", "0"]), "--job: at least 1 byte");
         assert_eq!(said(&["--job", "1G", "--cores", "0"]), "--cores: at least 1");
         assert_eq!(said(&["--job", "1G", "--tasks", "0"]), "--tasks: at least 1");

@@ -61,16 +61,15 @@ pub enum BackingConfig {
         /// Whether the file may be one that this command did not make.
         existing: bool,
     },
-    /// In memory; this many bytes.
-    Memory(u64),
+    /// In memory; this many bytes. Without a number, as many as the device has.
+    Memory(Option<u64>),
 }
 
 impl BackingConfig {
     /// The size that was asked for.
     pub fn size(&self) -> Option<u64> {
         match self {
-            BackingConfig::File { size, .. } => *size,
-            BackingConfig::Memory(bytes) => Some(*bytes),
+            BackingConfig::File { size, .. } | BackingConfig::Memory(size) => *size,
         }
     }
 
@@ -91,14 +90,9 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             Some(Size(0)) => return Err("--size: at least 1 byte".to_owned().into()),
             size => size.map(|Size(bytes)| bytes),
         };
-        let backing = match (typed.file, size) {
-            (Some(path), size) => BackingConfig::File { path, size, existing: typed.existing },
-            (None, Some(bytes)) => BackingConfig::Memory(bytes),
-            (None, None) => {
-                return Err("--memory-backed: say how large it is, such as --size 4G"
-                    .to_owned()
-                    .into());
-            }
+        let backing = match typed.file {
+            Some(path) => BackingConfig::File { path, size, existing: typed.existing },
+            None => BackingConfig::Memory(size),
         };
         let door = match (typed.mount, typed.nbd) {
             (_, Some(nbd)) => DoorConfig::Nbd(nbd.parse().map_err(|why| format!("--nbd: {why}"))?),
@@ -140,12 +134,15 @@ mod tests {
             ["emulate", "--memory-backed", "--size", "1G", "--mount", "m", "--device", "830"];
         let Command::Emulate(typed) = config(&words) else { unreachable!() };
         let meant = EmulateConfig::try_from(typed).expect("meant");
-        assert_eq!((meant.backing, &*meant.device.name), (BackingConfig::Memory(1 << 30), "830"));
+        let memory = BackingConfig::Memory(Some(1 << 30));
+        assert_eq!((meant.backing, &*meant.device.name), (memory, "830"));
+        let Command::Emulate(typed) = config(&["emulate", "--memory-backed", "--mount", "m"])
+        else {
+            unreachable!()
+        };
+        let meant = EmulateConfig::try_from(typed).expect("meant");
+        assert_eq!(meant.backing, BackingConfig::Memory(None));
         let said = |words: &[&str]| refusal(&[&["emulate", "--mount", "m"], words].concat());
-        assert_eq!(
-            said(&["--memory-backed"]),
-            "--memory-backed: say how large it is, such as --size 4G"
-        );
         assert_eq!(said(&["--file", "x", "--size", "0"]), "--size: at least 1 byte");
         assert_eq!(
             said(&["--file", "x", "--trace", "a.json", "--report", "a.json"]),

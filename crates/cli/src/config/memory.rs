@@ -21,6 +21,11 @@ pub fn default_bytes() -> u64 {
     available_bytes(Path::new("/")).unwrap_or(UNKNOWN_BYTES) / SHARE
 }
 
+/// All memory of the machine, or the limit of this process's control group when that is less.
+pub fn machine_bytes() -> u64 {
+    least_bytes(Path::new("/"), "MemTotal:").unwrap_or(UNKNOWN_BYTES)
+}
+
 /// The memory of `sort -S`: the largest size that is given, as in GNU sort, and never less than a
 /// sort of `threads` threads needs.
 pub fn buffer_bytes(typed: &[BufferSize], threads: usize) -> Option<u64> {
@@ -43,7 +48,13 @@ fn total_bytes() -> u64 {
 
 /// Bytes available under the system files below `root`.
 fn available_bytes(root: &Path) -> Option<u64> {
-    let system = meminfo(&fs::read_to_string(root.join("proc/meminfo")).ok()?, "MemAvailable:");
+    least_bytes(root, "MemAvailable:")
+}
+
+/// The bytes behind `name` in `/proc/meminfo`, or the least limit of this process's control groups. All system
+/// files are below `root`.
+fn least_bytes(root: &Path, name: &str) -> Option<u64> {
+    let system = meminfo(&fs::read_to_string(root.join("proc/meminfo")).ok()?, name);
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let limits = groups.lines().filter_map(|line| group_limit(root, line));
     system.into_iter().chain(limits).min()
@@ -120,6 +131,7 @@ mod tests {
             ("sys/fs/cgroup/a/memory.max", "123000\n"),
         ]);
         assert_eq!(v2, Some(123_000));
+        assert!(machine_bytes() >= default_bytes(), "all, and a part of what is left");
         let v1 = system(&[
             MEMINFO,
             ("proc/self/cgroup", "5:cpu:/x\n4:memory:/job\n"),

@@ -25,7 +25,9 @@ mod verify;
 mod view;
 mod workload;
 
-pub use advise::{AdviseConfig, AdviseJob, AdviseMaps, AdviseOn, HadoopJob, TaskStart};
+pub use advise::{
+    AdviseConfig, AdviseJob, AdviseMaps, AdviseOn, HadoopJob, TaskStart, assumed as assumed_of_job,
+};
 pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
 pub use blast::{BlastConfig, VOLUME};
 pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};

@@ -129,3 +129,20 @@ fn advice_is_xml_and_json_and_leaves_nothing() {
     let refused = fails(dir.path(), &["advise", "hadoop", "--dir", "missing"]);
     assert!(refused.contains("missing"), "{refused}");
 }
+
+/// The example of `advise --help`, as it is typed. The command takes memory and processors of this machine, and says so.
+#[test]
+fn advice_on_a_job_is_for_this_machine_unless_another_is_named() {
+    let dir = folder();
+    let words = ["advise", "hadoop", "--job", "10G", "--device", "830"];
+    let output = merganser(dir.path(), &words).output().expect("it starts");
+    let said = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let taken = said.strip_prefix("merganser: taken from this machine: --memory ").expect(&said);
+    let (memory, cores) = taken.trim_end().split_once(" --cores ").expect(&said);
+    let told = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(told.contains(&format!(" tasks at once on {cores} processors ")), "{told}");
+    // The same, typed: nothing is left to say.
+    let given = [&words[..], &["--memory", memory, "--cores", cores]].concat();
+    assert_eq!(String::from_utf8(prints(dir.path(), &given)).expect("UTF-8"), told);
+}

@@ -23,12 +23,13 @@ use crate::input::is_same_file;
 /// The number of tmpfs in `statfs` (TMPFS_MAGIC).
 const TMPFS: FsWord = 0x0102_1994;
 
-/// Opens the data, or makes them.
-pub fn open(config: &BackingConfig) -> Result<Arc<dyn Storage>, Failure> {
+/// Opens the data, or makes them. A disk in memory for which no size is given has `capacity_bytes`.
+pub fn open(config: &BackingConfig, capacity_bytes: u64) -> Result<Arc<dyn Storage>, Failure> {
     match config {
         BackingConfig::Memory(bytes) => {
+            // Pages that nothing was written to take no memory.
             let storage = MemoryStorage::new("memory");
-            sized(&*storage, *bytes)?;
+            sized(&*storage, bytes.unwrap_or(capacity_bytes))?;
             Ok(storage)
         }
         BackingConfig::File { path, size, existing } => file(path, *size, *existing),
@@ -165,6 +166,16 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    fn open(config: &BackingConfig) -> Result<Arc<dyn Storage>, Failure> {
+        super::open(config, 1 << 20)
+    }
+
+    #[test]
+    fn a_disk_in_memory_is_as_large_as_its_device() {
+        let size = |asked| open(&BackingConfig::Memory(asked)).expect("opened").size();
+        assert_eq!((size(None), size(Some(5000))), (1 << 20, 5000));
+    }
 
     fn config(path: &Path, size: Option<u64>, existing: bool) -> BackingConfig {
         BackingConfig::File { path: path.to_owned(), size, existing }

@@ -27,7 +27,7 @@ use merganser_device::results::Power;
 
 use super::kept::Kept;
 use super::simulate::model::Model;
-use crate::config::{DeviceChoice, EmulateConfig, ReportForm};
+use crate::config::{BackingConfig, DeviceChoice, EmulateConfig, ReportForm};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
@@ -41,17 +41,14 @@ const NULL: &str = "null";
 
 /// Emulates a device until its door is closed, or a signal arrives.
 pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let model = chosen(&config.device)?;
-    if let Some(size) = config.backing.size() {
-        // Before a file is made, or grows: it is never cut again.
-        fits(&*made(model.as_ref(), config, 0)?, &config.backing.name(), size)?;
-    }
+    // Before a file is made, or grows: it is never cut again.
+    let (model, capacity) = check(config)?;
     // Before the first thread that has to do with data.
     let _awake = config.cpu.map(Processor::take).transpose()?;
-    let backing = backing::open(&config.backing)?;
+    let backing = backing::open(&config.backing, capacity)?;
     let size = backing.size();
     let device = made(model.as_ref(), config, size)?;
-    fits(&*device, backing.name(), size)?;
+    fits(&config.device.name, capacity, backing.name(), size)?;
     if let Some(path) = &config.trace {
         backing::check_apart(&config.backing, path, "--trace")?;
     }
@@ -59,7 +56,8 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         backing::check_apart(&config.backing, path, "--report")?;
     }
     // A file that can't be written is an error now, not after the run.
-    let report = |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
+    let report =
+        |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
     let mut report = config.report.as_ref().map(report).transpose()?;
     let about = model.as_ref().map_or("takes no time", Model::about);
     let title = format!("{}: {about}, {size} bytes", device.name());
@@ -95,6 +93,20 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     run.verdict()
 }
 
+/// The model and its capacity in bytes, if the disk can have the size that was asked for.
+pub(super) fn check(config: &EmulateConfig) -> Result<(Option<Model>, u64), Failure> {
+    let model = chosen(&config.device)?;
+    let capacity = made(model.as_ref(), config, 0)?.capacity_bytes();
+    if model.is_none() && config.backing == BackingConfig::Memory(None) {
+        let why = "--memory-backed: the device null has no size; say how large the disk is, such as --size 4G";
+        return Err(why.to_owned().into());
+    }
+    if let Some(size) = config.backing.size() {
+        fits(&config.device.name, capacity, &config.backing.name(), size)?;
+    }
+    Ok((model, capacity))
+}
+
 /// Milliseconds of the system's clock.
 fn unix_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -113,16 +125,15 @@ fn tell(run: &EmulatedRun, report: Option<(Kept, ReportForm)>) -> Result<(), Fai
     printed
 }
 
-/// Refuses a disk of `size` bytes that the device can't be.
-fn fits(device: &dyn Device, name: &str, size: u64) -> Result<(), Failure> {
-    match device.capacity_bytes() {
-        capacity if size > capacity => Err(format!(
-            "{name}: {size} bytes are more than {} has, which is {capacity}; give a smaller --size",
-            device.name()
+/// Refuses a disk of `size` bytes that the device, with its `capacity`, can't be.
+fn fits(device: &str, capacity: u64, name: &str, size: u64) -> Result<(), Failure> {
+    if size > capacity {
+        return Err(format!(
+            "{name}: {size} bytes are more than {device} has, which is {capacity}; give a smaller --size"
         )
-        .into()),
-        _ => Ok(()),
+        .into());
     }
+    Ok(())
 }
 
 /// The chosen preset; `None` for the device that takes no time.
