@@ -1,5 +1,8 @@
 //! Emulated disks: what is written, what ends them, and whether their times are the model's.
 
+mod file_system;
+mod times;
+
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -11,7 +14,7 @@ use std::time::Instant;
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 
-use crate::harness::{Folder, fails, merganser, merganser_itself, prints};
+use crate::harness::{Folder, binary, fails, merganser, merganser_itself, prints};
 use crate::preload::{Event, Step, Steps};
 
 /// Bytes behind the data that say that the file is a disk of `emulate`.
@@ -49,8 +52,30 @@ impl Disk {
         Disk { folder, server }
     }
 
+    /// A disk whose process is started by other words, which end in that process.
+    fn started_by(words: &[&str], nbd: bool, options: &[&str]) -> Self {
+        let folder = Folder::new();
+        fs::create_dir(folder.at("m")).expect("made");
+        let (door, shown) = if nbd { (["--nbd", "s"], "s") } else { (["--mount", "m"], "m/disk") };
+        let mut command = Command::new(words[0]);
+        command.args(&words[1..]).arg(binary()).arg("emulate").stdin(Stdio::null());
+        let server = Self::shown(command, &folder, &door, shown, options);
+        Disk { folder, server }
+    }
+
     fn started_at(folder: &Folder, door: &[&str], shown: &str, options: &[&str]) -> Child {
-        let mut server = merganser_itself(["emulate"])
+        Self::shown(merganser_itself(["emulate"]), folder, door, shown, options)
+    }
+
+    /// Starts it, and waits until the disk is there.
+    fn shown(
+        mut command: Command,
+        folder: &Folder,
+        door: &[&str],
+        shown: &str,
+        options: &[&str],
+    ) -> Child {
+        let mut server = command
             .args(door)
             .args(options)
             .current_dir(folder.path())
@@ -423,77 +448,138 @@ fn under_nohup_a_closed_terminal_ends_nothing() {
     assert_eq!(disk.server.wait().expect("it ends").code(), Some(0));
 }
 
-/// Times that are compared: shorter ones are longer by the way through FUSE, some 50 us.
-const COMPARED_FROM_NS: f64 = 2e6;
-
-/// fio sees the times of the model, within 5 %; the full table is bench/emulate's.
+/// Without a size, a disk in memory is as large as its device. Only what is written takes memory.
 #[test]
-fn a_program_waits_as_long_as_the_model_says() {
+fn a_disk_in_memory_has_the_size_of_its_device() {
     if skipped() {
         return;
     }
-    if Command::new("fio").arg("--version").output().is_err() {
-        eprintln!("skipped: there is no fio");
-        return;
+    let options = ["--device", "830", "--memory-backed", "--set", "channels=4"];
+    let report = ["--trace", "run.trace", "--report", "run.html"];
+    let mut disk = Disk::new(&[&options[..], &report[..]].concat());
+    let size = fs::metadata(disk.path()).expect("there").len();
+    assert!(size > 100 << 30, "{size}");
+    let file = disk.open();
+    file.write_all_at(&[7; 8192], size - 8192).expect("written");
+    let mut seen = [0; 8192];
+    file.read_exact_at(&mut seen, size - 8192).expect("read");
+    assert_eq!(seen, [7; 8192]);
+    file.read_exact_at(&mut seen, 4096).expect("read");
+    drop(file);
+    let (_, out, _) = disk.end(libc::SIGTERM);
+    assert!(out.starts_with("device        830: Samsung SSD 830"), "{out}");
+    let trace = fs::read_to_string(disk.folder.at("run.trace")).expect("a trace");
+    assert!(trace.contains(&format!("W {} 8192 ", size - 8192)), "{trace}");
+
+    // The page: addresses, throughput and depth over time (Figures 3 and 4 of the paper).
+    let page = fs::read_to_string(disk.folder.at("run.html")).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    assert!(!page.contains("<script") && !page.contains("NaN"), "{page}");
+    for part in ["Addresses over time", "Throughput over time", "Requests in flight over time"] {
+        assert_eq!(page.matches(&format!("<h2>{part}</h2>")).count(), 1, "{part}");
     }
-    for (pattern, size, depth) in [("randread", "4k", 4), ("randrw", "64k", 8)] {
-        // If fio itself is woken late, the lag of the disk does not show it. So one good run of three is enough.
-        let mut tries = 0;
-        loop {
-            let Some(compared) = times_of_fio(pattern, size, depth) else { return };
-            let Err(why) = compared else { break };
-            tries += 1;
-            assert!(tries < 3, "{why}");
-            eprintln!("again: {why}");
-        }
+    for tag in ["section", "svg", "details", "pre"] {
+        let opened = page.matches(&format!("<{tag}")).count();
+        assert_eq!(opened, page.matches(&format!("</{tag}>")).count(), "{tag}");
     }
+    // A mark for each request: the reads near the top and at the bottom, and the write near the top.
+    let (_, points) =
+        page.split_once("aria-label=\"First bytes of requests over time\"").expect("a plot");
+    let marks = |class: &str| -> Vec<u64> {
+        let (_, path) = points.split_once(&format!("<path class=\"{class}\" d=\"")).expect(class);
+        let (path, _) = path.split_once('"').expect("an end");
+        let marks = path.split('M').skip(1).map(|mark| {
+            let (_, y) = mark.split_once(' ').expect("two numbers");
+            y.split_once('h').expect("a line").0.parse().expect("a number")
+        });
+        marks.collect()
+    };
+    assert_eq!((marks("reading"), marks("writing")), (vec![1, 398], vec![1]));
 }
 
-/// Runs fio at an emulated disk, and says which of its times is not the model's. `None` if this machine is too busy.
-fn times_of_fio(pattern: &str, size: &str, depth: u32) -> Option<Result<(), String>> {
-    let options = ["--device", "barracuda", "--memory-backed", "--size", "2G"];
-    let mut disk = Disk::new(&[&options[..], &["--report", "report.json"]].concat());
-    let fio =
-        prints(Command::new("fio").arg(format!("--filename={}", disk.path().display())).args([
-            "--name=x",
-            "--ioengine=libaio",
-            "--direct=1",
-            "--size=2G",
-            "--time_based",
-            "--runtime=3",
-            "--output-format=json",
-            &format!("--rw={pattern}"),
-            &format!("--bs={size}"),
-            &format!("--iodepth={depth}"),
-        ]));
-    let (_, out, _) = disk.end(libc::SIGTERM);
+/// The processors that the threads of an emulation may run on, and whether one of them has the lowest priority. The
+/// thread that waits for signals is left out: it is there before.
+fn threads_of(pid: u32) -> (Vec<String>, bool) {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
+    let (mut processors, mut lowest) = (Vec::new(), false);
+    for task in tasks.map(|task| task.expect("a thread").path()) {
+        let read = |name: &str| fs::read_to_string(task.join(name)).expect("it runs");
+        let status = read("status");
+        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        if read("comm") != "signals\n" {
+            processors.push(allowed.expect("a list").trim().to_owned());
+        }
+        let stat = read("stat");
+        // The 41st field is the policy. The second is the name, which may have spaces.
+        let policy = stat.rsplit(") ").next().expect("fields").split(' ').nth(41 - 3);
+        lowest |=
+            policy == Some(libc::SCHED_IDLE.to_string().as_str()) && read("comm") == "awake\n";
+    }
+    (processors, lowest)
+}
+
+/// `--slower 3 --cpu N`: three seconds of the wall are one of the disk, and the emulation stays on its processor.
+#[test]
+fn a_slower_disk_on_a_processor_of_its_own() {
+    if skipped() {
+        return;
+    }
+    let status = fs::read_to_string("/proc/self/status").expect("/proc");
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let digits = |c: char| !c.is_ascii_digit();
+    let cpu = allowed.and_then(|list| list.trim().split(digits).next()).expect("a number");
+    let options = ["--device", "barracuda", "--memory-backed", "--size", "1G"];
+    let clock = ["--slower", "3", "--cpu", cpu, "--spin-us", "5", "--path-us", "30"];
+    let report = ["--trace", "trace", "--report", "report.json"];
+    let started = Instant::now();
+    let mut disk = Disk::new(&[&options[..], &clock[..], &report[..]].concat());
+    let file = disk.open();
+    let mut page = [0; 4096];
+    let mut waited_ns = 0;
+    for at in 0..12 {
+        let asked = Instant::now();
+        // From one end of the disk to the other.
+        file.read_exact_at(&mut page, (at % 2 * 250_000 + at * 1000) * 4096).expect("read");
+        waited_ns += asked.elapsed().as_nanos() as u64;
+    }
+    let (processors, lowest) = threads_of(disk.server.id());
+    assert!(processors.len() > 3 && processors.iter().all(|list| list == cpu), "{processors:?}");
+    assert!(lowest, "no thread keeps the processor awake");
+    drop(file);
+    let took_ns = started.elapsed().as_nanos() as u64;
+    let (_, out, err) = disk.end(libc::SIGTERM);
+    assert!(out.contains(" of the disk, which was 3 times as slow\n"), "{out}{err}");
     let report = disk.report();
-    if report["valid"] == false {
-        eprintln!("skipped: this machine is too busy for an emulated disk: {out}");
-        return None;
-    }
-    let fio: Value = serde_json::from_slice(&fio).expect("data");
-    let mut compared = 0;
-    for (theirs, ours) in [("read", "reads"), ("write", "writes")] {
-        let seen = &fio["jobs"][0][theirs]["clat_ns"];
-        let model = &report["results"][ours];
-        if model["requests"] == 0 {
-            continue;
-        }
-        let (mean, p99) = (&seen["mean"], &seen["percentile"]["99.000000"]);
-        let latency = &model["latency_ns"];
-        for (seen, model) in [(mean, &latency["mean"]), (p99, &latency["percentiles"]["p99"])] {
-            let (seen, model) = (seen.as_f64().expect("a time"), model.as_f64().expect("a time"));
-            if model < COMPARED_FROM_NS {
-                continue;
-            }
-            compared += 1;
-            let ratio = seen / model;
-            if (ratio - 1.0).abs() >= 0.05 {
-                return Some(Err(format!("{pattern} {theirs}: {seen} against {model}")));
-            }
-        }
-    }
-    assert!(compared >= 2, "a disk takes milliseconds to read at random places: {report}");
-    Some(Ok(()))
+    assert_eq!(report["slower"], 3);
+    let reads = &report["results"]["reads"];
+    let number = |of: &Value| of.as_f64().expect("a number");
+    let modelled_ns = number(&reads["latency_ns"]["mean"]) * number(&reads["requests"]);
+    // The way to the disk counts as a part of the time of each request: 30 us of the wall.
+    let path_ns = 12.0 * 30_000.0;
+    assert!(3.0 * modelled_ns <= waited_ns as f64 + path_ns, "{modelled_ns} in {waited_ns}: {out}");
+    // A rotation takes 8.3 ms. If times were those of the wall, they would be three times as long.
+    assert!((12.0 * 2e6..12.0 * 20e6).contains(&modelled_ns), "{modelled_ns}: {out}");
+    let lag = &report["lag"];
+    assert!(
+        3.0 * number(&lag["late_ns"]) <= waited_ns as f64 + path_ns - 3.0 * modelled_ns,
+        "{lag}"
+    );
+    let trace = fs::read_to_string(disk.folder.at("trace")).expect("a trace");
+    let last = trace.lines().last().and_then(|line| line.split(' ').next()).expect("a request");
+    let last_ns: u64 = last.parse().expect("its arrival");
+    assert!(3 * last_ns <= took_ns, "{last_ns} in {took_ns}");
+    assert!(2 * last_ns >= number(&lag["busy_ns"]) as u64, "{last_ns}: {lag}");
+
+    // The trace in virtual time has the times of the model, whatever the clock was.
+    let words = ["simulate", "run", "--device", "barracuda", "--trace", "trace", "--json"];
+    let replayed = prints(merganser(words).current_dir(disk.folder.path()));
+    let replayed: Value = serde_json::from_slice(&replayed).expect("data");
+    assert_eq!(replayed["results"]["digest"], report["results"]["digest"]);
+
+    let words = ["emulate", "--device", "null", "--memory-backed", "--size", "1M", "--nbd", "s"];
+    let said = |cpu| fails(merganser(words).args(["--cpu", cpu]).current_dir(disk.folder.path()));
+    assert_eq!(said("1000000"), "--cpu 1000000: no machine has so many processors");
+    assert_eq!(said("1023"), "--cpu 1023: Invalid argument (os error 22)");
+    let zero = merganser(words).args(["--slower", "0"]).current_dir(disk.folder.path()).output();
+    assert_eq!(zero.expect("it starts").status.code(), Some(2));
 }
