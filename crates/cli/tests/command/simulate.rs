@@ -252,8 +252,10 @@ fn a_trace_may_come_from_a_pipe() {
     assert!(made.expect("mkfifo").success());
     let writer = std::thread::spawn(move || fs::write(pipe, "0,1,512,R,0.5\n0,2,512,R,0.6\n"));
     let ran = std::process::Command::new("timeout")
-        .args(["60", env!("CARGO_BIN_EXE_merganser"), "simulate", "run", "--json"])
-        .args(["--device", "cheetah", "--trace", "pipe"])
+        .args(["30", env!("CARGO_BIN_EXE_merganser"), "simulate", "run", "--json"])
+        // Time in which the writer of a pipe that was closed again would have ended.
+        .args(["--device", "msr", "--set", "blocks_per_plane=16", "--precondition"])
+        .args(["--trace", "pipe"])
         .current_dir(dir.path())
         .output()
         .expect("it starts");
