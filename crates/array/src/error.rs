@@ -59,7 +59,7 @@ pub enum Error {
         /// The first failure.
         first: String,
     },
-    /// A request that volumes of this kind can't serve.
+    /// A request that volumes of this kind can't serve, or a volume that this program can't open.
     #[error("{volume}: {detail}")]
     Unsupported {
         /// The volume.

@@ -13,7 +13,7 @@ use crate::log::Place;
 use crate::log::record::{Entry, Header};
 use crate::settings::Hash;
 use crate::store::Stored;
-use crate::superblock::{RunPlace, Superblock};
+use crate::superblock::{RunPlace, Superblock, VERSION};
 
 const VOLUME: [u8; 16] = *b"\x00\x11\x22\x33\x44\x55\x66\x77\x88\x99\xaa\xbb\xcc\xdd\xee\xff";
 
@@ -56,6 +56,7 @@ fn a_label_is_these_bytes() {
 #[test]
 fn a_superblock_is_these_bytes() {
     let superblock = Superblock {
+        version: VERSION,
         volume: VOLUME,
         checkpoint: 7,
         session: 3,
@@ -77,7 +78,9 @@ fn a_superblock_is_these_bytes() {
         runs: vec![RunPlace { at: 5, entries: 300, number: 9 }],
     };
     pinned("superblock.txt", &superblock.encode()[..]);
-    assert_eq!(Superblock::decode(&superblock.encode()[..]), Ok(superblock));
+    assert_eq!(Superblock::decode(&superblock.encode()[..]), Ok(superblock.clone()));
+    let old = Superblock { version: 1, ..superblock };
+    assert_eq!(Superblock::decode(&old.encode()[..]), Ok(old));
 }
 
 #[test]
@@ -93,8 +96,13 @@ fn a_transaction_is_these_bytes() {
     let mut rest = &encoded[..];
     let again: Vec<Change> = std::iter::from_fn(|| Change::decode(&mut rest)).collect();
     assert_eq!((again, rest), (changes.to_vec(), &[][..]));
-    let transaction =
-        Transaction { session: 3, log_tail: place(20), log_synced: 30, changes: encoded };
+    let transaction = Transaction {
+        volume: VOLUME,
+        session: 3,
+        log_tail: place(20),
+        log_synced: 30,
+        changes: encoded,
+    };
     let bytes = transaction.encode(place(10));
     pinned("transaction.txt", &bytes);
     assert_eq!(Transaction::blocks(&bytes, 10, 0x0102_0304), Some(1));

@@ -3,7 +3,8 @@
 //!
 //! A transaction is durable before the next one is written, and before anything that it frees is used
 //! again. Replaying from the superblock's place on therefore ends exactly at the last durable one: the
-//! next block holds something else, or a transaction of an earlier session, number or predecessor.
+//! next block holds something else, or a transaction of another volume that had these members, or of an
+//! earlier session, number or predecessor.
 
 use std::sync::Arc;
 
@@ -18,7 +19,8 @@ use crate::superblock::{place_at, put_place};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MjrT");
 const SEAL: usize = 4;
-pub(crate) const HEAD: usize = 72;
+const VOLUME_AT: usize = 72;
+pub(crate) const HEAD: usize = 88;
 
 /// One change of the maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +91,7 @@ impl Change {
 /// A transaction without its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Transaction {
+    pub(crate) volume: [u8; 16],
     pub(crate) session: u64,
     pub(crate) log_tail: Place,
     pub(crate) log_synced: u64,
@@ -108,6 +111,7 @@ impl Transaction {
         put_u32(&mut out, 28, u32::try_from(len).expect("less than a journal"));
         put_place(&mut out, 32, self.log_tail);
         put_u64(&mut out, 56, self.log_synced);
+        out[VOLUME_AT..HEAD].copy_from_slice(&self.volume);
         out[HEAD..len].copy_from_slice(&self.changes);
         seal(&mut out, SEAL);
         out
@@ -128,6 +132,7 @@ impl Transaction {
             return None;
         }
         Some(Transaction {
+            volume: bytes[VOLUME_AT..HEAD].try_into().expect("sixteen bytes"),
             session: u64_at(bytes, 8),
             log_tail: place_at(bytes, 32),
             log_synced: u64_at(bytes, 56),
@@ -139,6 +144,7 @@ impl Transaction {
 /// The ring.
 pub(crate) struct Journal {
     array: Arc<dyn Storage>,
+    volume: [u8; 16],
     at: u64,
     blocks: u64,
     /// Where the next transaction goes, if there is room before the end.
@@ -152,11 +158,27 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// An empty journal whose next transaction is at `head`.
-    pub(crate) fn new(array: Arc<dyn Storage>, layout: &Layout, head: Place, session: u64) -> Self {
+    /// An empty journal of volume `volume` whose next transaction is at `head`.
+    pub(crate) fn new(
+        array: Arc<dyn Storage>,
+        volume: [u8; 16],
+        layout: &Layout,
+        head: Place,
+        session: u64,
+    ) -> Self {
         let (at, blocks) = (layout.journal_at, layout.journal_blocks);
         let is_open_ended = false;
-        Journal { array, at, blocks, head, used: 0, session, is_open_ended, bytes_written: 0 }
+        Journal {
+            array,
+            volume,
+            at,
+            blocks,
+            head,
+            used: 0,
+            session,
+            is_open_ended,
+            bytes_written: 0,
+        }
     }
 
     /// Where the next transaction goes.
@@ -207,7 +229,8 @@ impl Journal {
             self.head.at = 0;
         }
         self.is_open_ended = !changes.is_empty();
-        let transaction = Transaction { session: self.session, log_tail, log_synced, changes };
+        let (volume, session) = (self.volume, self.session);
+        let transaction = Transaction { volume, session, log_tail, log_synced, changes };
         let bytes = transaction.encode(self.head);
         let mut buffer = Buffer::try_new(bytes.len())?;
         buffer.copy_from_slice(&bytes);
@@ -239,7 +262,9 @@ impl Journal {
                 continue;
             };
             let bytes = self.array.read_vec(self.at + start * PAGE as u64, blocks * PAGE)?;
-            let Some(transaction) = Transaction::decode(&bytes) else { continue };
+            let transaction = Transaction::decode(&bytes);
+            let own = transaction.filter(|transaction| transaction.volume == self.volume);
+            let Some(transaction) = own else { continue };
             if transaction.session > self.session {
                 return Err(Error::Damaged {
                     volume: self.array.name().to_owned(),
@@ -263,7 +288,8 @@ impl Journal {
     }
 
     /// After the replay of everything: the number of a durable transaction behind the end, if there is
-    /// one. Then one before it is damaged. Transactions are durable in turn, so a cut leaves none.
+    /// one. Then one before it is damaged. Transactions are durable in turn, so a cut leaves none. A volume that
+    /// had these members before may have left some, of a session with the same number: they don't count.
     pub(crate) fn beyond_end(&self) -> Result<Option<u64>> {
         const AT_ONCE: u64 = 256;
         for from in (0..self.blocks).step_by(AT_ONCE as usize) {
@@ -276,11 +302,67 @@ impl Journal {
                     continue;
                 };
                 let whole = self.array.read_vec(self.at + at * PAGE as u64, blocks * PAGE)?;
-                if Transaction::decode(&whole).is_some_and(|found| found.session == self.session) {
+                let own = |found: &Transaction| {
+                    (found.volume, found.session) == (self.volume, self.session)
+                };
+                if Transaction::decode(&whole).as_ref().is_some_and(own) {
                     return Ok(Some(seq));
                 }
             }
         }
         Ok(None)
+    }
+}
+
+/// Zeros for the whole ring of an empty journal.
+pub(crate) fn erase(array: &dyn Storage, layout: &Layout) -> Result<()> {
+    let zeros = crate::bytes::zeroed();
+    let places = (0..layout.journal_blocks).map(|n| layout.journal_at + n * PAGE as u64);
+    Ok(crate::bulk::write_blocks(array, places.map(|at| (at, &*zeros)))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use merganser_storage::memory::MemoryStorage;
+
+    /// A ring of 16 blocks.
+    fn ring() -> (Arc<dyn Storage>, Layout) {
+        let layout = Layout::of(508, 4, 16, false, 4096);
+        (MemoryStorage::from_bytes("ring", &vec![0; layout.end() as usize]), layout)
+    }
+
+    fn journal(array: &Arc<dyn Storage>, layout: &Layout, volume: u8, head: Place) -> Journal {
+        Journal::new(Arc::clone(array), [volume; 16], layout, head, 2)
+    }
+
+    fn replayed(mut journal: Journal) -> (u64, Option<u64>) {
+        let mut count = 0;
+        while journal.replay().expect("reads").is_some() {
+            count += 1;
+        }
+        (count, journal.beyond_end().expect("reads"))
+    }
+
+    /// Two volumes had these members, one after the other, and both are in their second session.
+    #[test]
+    fn transactions_of_another_volume_do_not_count() {
+        let (array, layout) = ring();
+        let head = Place { seq: 1, at: 0, chain: 7 };
+        let mut other = journal(&array, &layout, 1, head);
+        for _ in 0..9 {
+            other.append(vec![], Place::default(), 0).expect("written");
+        }
+        assert_eq!(replayed(journal(&array, &layout, 1, head)), (9, None));
+        // It isn't the first one, although number and predecessor are right.
+        assert_eq!(replayed(journal(&array, &layout, 2, head)), (0, None));
+        let mut own = journal(&array, &layout, 2, head);
+        for _ in 0..3 {
+            own.append(vec![], Place::default(), 0).expect("written");
+        }
+        assert_eq!(replayed(journal(&array, &layout, 2, head)), (3, None));
+        // One of its own shows that another one is damaged.
+        array.write_at(layout.journal_at + PAGE as u64 + 100, b"damage").expect("written");
+        assert_eq!(replayed(journal(&array, &layout, 2, head)), (1, Some(3)));
     }
 }

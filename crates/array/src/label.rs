@@ -99,6 +99,14 @@ pub(crate) fn write(member: &dyn Storage, label: &Label) -> Result<()> {
     Ok(())
 }
 
+/// Removes the label of `member`, if it has one.
+pub(crate) fn erase(member: &dyn Storage) -> Result<()> {
+    for copy in 0..2 {
+        member.write_at(copy * PAGE as u64, &crate::bytes::zeroed()[..])?;
+    }
+    Ok(member.sync()?)
+}
+
 /// The label of `member`.
 pub(crate) fn read(member: &dyn Storage) -> Result<Label> {
     let mut why = None;

@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::log::Place;
 
 const MAGIC: &[u8; 8] = b"MGNSRsup";
-const VERSION: u32 = 1;
+/// Version 1 had transactions without the volume's identity.
+pub(crate) const VERSION: u32 = 2;
 const SEAL: usize = 12;
 const COUNTERS_AT: usize = 144;
 const RUNS_AT: usize = COUNTERS_AT + 8 * 32;
@@ -35,6 +36,8 @@ pub(crate) struct RunPlace {
 /// Everything that a checkpoint makes durable in one step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
+    /// The version of the formats that the volume has.
+    pub(crate) version: u32,
     pub(crate) volume: [u8; 16],
     /// Number of the checkpoint, from 1.
     pub(crate) checkpoint: u64,
@@ -78,7 +81,7 @@ impl Superblock {
     pub(crate) fn encode(&self) -> Box<Page> {
         let mut out = zeroed();
         out[..8].copy_from_slice(MAGIC);
-        put_u32(&mut *out, 8, VERSION);
+        put_u32(&mut *out, 8, self.version);
         out[16..32].copy_from_slice(&self.volume);
         put_u64(&mut *out, 32, self.checkpoint);
         put_u64(&mut *out, 40, self.session);
@@ -120,8 +123,8 @@ impl Superblock {
             return Err("it has not the magic of one".to_owned());
         }
         let version = u32_at(bytes, 8);
-        if version != VERSION {
-            return Err(format!("it has version {version}, and this program reads {VERSION}"));
+        if !(1..=VERSION).contains(&version) {
+            return Err(format!("it has version {version}, and this program reads 1 to {VERSION}"));
         }
         if !is_sealed(bytes, SEAL) {
             return Err("its checksum is wrong".to_owned());
@@ -153,6 +156,7 @@ impl Superblock {
             }
         };
         Ok(Superblock {
+            version,
             volume: bytes[16..32].try_into().expect("sixteen bytes"),
             checkpoint: u64_at(bytes, 32),
             session: u64_at(bytes, 40),

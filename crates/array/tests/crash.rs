@@ -6,7 +6,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{Build, MIB, Model, PAGE, copy_of, unique};
-use merganser_array::{Error, Hash, Migration, Settings, Volume};
+use merganser_array::{Error, Hash, Migration, Settings, Volume, formats};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -425,5 +425,130 @@ fn the_directory_of_the_buffer_is_bounded() {
     for page in 0..4000 {
         let read = volume.read_vec(at(page), PAGE).expect("reads");
         assert!(read == [page as u8; PAGE], "page {page}");
+    }
+}
+
+/// Flushed writes, which move to the data members: with or without a buffer, each is a transaction.
+fn write_and_move(volume: &Volume, model: &mut Model, random: &mut Random, count: u64) {
+    for page in 0..count {
+        let bytes = unique(random);
+        volume.write_at(at(page), &bytes).expect("written");
+        model.write(at(page), &bytes, true);
+        volume.sync().expect("flushed");
+        volume.migrate().expect("moves");
+    }
+    model.flushed();
+}
+
+/// Two volumes on the same members, one after the other, both in their first session: transactions that the first
+/// one left behind the end of the second one's journal say nothing about the second one.
+#[test]
+fn a_volume_on_used_members_opens_after_a_kill() {
+    for buffered in [false, true] {
+        let build = Build::small(buffered, None);
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let mut random = Random::new(1);
+        let volume = build.open(&*directory).expect("opens");
+        write_and_move(&volume, &mut Model::new(512), &mut random, 100);
+        drop(volume);
+        for count in [1, 2, 5, 12, 30] {
+            let members = build.members(&*directory);
+            Volume::create("vol", &members, &build.settings, true).expect("replaced");
+            let mut model = Model::new(512);
+            let volume = build.open(&*directory).expect("opens");
+            write_and_move(&volume, &mut model, &mut random, count);
+            drop(volume);
+            let volume = build.open(&*directory).expect("opens");
+            model.check_after_cut(&volume, &format!("buffered {buffered}, {count} writes"));
+        }
+    }
+}
+
+/// A cut while members get a new volume: they hold the old one whole, or the new one, or none.
+#[test]
+fn a_cut_of_a_replacement_leaves_no_part_of_the_old_volume() {
+    for buffered in [false, true] {
+        let build = Build::small(buffered, None);
+        let members = MemoryDirectory::new();
+        build.create(&*members);
+        let mut model = Model::new(512);
+        let volume = build.open(&*members).expect("opens");
+        write_and_move(&volume, &mut model, &mut Random::new(1), 60);
+        drop(volume);
+        let replace = |disk: &Arc<Faulty>| {
+            Volume::create("vol", &build.members(&**disk), &build.settings, true)
+        };
+        let quiet = Faulty::new(copy_of(&*members), Plan::quiet(1));
+        replace(&quiet).expect("no fault");
+        let (mut old, mut refused) = (0, 0);
+        for nth in 1..=quiet.counts().changes {
+            let plan = Plan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
+            let disk = Faulty::new(copy_of(&*members), plan);
+            replace(&disk).expect_err("the power goes");
+            disk.crash().expect("crashes");
+            let volume = match build.open(&*disk) {
+                Ok(volume) => volume,
+                Err(error) => {
+                    assert!(matches!(error, Error::Member { .. }), "cut {nth}: {error}");
+                    refused += 1;
+                    continue;
+                }
+            };
+            if volume.read_vec(0, PAGE).expect("reads") == [0; PAGE] {
+                Model::new(512).check_after_cut(&volume, &format!("cut {nth}, new"));
+            } else {
+                model.clone().check_after_cut(&volume, &format!("cut {nth}, old"));
+                old += 1;
+            }
+        }
+        assert!(old > 0 && refused > 10, "{old} old, {refused} refused");
+    }
+}
+
+/// Gives both superblocks another version.
+fn set_version(directory: &dyn Directory, version: u8) {
+    let member = directory.open("ssd0", true).expect("opens");
+    for copy in [MIB, MIB + PAGE as u64] {
+        let mut block = member.read_vec(copy, PAGE).expect("reads");
+        block[8] = version;
+        formats::seal(&mut block, 12);
+        member.write_at(copy, &block).expect("written");
+    }
+}
+
+/// In version 1, transactions did not say of which volume they are. A volume that was closed in order has none.
+#[test]
+fn a_volume_of_version_1_opens_if_it_was_closed() {
+    for closed in [true, false] {
+        let build = Build::small(true, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let mut model = Model::new(512);
+        let volume = build.open(&*directory).expect("opens");
+        write_and_move(&volume, &mut model, &mut Random::new(1), 20);
+        if closed {
+            volume.close().expect("closes");
+        }
+        drop(volume);
+        set_version(&*directory, 1);
+        match build.open(&*directory) {
+            Ok(volume) => {
+                assert!(closed);
+                model.check_after_cut(&volume, "version 1");
+                write_and_move(&volume, &mut model, &mut Random::new(2), 30);
+                drop(volume);
+                let volume = build.open(&*directory).expect("opens");
+                model.check_after_cut(&volume, "version 2");
+            }
+            Err(error) => {
+                assert!(!closed, "{error}");
+                let error = error.to_string();
+                assert!(error.contains("version 1, and it was not closed in order"), "{error}");
+            }
+        }
+        set_version(&*directory, 3);
+        let error = build.open(&*directory).err().expect("refused").to_string();
+        assert!(error.contains("version 3, and this program reads 1 to 2"), "{error}");
     }
 }

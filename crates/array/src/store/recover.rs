@@ -12,11 +12,11 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::fingerprint;
 use crate::index::Index;
-use crate::journal::{Change, Journal, Transaction};
+use crate::journal::{self, Change, Journal, Transaction};
 use crate::layout::{Layout, SEGMENT_PAGES};
 use crate::log::Place;
 use crate::settings::{Hash, OpenOptions, Settings};
-use crate::superblock::Superblock;
+use crate::superblock::{Superblock, VERSION};
 use crate::table::Tables;
 
 /// The first place of a ring of volume `volume`.
@@ -24,19 +24,21 @@ fn first_place(volume: &[u8; 16]) -> Place {
     Place { seq: 1, at: 0, chain: crc32c::crc32c(volume) }
 }
 
-/// Writes what an empty store consists of.
+/// Writes what an empty store consists of. Table blocks and runs that another volume left there are never read,
+/// because the states and the superblock name none.
 pub(crate) fn create(
     array: &Arc<dyn Storage>,
     volume: [u8; 16],
     settings: &Settings,
     buffered: bool,
-    stripe: u64,
+    layout: Layout,
 ) -> Result<()> {
-    let layout = Layout::plan(settings, array.size(), stripe)?;
+    journal::erase(&**array, &layout)?;
     let mut tables = Tables::new(Arc::clone(array), layout, 0);
     tables.prepare(0)?;
     merganser_storage::StorageExt::sync(&**array)?;
     let superblock = Superblock {
+        version: VERSION,
         volume,
         checkpoint: 1,
         session: 1,
@@ -101,6 +103,19 @@ impl Store {
                 detail: "it is of another volume than the members' labels".to_owned(),
             });
         }
+        if superblock.version < VERSION {
+            if !superblock.clean {
+                return Err(Error::Unsupported {
+                    volume: array.name().to_owned(),
+                    detail: format!(
+                        "its format has version {}, and it was not closed in order, so that its journal would have to be repeated; open and close it with the version of the program that made it",
+                        superblock.version
+                    ),
+                });
+            }
+            // The next checkpoint writes it.
+            superblock.version = VERSION;
+        }
         let layout = layout_of(&superblock, &**array, stripe)?;
         let Superblock { checkpoint, states_copy, .. } = superblock;
         let hash = match (superblock.dedup, superblock.sha1) {
@@ -127,8 +142,8 @@ impl Store {
             }
             None => (None, true),
         };
-        let journal =
-            Journal::new(Arc::clone(array), &layout, superblock.journal, superblock.session);
+        let (head, session) = (superblock.journal, superblock.session);
+        let journal = Journal::new(Arc::clone(array), volume, &layout, head, session);
         let was_clean = superblock.clean;
         superblock.clean = false;
         let counters = superblock.counters;

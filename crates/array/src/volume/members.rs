@@ -89,8 +89,13 @@ pub(super) fn create(
         )));
     }
     let stripe = stripe(&members.data, settings.chunk_bytes);
-    // The labels come last: without all of them it is no volume.
-    crate::store::create(&data, volume, settings, !members.buffer.is_empty(), stripe)?;
+    let layout = Layout::plan(settings, data.size(), stripe)?;
+    // The old labels go first and the new ones come last: without all of them it is no volume. A cut that left the
+    // labels of an older volume would leave one with half of its blocks.
+    for member in members.data.iter().chain(&members.buffer) {
+        label::erase(&**member)?;
+    }
+    crate::store::create(&data, volume, settings, !members.buffer.is_empty(), layout)?;
     let roles = [
         (Role::Data, &members.data, settings.chunk_bytes, data.size()),
         (Role::Buffer, &members.buffer, settings.buffer_chunk_bytes, buffer_bytes),
