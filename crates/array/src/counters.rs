@@ -1,7 +1,7 @@
 //! Counts of a volume since it was made.
 
 /// How many numbers [`Counters`] has.
-pub(crate) const COUNTERS: usize = 18;
+pub(crate) const COUNTERS: usize = 19;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
@@ -66,6 +66,8 @@ counters! {
     checkpoints,
     /// Pages that went around a buffer that was above its high-water mark.
     pages_around,
+    /// Stored pages that were read and compared before another page shared them.
+    pages_compared,
 }
 
 impl Counters {

@@ -7,8 +7,7 @@ use crate::error::{Error, Result};
 pub enum Hash {
     /// BLAKE3, cut to 160 bits.
     Blake3,
-    /// SHA-1, as in the dissertation. Two different pages with one SHA-1 can be made on purpose, so
-    /// compare bytes where strangers write.
+    /// SHA-1, as in the dissertation. Two different pages with one SHA-1 can be made on purpose.
     Sha1,
 }
 
@@ -23,7 +22,9 @@ pub struct Settings {
     pub buffer_chunk_bytes: u32,
     /// How equal pages are found; `None` stores every page.
     pub dedup: Option<Hash>,
-    /// Whether pages with equal fingerprints are compared byte by byte before they share a page.
+    /// Whether a stored page with an equal fingerprint is read, and compared byte by byte, before another page
+    /// shares it. Without that, pages of another content with the same fingerprint become one, and a page that is
+    /// written again after its stored page was damaged is lost again.
     pub compare: bool,
     /// Whether the volume may be larger than its data members: they can then become full.
     pub thin: bool,
@@ -32,7 +33,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A volume of `size` bytes with BLAKE3, no comparison of bytes, chunks of 512 KiB (data) and
+    /// A volume of `size` bytes with BLAKE3, comparison of bytes, chunks of 512 KiB (data) and
     /// 1 MiB (buffer), and not larger than its data members.
     #[must_use]
     pub fn new(size: u64) -> Settings {
@@ -41,7 +42,7 @@ impl Settings {
             chunk_bytes: 512 << 10,
             buffer_chunk_bytes: 1 << 20,
             dedup: Some(Hash::Blake3),
-            compare: false,
+            compare: true,
             thin: false,
             journal_bytes: None,
         }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   put(page, bytes) ── 1. bytes come from the buffer ── 2. fingerprint ── 3. look up in the index
-//!        ── 4a. found: the volume page shares the stored page, nothing is written
+//!        ── 4a. found, and its bytes are these: the volume page shares the stored page, nothing is written
 //!        ── 4b. fresh: a free page is taken, in order, and the bytes are staged
 //!   commit ── staged pages, whole stripes ── sync ── transaction ── sync ── pages that it freed are free
 //! ```
@@ -216,7 +216,7 @@ impl Store {
 
     fn read_stored(&mut self, place: u64, out: &mut [u8]) -> Result<()> {
         // It may be on its way. If that fails, the next commit does, and the checksum shows it to readers.
-        self.staged.land();
+        self.staged.land_at(place..place + (out.len() / PAGE) as u64);
         let count = self.array.read_at(self.layout.page_at(place), out)?;
         match count < out.len() {
             true => Err(self.damaged("stored page", place, "the member ends before it")),
@@ -263,7 +263,7 @@ impl Store {
                 return Ok(());
             }
             fingerprint = fingerprint::of(hash, content);
-            if let Some(place) = self.find_equal(&fingerprint, content)? {
+            if let Some(place) = self.find_equal(&fingerprint, crc, content)? {
                 self.counters.pages_fingerprinted += 1;
                 self.counters.pages_duplicate += 1;
                 if old != place + 1 {
@@ -287,8 +287,13 @@ impl Store {
         self.change(page, Change::New { page, place, crc, fingerprint }, place + 1)
     }
 
-    /// A stored page with these bytes.
-    fn find_equal(&mut self, fingerprint: &Fingerprint, content: &Page) -> Result<Option<u64>> {
+    /// A stored page with these bytes, whose checksum is `crc`.
+    fn find_equal(
+        &mut self,
+        fingerprint: &Fingerprint,
+        crc: u32,
+        content: &Page,
+    ) -> Result<Option<u64>> {
         let Some(index) = &mut self.index else { return Ok(None) };
         for place in index.candidates(fingerprint::tag(fingerprint)) {
             if place >= self.layout.pages() {
@@ -303,20 +308,38 @@ impl Store {
             if !usable || stored.fingerprint != *fingerprint {
                 continue;
             }
-            if self.compare {
-                let mut there = [0; PAGE];
-                match self.staged.get(place) {
-                    Some(staged) => there = *staged,
-                    None => self.read_stored(place, &mut there)?,
-                }
-                if there != *content {
-                    self.counters.pages_collided += 1;
-                    continue;
-                }
+            if !self.compare || self.has_bytes(place, &stored, crc, content)? {
+                return Ok(Some(place));
             }
-            return Ok(Some(place));
         }
         Ok(None)
+    }
+
+    /// Whether a stored page has these bytes now. A page that was damaged since has not: another page that shared
+    /// it would be lost, too, although the user has just written its bytes.
+    fn has_bytes(
+        &mut self,
+        place: u64,
+        stored: &Stored,
+        crc: u32,
+        content: &Page,
+    ) -> Result<bool> {
+        let mut there = [0; PAGE];
+        if let Some(staged) = self.staged.get(place) {
+            there = *staged;
+        } else {
+            self.counters.pages_compared += 1;
+            match self.read_stored(place, &mut there) {
+                Ok(()) => {}
+                Err(error) if error.is_damage() => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+        let is_equal = there == *content && stored.crc == crc;
+        if !is_equal && crc32c::crc32c(&there) == stored.crc {
+            self.counters.pages_collided += 1;
+        }
+        Ok(is_equal)
     }
 
     /// Points a volume page to `entry`, releases its old page, and remembers `change` for the journal.

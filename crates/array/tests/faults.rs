@@ -42,6 +42,97 @@ fn duplicates_are_stored_once_and_counted() {
     assert_eq!(volume.read_vec(0, PAGE).expect("reads"), vec![0; PAGE]);
 }
 
+/// Damages the pages of a directory's members that have these bytes; returns how many.
+fn damage_pages(directory: &dyn Directory, prefix: &str, bytes: &[u8]) -> usize {
+    let mut count = 0;
+    for name in directory.list().expect("lists") {
+        let member = directory.open(&name, true).expect("opens");
+        for at in (0..member.size()).step_by(PAGE).filter(|_| name.starts_with(prefix)) {
+            if member.read_vec(at, PAGE).expect("reads") == bytes {
+                member.write_at(at + 1000, b"damage").expect("written");
+                count += 1;
+            }
+        }
+    }
+    count
+}
+
+/// A stored page is damaged, whether a read has found it or not. Its bytes are written again, to the same page of the
+/// volume and to another one: they are not lost with it.
+#[test]
+fn a_damaged_page_is_shared_by_no_later_write() {
+    for (buffered, found) in [(true, false), (true, true), (false, false), (false, true)] {
+        let build = Build::small(buffered, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        let bytes = unique(&mut Random::new(1));
+        let move_all = || {
+            volume.sync().expect("flushed");
+            while volume.migrate().expect("moves") {}
+        };
+        for page in 0..3 {
+            volume.write_at(page * PAGE as u64, &bytes).expect("written");
+        }
+        move_all();
+        assert_eq!(damage_pages(&*directory, "ssd", &bytes), 1);
+        if found {
+            let why = volume.read_vec(0, PAGE).expect_err("damaged").to_string();
+            assert!(why.contains("page 0 is damaged"), "{why}");
+        }
+        for page in [0, 7] {
+            volume.write_at(page * PAGE as u64, &bytes).expect("written");
+        }
+        move_all();
+        let check = |volume: &Volume| {
+            for page in [0, 7] {
+                let read = volume.read_vec(page * PAGE as u64, PAGE).expect("was written again");
+                assert!(read == bytes);
+            }
+            // Nobody has written these again.
+            for page in [1, 2] {
+                volume.read_vec(page * PAGE as u64, PAGE).expect_err("damaged");
+            }
+            let check = volume.check(&mut |_, _| {}).expect("checks");
+            assert_eq!((check.problems, check.pages_leaked), (2, 0), "{check:?}");
+        };
+        check(&volume);
+        let counters = volume.counters();
+        assert_eq!((counters.pages_stored, counters.pages_collided), (2, 0), "{counters:?}");
+        drop(volume);
+        check(&build.open(&*directory).expect("opens"));
+    }
+}
+
+/// Bytes are compared, whatever the hash, unless it is trusted.
+#[test]
+fn pages_with_one_sha1_stay_two_pages() {
+    let [first, second] = common::shattered::pages();
+    assert!(first != second);
+    for (compare, moves) in [(true, true), (true, false), (false, true)] {
+        let mut build = Build::small(true, Some(Hash::Sha1));
+        assert!(build.settings.compare, "the default");
+        build.settings.compare = compare;
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        for (page, bytes) in [(0, &first), (5, &second)] {
+            volume.write_at(page * PAGE as u64, bytes).expect("written");
+            // The page that it is compared with is on the members, or in memory yet.
+            while moves && volume.migrate().expect("moves") {}
+        }
+        while volume.migrate().expect("moves") {}
+        let counters = volume.counters();
+        let expected = if compare { (2, 1) } else { (1, 0) };
+        assert_eq!((counters.pages_stored, counters.pages_collided), expected, "{counters:?}");
+        assert_eq!(counters.pages_compared > 0, compare && moves);
+        if compare {
+            assert!(volume.read_vec(0, PAGE).expect("reads") == first);
+            assert!(volume.read_vec(5 * PAGE as u64, PAGE).expect("reads") == second);
+        }
+    }
+}
+
 /// Half of what is written has been written before: with maps and index, at most 0.55 of the bytes
 /// reach the data members.
 #[test]

@@ -209,6 +209,7 @@ impl Maps {
             return None;
         }
         if self.compare && !self.staged.contains(&place) {
+            self.counters.pages_compared += 1;
             self.lookups.push(self.layout.page_at(place));
         }
         Some(place)

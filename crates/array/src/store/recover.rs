@@ -47,7 +47,7 @@ pub(crate) fn create(
         journal_blocks: layout.journal_blocks,
         dedup: settings.dedup.is_some(),
         sha1: settings.dedup == Some(Hash::Sha1),
-        compare: settings.compare,
+        compare: settings.compare && settings.dedup.is_some(),
         buffered,
         thin: settings.thin,
         clean: true,
@@ -113,8 +113,9 @@ impl Store {
                     ),
                 });
             }
-            // The next checkpoint writes it.
+            // The next checkpoint writes it. Volumes of version 1 compared bytes only if they were told to.
             superblock.version = VERSION;
+            superblock.compare = superblock.dedup;
         }
         let layout = layout_of(&superblock, &**array, stripe)?;
         let Superblock { checkpoint, states_copy, .. } = superblock;

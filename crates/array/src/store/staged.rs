@@ -2,9 +2,10 @@
 //! next is filled.
 
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 use merganser_storage::{Buffer, Storage};
 
 use super::BATCH_PAGES;
@@ -23,13 +24,21 @@ pub(super) struct Staged {
     places: Vec<Option<u64>>,
     /// The page of the batch that goes to a place.
     slots: HashMap<u64, usize>,
+    /// Places of batches that were written since all writes had ended.
+    under_way: HashSet<u64>,
 }
 
 impl Staged {
     /// Nothing staged.
     pub(super) fn new(array: Arc<dyn Storage>) -> Staged {
         let flights = Flights::new(array, BATCH_PAGES * PAGE, UNDER_WAY);
-        Staged { flights, buffer: Buffer::empty(), places: Vec::new(), slots: HashMap::default() }
+        Staged {
+            flights,
+            buffer: Buffer::empty(),
+            places: Vec::new(),
+            slots: HashMap::default(),
+            under_way: HashSet::default(),
+        }
     }
 
     /// Whether no further page has room.
@@ -81,18 +90,23 @@ impl Staged {
             }
             (next, last) = (place.map(|place| place + 1), Some(place));
         }
+        self.under_way.extend(places.iter().flatten());
         let buffer = std::mem::replace(&mut self.buffer, Buffer::empty());
         self.flights.write(buffer, &parts)?;
         Ok(is_needed)
     }
 
-    /// Waits for the batches that are written, whatever becomes of them.
-    pub(super) fn land(&mut self) {
-        self.flights.land();
+    /// Waits until no page is on its way to one of these places, whatever becomes of it.
+    pub(super) fn land_at(&mut self, mut places: Range<u64>) {
+        if places.any(|place| self.under_way.contains(&place)) {
+            self.flights.land();
+            self.under_way.clear();
+        }
     }
 
     /// Waits for the batches that are written.
     pub(super) fn settle(&mut self) -> io::Result<()> {
+        self.under_way.clear();
         self.flights.settle()
     }
 }

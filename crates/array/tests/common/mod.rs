@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test binary uses a part")]
 
 pub mod delayed;
+pub mod shattered;
 
 use std::sync::Arc;
 
@@ -32,7 +33,6 @@ impl Build {
             chunk_bytes: 16 << 10,
             buffer_chunk_bytes: 32 << 10,
             dedup,
-            compare: dedup == Some(Hash::Sha1),
             journal_bytes: Some(64 << 10),
             ..Settings::new(2 * MIB)
         };

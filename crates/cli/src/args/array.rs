@@ -83,15 +83,20 @@ pub struct ArrayCreateArgs {
     pub thin: bool,
 
     /// Store equal pages as often as they are written
-    #[arg(long, conflicts_with_all = ["hash", "compare"])]
+    #[arg(long, conflicts_with_all = ["hash", "compare", "trust_hash"])]
     pub no_dedup: bool,
 
     /// The hash that finds equal pages
     #[arg(long, value_enum, default_value_t = HashName::Blake3)]
     pub hash: HashName,
 
-    /// Compare the bytes of pages whose hashes are equal
+    /// Share stored pages whose hash is equal without reading them first. Then pages that only have the same
+    /// hash become one, and a page that is written again after its stored page was damaged is lost again
     #[arg(long)]
+    pub trust_hash: bool,
+
+    /// Compare the bytes of pages whose hashes are equal: this is the default now
+    #[arg(long, hide = true, conflicts_with = "trust_hash")]
     pub compare: bool,
 
     /// Consecutive bytes on one data member

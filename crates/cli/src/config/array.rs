@@ -137,7 +137,7 @@ fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
             (false, HashName::Blake3) => Some(Hash::Blake3),
             (false, HashName::Sha1) => Some(Hash::Sha1),
         },
-        compare: typed.compare,
+        compare: typed.compare || !typed.trust_hash,
         thin: typed.thin,
         journal_bytes: None,
     };

@@ -117,8 +117,12 @@ impl Setup {
             Arrangement::Hdds => (None, striped(hdds, PLAIN_CHUNK_BYTES), 0),
             Arrangement::Hcdd | Arrangement::Hybrid => {
                 let dedup = self.arrangement == Arrangement::Hcdd;
-                let settings =
-                    Settings { dedup: dedup.then_some(Hash::Sha1), ..Settings::new(volume_bytes) };
+                let settings = Settings {
+                    dedup: dedup.then_some(Hash::Sha1),
+                    // The dissertation trusts equal fingerprints.
+                    compare: false,
+                    ..Settings::new(volume_bytes)
+                };
                 let options = OpenOptions {
                     // The node of the dissertation holds its tables in memory.
                     memory_bytes: 4 << 30,
