@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use merganser_storage::ALIGNMENT;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::store::{Content, Store};
 use crate::volume::VolumeState;
 
@@ -61,7 +61,7 @@ impl Check {
     fn note<T>(&mut self, result: Result<T>) -> Result<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
-            Err(error @ (Error::Damaged { .. } | Error::Lost { .. })) => {
+            Err(error) if error.is_damage() => {
                 self.add(error.to_string());
                 Ok(None)
             }

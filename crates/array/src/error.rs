@@ -11,6 +11,9 @@ pub enum Error {
     /// A member failed; the text names it.
     #[error("{0}")]
     Io(#[from] io::Error),
+    /// A member can't read some of its bytes; the text names it. What was written is durable or not, as before.
+    #[error("{0}")]
+    Unreadable(#[source] io::Error),
     /// Bytes on a member are not those that were written there.
     #[error("{volume}: {what} {number} is damaged: {detail}")]
     Damaged {
@@ -81,16 +84,25 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Whether it says that stored bytes are damaged, and no more than these bytes are concerned.
+    /// Whether it says that stored bytes are damaged or can't be read, and no more than these bytes are concerned.
     #[must_use]
     pub fn is_damage(&self) -> bool {
-        matches!(self, Error::Damaged { .. } | Error::Lost { .. })
+        matches!(self, Error::Damaged { .. } | Error::Lost { .. } | Error::Unreadable(_))
+    }
+
+    /// The error of a read that failed.
+    pub(crate) fn of_read(error: io::Error) -> Error {
+        // Missing memory says nothing about the member.
+        if error.kind() == io::ErrorKind::OutOfMemory {
+            return Error::Io(error);
+        }
+        Error::Unreadable(error)
     }
 
     /// The kind that an [`io::Error`] of it has.
     fn kind(&self) -> io::ErrorKind {
         match self {
-            Error::Io(error) => error.kind(),
+            Error::Io(error) | Error::Unreadable(error) => error.kind(),
             Error::Damaged { .. } | Error::Lost { .. } | Error::Member { .. } => {
                 io::ErrorKind::InvalidData
             }

@@ -134,6 +134,12 @@ impl Store {
         Ok((entry != UNMAPPED && entry != LOST).then(|| entry - 1))
     }
 
+    /// Gives `error` back unless the data members answer at all: the superblock can be read. If they don't, no part of
+    /// them is given up.
+    fn answers(&self, error: Error) -> Result<()> {
+        self.array.read_at(0, &mut [0; PAGE]).map_or(Err(error), |_| Ok(()))
+    }
+
     fn stored(&mut self, place: u64) -> Result<Stored> {
         let entries = self.tables.read(self.layout.map_blocks + place / SEGMENT_PAGES)?;
         Ok(Stored::decode(entries, place))
@@ -217,7 +223,8 @@ impl Store {
     fn read_stored(&mut self, place: u64, out: &mut [u8]) -> Result<()> {
         // It may be on its way. If that fails, the next commit does, and the checksum shows it to readers.
         self.staged.land_at(place..place + (out.len() / PAGE) as u64);
-        let count = self.array.read_at(self.layout.page_at(place), out)?;
+        let at = self.layout.page_at(place);
+        let count = self.array.read_at(at, out).map_err(Error::of_read)?;
         match count < out.len() {
             true => Err(self.damaged("stored page", place, "the member ends before it")),
             false => Ok(()),

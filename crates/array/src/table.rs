@@ -156,10 +156,15 @@ impl Tables {
         if slot == 0 {
             return Ok(zeroed());
         }
-        let mut content = zeroed();
         let at = self.layout.slot_at(block, slot - 1);
-        let count = self.array.read_at(at, &mut content[..])?;
         let newest = self.checkpoint + u64::from(pending);
+        // Many pages depend on it, so that a failure which may pass gets a second chance.
+        self.fetch_from(at, block, newest).or_else(|_| self.fetch_from(at, block, newest))
+    }
+
+    fn fetch_from(&self, at: u64, block: u64, newest: u64) -> Result<Box<Page>> {
+        let mut content = zeroed();
+        let count = self.array.read_at(at, &mut content[..]).map_err(Error::of_read)?;
         let detail = if count < PAGE {
             "the member ends before it".to_owned()
         } else if let Err(detail) = check_block(&content, block, newest) {

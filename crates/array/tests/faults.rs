@@ -4,6 +4,7 @@ mod common;
 
 use std::sync::Arc;
 
+use common::unreadable::unreadable;
 use common::{Build, MIB, Model, PAGE, content, copy_of, unique};
 use merganser_array::{Error, Hash, Members, Migration, Settings, Volume};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
@@ -428,6 +429,172 @@ fn a_page_damaged_in_the_buffer_is_lost_until_it_is_written() {
     assert_eq!(volume.check(&mut |_, _| {}).expect("checks").problems, 1);
     volume.write_at(0, &vec![8; PAGE]).expect("written");
     assert_eq!(volume.read_vec(0, PAGE).expect("reads"), vec![8; PAGE]);
+}
+
+fn at(page: u64) -> u64 {
+    page * PAGE as u64
+}
+
+/// Pages 0 to 7 of a volume, written as one record of the log, and its members.
+fn eight_pages(
+    build: &Build,
+    directory: &dyn Directory,
+) -> (Volume, Model, Vec<Arc<common::unreadable::Unreadable>>) {
+    build.create(directory);
+    let (members, all) = unreadable(build.members(directory));
+    let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
+    let mut model = Model::new(512);
+    let mut random = Random::new(1);
+    let bytes: Vec<u8> = (0..8).flat_map(|_| unique(&mut random)).collect();
+    volume.write_at(0, &bytes).expect("written");
+    model.write(0, &bytes, true);
+    volume.sync().expect("flushed");
+    model.flushed();
+    (volume, model, all)
+}
+
+/// A sector of the buffer that can't be read costs its page, or nothing where it is the first block of a record. Other
+/// writes, and the moves, continue.
+#[test]
+fn an_unreadable_page_of_the_buffer_is_lost_alone() {
+    // The first block of the record, and the block of page 2. Each chunk has eight blocks.
+    for (block, lost) in [(0, None), (3, Some(2))] {
+        let build = Build::small(true, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        let (volume, mut model, members) = eight_pages(&build, &*directory);
+        members[2].spoil(MIB + at(block));
+        if let Some(page) = lost {
+            let why = volume.read_vec(at(page), PAGE).expect_err("can't be read").to_string();
+            assert!(why.contains("hdd0: a sector can't be read"), "{why}");
+            // The rest of the page has to be read for it.
+            let why = volume.write_at(at(page) + 5, b"x").expect_err("can't be read").to_string();
+            assert!(why.contains("hdd0: a sector can't be read"), "{why}");
+            let check = volume.check(&mut |_, _| {}).expect("checks");
+            assert_eq!(check.problems, 1, "{check:?}");
+        }
+        let mut write = |model: &mut Model, page: u64, byte: u8| {
+            volume.write_at(at(page), &[byte; PAGE]).expect("not refused");
+            model.write(at(page), &[byte; PAGE], true);
+        };
+        write(&mut model, 100, 1);
+        write(&mut model, 7, 2);
+        volume.sync().expect("not refused");
+        model.flushed();
+        while volume.migrate().expect("moves") {}
+        model.check_pages_after_cut(&volume, |page| Some(page) != lost, "moved");
+        if let Some(page) = lost {
+            let why = volume.read_vec(at(page), PAGE).expect_err("lost").to_string();
+            assert!(why.contains("page 2 (byte 8192) was lost to damage"), "{why}");
+            write(&mut model, page, 3);
+        }
+        volume.sync().expect("flushed");
+        drop(volume);
+        let volume = build.open(&*directory).expect("opens");
+        model.check_after_cut(&volume, "opened");
+    }
+}
+
+/// A buffer member that can't be read at all may come back: nothing that is in it is given up.
+#[test]
+fn a_buffer_that_is_away_loses_nothing() {
+    let build = Build::small(true, Some(Hash::Blake3));
+    let directory = MemoryDirectory::new();
+    let (volume, mut model, members) = eight_pages(&build, &*directory);
+    for member in [2, 3] {
+        members[member].set_away(true);
+        let error = volume.migrate().expect_err("away");
+        assert!(matches!(error, Error::Unreadable(_)), "{error:?}");
+        members[member].set_away(false);
+    }
+    model.check_after_cut(&volume, "back");
+    while volume.migrate().expect("moves") {}
+    model.check_after_cut(&volume, "moved");
+}
+
+/// A sector of the data members that can't be read costs the pages that it has. Other writes continue.
+#[test]
+fn an_unreadable_page_of_the_data_members_is_an_error_alone() {
+    for buffered in [true, false] {
+        let build = Build::small(buffered, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        let (volume, mut model, members) = eight_pages(&build, &*directory);
+        let move_all = |volume: &Volume| {
+            volume.sync().expect("not refused");
+            while volume.migrate().expect("moves") {}
+        };
+        move_all(&volume);
+        let content = model.now[3].to_vec();
+        let mut spoiled = 0;
+        for (member, name) in members.iter().zip(["ssd0", "ssd1"]) {
+            let bytes = directory.open(name, false).expect("opens");
+            for at in (MIB..bytes.size()).step_by(PAGE) {
+                if bytes.read_vec(at, PAGE).expect("reads") == content {
+                    member.spoil(at);
+                    spoiled += 1;
+                }
+            }
+        }
+        assert_eq!(spoiled, 1);
+        let why = volume.read_vec(at(3), PAGE).expect_err("can't be read").to_string();
+        assert!(why.contains("a sector can't be read"), "{why}");
+        volume.write_at(at(3) + 5, b"x").expect_err("the rest of the page can't be read");
+        // An equal page can't share it.
+        for page in [9, 100] {
+            let bytes = if page == 9 { content.clone() } else { vec![1; PAGE] };
+            volume.write_at(at(page), &bytes).expect("not refused");
+            model.write(at(page), &bytes, true);
+        }
+        move_all(&volume);
+        model.flushed();
+        model.check_pages_after_cut(&volume, |page| page != 3, "moved");
+        let check = volume.check(&mut |_, _| {}).expect("checks");
+        assert_eq!((check.problems, check.pages_leaked), (1, 0), "{check:?}");
+        volume.write_at(at(3), &content).expect("not refused");
+        model.write(at(3), &content, true);
+        move_all(&volume);
+        model.check_after_cut(&volume, "written again");
+    }
+}
+
+/// Where the slots of table block `number` are: member and byte.
+fn table_slots(directory: &dyn Directory, number: u64) -> Vec<(usize, u64)> {
+    let mut found = Vec::new();
+    for (member, name) in ["ssd0", "ssd1"].into_iter().enumerate() {
+        let bytes = directory.open(name, false).expect("opens");
+        for at in (MIB..bytes.size()).step_by(PAGE) {
+            let block = bytes.read_vec(at, 16).expect("reads");
+            if block[..4] == *b"MtbB" && block[8..] == number.to_le_bytes() {
+                found.push((member, at));
+            }
+        }
+    }
+    found
+}
+
+/// A map block that can't be read keeps its 508 pages from being read and written, and no others.
+#[test]
+fn an_unreadable_map_block_stops_its_own_pages() {
+    let build = Build::small(false, None);
+    let directory = MemoryDirectory::new();
+    let (volume, mut model, _) = eight_pages(&build, &*directory);
+    volume.close().expect("closes");
+    let (members, all) = unreadable(build.members(&*directory));
+    let slots = table_slots(&*directory, 0);
+    assert!(!slots.is_empty());
+    for (member, at) in slots {
+        all[member].spoil(at);
+    }
+    let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
+    volume.read_vec(0, PAGE).expect_err("can't be read");
+    volume.write_at(0, &[1; PAGE]).expect_err("can't be read");
+    volume.write_at(at(509), &[1; PAGE]).expect("not refused");
+    model.write(at(509), &[1; PAGE], true);
+    volume.sync().expect("not refused");
+    drop(volume);
+    // It was the cable.
+    let volume = build.open(&*directory).expect("opens");
+    model.flushed();
+    model.check_after_cut(&volume, "readable again");
 }
 
 #[test]

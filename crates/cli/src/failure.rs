@@ -200,7 +200,9 @@ impl From<KeyError> for Failure {
 impl From<merganser_array::Error> for Failure {
     fn from(error: merganser_array::Error) -> Self {
         match error {
-            merganser_array::Error::Io(error) => Failure::named(&error),
+            merganser_array::Error::Io(error) | merganser_array::Error::Unreadable(error) => {
+                Failure::named(&error)
+            }
             error => Failure::Error(plain_text(error.to_string())),
         }
     }

@@ -179,7 +179,9 @@ impl<'a> Reader<'a> {
         if inside >= self.bytes.len() {
             let count = AT_ONCE.min((blocks - self.next) as usize);
             let at = self.index_at + (self.place.at + self.next) * PAGE as u64;
-            self.bytes = self.array.read_vec(at, count * PAGE)?;
+            // One that can't be read is as good as a damaged one.
+            let bytes = self.array.read_vec(at, count * PAGE);
+            self.bytes = bytes.map_err(|_| damaged(self.array, self.place.number, self.next))?;
             self.bytes_from = self.next;
         }
         let inside = (self.next - self.bytes_from) as usize * PAGE;

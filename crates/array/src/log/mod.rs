@@ -219,7 +219,8 @@ impl Log {
     pub(crate) fn read(&mut self, resident: &Resident) -> Result<(Header, Vec<u8>)> {
         self.outgoing.settle()?;
         let at = resident.place.at * PAGE as u64;
-        let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
+        let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE);
+        let bytes = bytes.map_err(Error::of_read)?;
         let header = Header::decode(&bytes[..PAGE]);
         match header.filter(|header| header.seq == resident.place.seq) {
             Some(header) => Ok((header, bytes[PAGE..].to_vec())),
@@ -242,7 +243,7 @@ impl Log {
     /// fails.
     pub(crate) fn read_page(&mut self, block: u64, out: &mut [u8]) -> Result<()> {
         self.outgoing.land();
-        let count = self.array.read_at(block * PAGE as u64, out)?;
+        let count = self.array.read_at(block * PAGE as u64, out).map_err(Error::of_read)?;
         if count < out.len() { Err(self.damaged(0, "the log ends before it")) } else { Ok(()) }
     }
 

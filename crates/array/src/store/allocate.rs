@@ -123,7 +123,7 @@ impl Store {
                     return Ok(found);
                 }
             }
-            Err(error) if error.is_damage() => {}
+            Err(error) if error.is_damage() => self.answers(error)?,
             Err(error) => return Err(error),
         }
         // Damaged, or it has no free page although it should.

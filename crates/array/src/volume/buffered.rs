@@ -1,5 +1,9 @@
 //! The buffer of a volume: writes and trims go into the log, and move from there to the store.
 
+use std::sync::Arc;
+
+use merganser_storage::{Storage, StorageExt};
+
 use super::State;
 use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
@@ -172,13 +176,13 @@ impl State {
         Ok(self.store.pages_used().0 < before)
     }
 
-    /// Puts the pages of a record that still count into the store. Damaged pages become lost ones.
+    /// Puts the pages of a record that still count into the store. Damaged and unreadable pages become lost ones.
     fn move_record(&mut self, resident: &Resident, moved: &mut Moved) -> Result<()> {
         let seq = resident.place.seq;
         let log = self.log.as_mut().expect("it has the record");
         let (header, bytes) = match log.read(resident) {
             Ok(read) => read,
-            Err(error) if error.is_damage() => return self.lose_record(seq, moved),
+            Err(error) if error.is_damage() => return self.save_record(seq, moved),
             Err(error) => return Err(error),
         };
         let mut block = resident.place.at + 1;
@@ -207,22 +211,46 @@ impl State {
         Ok(())
     }
 
-    /// A record can't be read any more. The overlay knows which pages and trims it had.
-    fn lose_record(&mut self, seq: u64, moved: &mut Moved) -> Result<()> {
+    /// A record can't be read as a whole any more. The overlay knows which of its pages and trims count, and where the
+    /// pages are.
+    fn save_record(&mut self, seq: u64, moved: &mut Moved) -> Result<()> {
         // It may have had others.
         moved.left_some = true;
-        let pages = self.overlay.pages.iter().filter(|(_, slot)| slot.seq == seq);
-        let pages: Vec<u64> = pages.map(|(&page, _)| page).collect();
-        for page in pages {
-            self.store.lose(page)?;
-            moved.pages.push(page);
-        }
+        // No page of the overlay is older than its trim.
         let trims = self.overlay.trims.iter().filter(|(_, (_, of))| *of == seq);
         let trims: Vec<(u64, u64)> = trims.map(|(&from, &(end, _))| (from, end)).collect();
         for (from, end) in trims {
             self.store.unmap(from, end - from)?;
         }
+        let pages = self.overlay.pages.iter().filter(|(_, slot)| slot.seq == seq);
+        let mut pages: Vec<(u64, Slot)> = pages.map(|(&page, &slot)| (page, slot)).collect();
+        pages.sort_unstable_by_key(|(_, slot)| slot.block);
+        let mut content = [0; PAGE];
+        for (page, slot) in pages {
+            let log = self.log.as_mut().expect("it has the record");
+            match slot.read(log, &self.store.name, page, &mut content) {
+                Ok(()) => self.store.put(page, &content)?,
+                Err(error) if error.is_damage() => {
+                    // A member that is away for a while may have all of them.
+                    if matches!(error, Error::Unreadable(_)) && !self.buffer_answers() {
+                        return Err(error);
+                    }
+                    self.store.lose(page)?;
+                }
+                Err(error) => return Err(error),
+            }
+            moved.pages.push(page);
+        }
         Ok(())
+    }
+
+    /// Whether each buffer member can read its label.
+    fn buffer_answers(&self) -> bool {
+        let mut label = [0; PAGE];
+        let mut answers = |member: &Arc<dyn Storage>, copy| {
+            member.read_at(copy * PAGE as u64, &mut label).is_ok()
+        };
+        self.buffer.iter().all(|member| answers(member, 0) || answers(member, 1))
     }
 
     /// Reads a page that is in the log.

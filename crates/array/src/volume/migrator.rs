@@ -14,7 +14,7 @@ use crate::settings::Migration;
 
 /// How often it looks whether there is something to do.
 const PERIOD: Duration = Duration::from_millis(20);
-/// After damage was found in what moves or in the tables, it is tried again after this many periods: 10 s.
+/// After damage, or bytes that can't be read, were found in what moves or in the tables, it is tried again after this many periods: 10 s.
 const DAMAGED_PERIODS: u32 = 500;
 /// How long no request must have come before a volume is idle, in milliseconds.
 const IDLE_MS: u64 = 200;

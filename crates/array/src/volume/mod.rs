@@ -51,6 +51,8 @@ pub(crate) struct State {
     durable_writes: bool,
     /// Whether writes go around a buffer that is above its high-water mark.
     around: bool,
+    /// The buffer members.
+    buffer: Vec<Arc<dyn Storage>>,
     /// Empty while the lock is free.
     unanswered: Unanswered,
     /// The first failure after which nothing may be written.
@@ -156,6 +158,7 @@ impl Volume {
                 high_water_blocks,
                 durable_writes: options.durable_writes,
                 around: options.migration == Migration::Idle && !options.durable_writes,
+                buffer: members.buffer.clone(),
                 unanswered: Unanswered::default(),
                 failed: None,
             }),
@@ -242,8 +245,8 @@ impl Volume {
 }
 
 impl State {
-    /// Does work that may write. After a failure of a member all later writes are refused, because the
-    /// stored state isn't known any more.
+    /// Does work that may write. After a write or a sync of a member failed, all later writes are refused, because the
+    /// stored state isn't known any more. A read that failed changes nothing.
     fn writing<T>(&mut self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
         if let Some(first) = &self.failed {
             let volume = self.store.name.clone();

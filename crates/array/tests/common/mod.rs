@@ -4,6 +4,7 @@
 
 pub mod delayed;
 pub mod shattered;
+pub mod unreadable;
 
 use std::sync::Arc;
 
