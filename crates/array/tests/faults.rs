@@ -296,6 +296,58 @@ fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
     }
 }
 
+/// After a failed sync, the system may take the pages for written and forget them. What an opening has found and
+/// served must not change with the next cut, although its own sync succeeded.
+#[test]
+fn what_an_opening_found_after_a_failed_sync_survives_a_cut() {
+    for buffered in [true, false] {
+        let build = Build::small(buffered, Some(Hash::Blake3));
+        let good = MemoryDirectory::new();
+        build.create(&*good);
+        let run = |disk: &Arc<Faulty>, model: &mut Model| -> Result<(), Error> {
+            let volume = build.open(&**disk)?;
+            let mut random = Random::new(5);
+            for i in 0..12 {
+                let bytes = content(&mut random, 20);
+                let at = random.below(492) * PAGE as u64;
+                let result = volume.write_at(at, &bytes);
+                model.write(at, &bytes, result.is_ok());
+                result?;
+                if i % 2 == 0 {
+                    volume.sync()?;
+                    model.flushed();
+                }
+                if i % 5 == 4 {
+                    volume.migrate()?;
+                }
+            }
+            volume.close()
+        };
+        let quiet = Faulty::new(copy_of(&*good), Plan::quiet(1));
+        run(&quiet, &mut Model::new(512)).expect("no fault");
+        let mut accepted = 0;
+        // Both members of a role are synced at once, so that the other one keeps its pages.
+        for nth in 1..=quiet.counts().syncs {
+            for seed in 0..4 {
+                let plan = Plan { seed, faults: vec![Fault::FailSync { nth }] };
+                let disk = Faulty::new(copy_of(&*good), plan);
+                let mut model = Model::new(512);
+                run(&disk, &mut model).expect_err("a sync fails");
+                let before: Vec<_> = model.now.clone();
+                let volume = build.open(&*disk).expect("opens");
+                let what = format!("buffered {buffered}, sync {nth}, seed {seed}");
+                model.check_after_cut(&volume, &what);
+                accepted += u64::from(before == model.now);
+                drop(volume);
+                disk.crash().expect("crashes");
+                let volume = build.open(&*disk).expect("opens");
+                model.check_after_cut(&volume, &format!("{what}, after the cut"));
+            }
+        }
+        assert!(accepted > 0, "no opening found what had not been synced");
+    }
+}
+
 #[test]
 fn members_in_wrong_places_are_named() {
     let directory = MemoryDirectory::new();

@@ -295,9 +295,14 @@ impl Log {
             return Err(log.damaged(log.next_seq(), why));
         }
         while let Some((resident, header)) = waiting.pop_front() {
-            if header.seq > synced && !log.is_whole(&resident, &header)? {
-                waiting.push_front((resident, header));
-                break;
+            if header.seq > synced {
+                let Some(bytes) = log.whole(&resident, &header)? else {
+                    waiting.push_front((resident, header));
+                    break;
+                };
+                // If a sync of it failed, it may be in the system's page cache alone, which takes it for written: the
+                // next sync would succeed without it.
+                log.array.write_at(resident.place.at * PAGE as u64, &bytes)?;
             }
             pass(&mut log, resident, &header)?;
         }
@@ -387,13 +392,16 @@ impl Log {
         Ok(synced)
     }
 
-    fn is_whole(&self, resident: &Resident, header: &Header) -> Result<bool> {
-        let at = (resident.place.at + 1) * PAGE as u64;
-        let pages = self.array.read_vec(at, (resident.blocks as usize - 1) * PAGE)?;
+    /// The bytes of a record, if its pages are those that were written.
+    fn whole(&self, resident: &Resident, header: &Header) -> Result<Option<Vec<u8>>> {
+        let at = resident.place.at * PAGE as u64;
+        let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
         let crcs = header.entries.iter().filter_map(|entry| match entry {
             Entry::Page { crc, .. } => Some(*crc),
             Entry::Trim { .. } => None,
         });
-        Ok(pages.chunks(PAGE).zip(crcs).all(|(page, crc)| crc32c::crc32c(page) == crc))
+        let pages = bytes.chunks(PAGE).skip(1);
+        let is_whole = pages.zip(crcs).all(|(page, crc)| crc32c::crc32c(page) == crc);
+        Ok(is_whole.then_some(bytes))
     }
 }
