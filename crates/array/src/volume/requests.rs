@@ -135,7 +135,6 @@ impl State {
     }
 
     /// Answers writes or trims that ended together: at once, or with [`State::answer`] when they must be durable.
-    /// All have the result of all: which of them failed is not known.
     fn ended(&mut self, result: Result<()>, requests: Vec<Request>) {
         if result.is_ok() && self.durable_writes {
             self.unanswered.answers.extend(requests);
@@ -199,15 +198,23 @@ impl State {
         Ok(())
     }
 
-    /// Writes of several requests.
+    /// Writes of several requests. If one of them can't be done, each is done again on its own, in the same order, and
+    /// has its own result.
     fn write_together(&mut self, writes: Vec<(u64, u64, Buffer, Completions)>) {
         let parts: Vec<(u64, &[u8])> =
             writes.iter().map(|(_, offset, buffer, _)| (*offset, &buffer[..])).collect();
+        let pages_written = self.store.counters.pages_written;
         let result = self.writing(|state| state.write(&parts));
-        let requests = writes.into_iter();
-        let requests =
-            requests.map(|(token, _, buffer, completions)| (token, Some(buffer), completions));
-        self.ended(result, requests.collect());
+        let is_one = writes.len() == 1;
+        let request = |(token, _, buffer, completions)| (token, Some(buffer), completions);
+        if is_one || result.is_ok() {
+            return self.ended(result, writes.into_iter().map(request).collect());
+        }
+        self.store.counters.pages_written = pages_written;
+        for write in writes {
+            let result = self.writing(|state| state.write(&[(write.1, &write.2)]));
+            self.ended(result, vec![request(write)]);
+        }
     }
 
     fn write(&mut self, parts: &[(u64, &[u8])]) -> Result<()> {
@@ -323,5 +330,57 @@ fn take_writes(
         {
             together.push((token, offset, buffer, completions));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use merganser_storage::memory::MemoryStorage;
+    use merganser_storage::{Storage, StorageExt};
+
+    use super::*;
+    use crate::{Members, OpenOptions, Settings, Volume};
+
+    /// Three writes that came at the same time. The first needs the rest of a page that is damaged.
+    #[test]
+    fn a_write_that_fails_leaves_those_that_came_with_it() {
+        let disk = MemoryStorage::new("ssd");
+        disk.run(Operation::SetSize { size: 32 << 20 }).expect("sized");
+        let members = Members { data: vec![Arc::clone(&disk) as Arc<dyn Storage>], buffer: vec![] };
+        Volume::create("vol", &members, &Settings::new(8 << 20), false).expect("made");
+        let volume = Volume::open("vol", &members, OpenOptions::default()).expect("opens");
+        let old = [7; PAGE];
+        volume.write_at(0, &old).expect("written");
+        let places = (0..disk.size()).step_by(PAGE);
+        let mut stored = places.filter(|&at| disk.read_vec(at, PAGE).expect("reads") == old);
+        disk.write_at(stored.next().expect("stored") + 5, b"damage").expect("written");
+
+        let pages_written = volume.counters().pages_written;
+        let completions = Completions::new();
+        let write = |token, offset, len: usize| {
+            let mut buffer = Buffer::try_new(len).expect("memory");
+            buffer.fill(token as u8);
+            let operation = Operation::Write { offset, buffer };
+            Queued { token, operation, completions: completions.clone() }
+        };
+        let page = PAGE as u64;
+        let waiting = [write(1, 10, 20), write(2, 5 * page, PAGE), write(3, 5 * page + 8, 8)];
+        let mut state = volume.lock();
+        state.serve(waiting.into(), volume.size());
+        state.answer();
+        drop(state);
+        for _ in 0..3 {
+            let done = completions.poll().expect("all are answered");
+            let len = done.buffer.expect("comes back").len();
+            match done.token {
+                1 => assert!(done.result.expect_err("damaged").to_string().contains("page 0")),
+                _ => assert_eq!(done.result.expect("written"), len),
+            }
+        }
+        assert_eq!(volume.counters().pages_written, pages_written + 2);
+        let expected = [&[2; 8][..], &[3; 8], &[2; PAGE - 16]].concat();
+        assert_eq!(volume.read_vec(5 * page, PAGE).expect("reads"), expected);
     }
 }
