@@ -26,9 +26,9 @@ pub enum Error {
         /// The evidence.
         detail: String,
     },
-    /// The content of a page of the volume was damaged before it was moved. Writing the page makes it
-    /// good again.
-    #[error("{volume}: page {page} (byte {}) was lost to damage in the buffer; write it again", page * 4096)]
+    /// The content of a page of the volume was damaged before it was moved, or its map was. Writing the page makes
+    /// it good again.
+    #[error("{volume}: page {page} (byte {}) was lost to damage; write it again", page * 4096)]
     Lost {
         /// The volume.
         volume: String,

@@ -128,6 +128,18 @@ impl Store {
         Ok(u64_at(entries, (page % MAP_ENTRIES) as usize * 8))
     }
 
+    /// The entry of a volume page that is about to change. If its map block is damaged, nothing is known of the
+    /// block's pages any more: they are lost, and writes make them good again.
+    fn entry_to_change(&mut self, page: u64) -> Result<u64> {
+        match self.entry(page) {
+            Err(Error::Damaged { .. }) => {
+                self.tables.replace(page / MAP_ENTRIES, LOST)?;
+                self.entry(page)
+            }
+            other => other,
+        }
+    }
+
     /// The stored page that the map names for a volume page.
     pub(crate) fn place_of(&mut self, page: u64) -> Result<Option<u64>> {
         let entry = self.entry(page)?;
@@ -256,7 +268,7 @@ impl Store {
     }
 
     fn try_put(&mut self, page: u64, content: &Page) -> Result<()> {
-        let old = self.entry(page)?;
+        let old = self.entry_to_change(page)?;
         let crc = crc32c::crc32c(content);
         let mut fingerprint = [0; FINGERPRINT_BYTES];
         if let Some(hash) = self.hash {
@@ -357,9 +369,9 @@ impl Store {
     }
 
     fn point(&mut self, page: u64, entry: u64) -> Result<()> {
+        let old = self.entry_to_change(page)?;
         let entries = self.tables.write(page / MAP_ENTRIES)?;
         let at = (page % MAP_ENTRIES) as usize * 8;
-        let old = u64_at(entries, at);
         put_u64(entries, at, entry);
         if old == UNMAPPED || old == LOST { Ok(()) } else { self.release(old - 1) }
     }
@@ -400,7 +412,7 @@ impl Store {
 
     fn unmap_in_block(&mut self, from: u64, end: u64) -> Result<()> {
         for page in from..end {
-            if self.entry(page)? != UNMAPPED {
+            if self.entry_to_change(page)? != UNMAPPED {
                 self.point(page, UNMAPPED)?;
             }
         }

@@ -129,6 +129,25 @@ impl Tables {
         Ok(&mut cached.block[HEAD..])
     }
 
+    /// Gives up a map block that is damaged: all its entries are `entry` now.
+    pub(crate) fn replace(&mut self, block: u64, entry: u64) -> Result<()> {
+        self.make_room()?;
+        self.stamp += 1;
+        let stamp = self.stamp;
+        let mut content = zeroed();
+        content[HEAD..].chunks_mut(8).for_each(|own| put_u64(own, 0, entry));
+        self.cache.insert(block, Cached { block: content, dirty: true, stamp });
+        self.order.insert(stamp, block);
+        Ok(())
+    }
+
+    fn make_room(&mut self) -> Result<()> {
+        while self.cache.len() >= self.capacity {
+            self.evict()?;
+        }
+        Ok(())
+    }
+
     fn load(&mut self, block: u64) -> Result<()> {
         self.stamp += 1;
         let stamp = self.stamp;
@@ -138,9 +157,7 @@ impl Tables {
             self.order.insert(stamp, block);
             return Ok(());
         }
-        while self.cache.len() >= self.capacity {
-            self.evict()?;
-        }
+        self.make_room()?;
         let content = self.fetch(block)?;
         self.cache.insert(block, Cached { block: content, dirty: false, stamp });
         self.order.insert(stamp, block);

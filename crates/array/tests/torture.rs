@@ -1,5 +1,7 @@
-//! Random reads, writes, trims, flushes, migrations, reopenings and power cuts against a model. After a
-//! cut every flushed byte is there, and each page that was written since holds one of its versions.
+//! Random reads, writes, trims, flushes, moves, seals, reopenings, power cuts, and reads, writes and syncs that fail,
+//! against a model. After a cut every flushed byte is there, and each page that was written since holds one of its
+//! versions. After a write or a sync failed, the volume is opened again, at once or after a cut. What an opening has found
+//! stays there. (Members without space: `faults.rs`.)
 //!
 //! `MERGANSER_ARRAY_OPERATIONS` sets the number of operations of each volume, `MERGANSER_ARRAY_SEED` another
 //! seed. docs/array.md, "Measuring", has the command for a million, and how long it takes.
@@ -32,6 +34,23 @@ struct Torture {
     cuts: u64,
     /// Operations for which the data members had no room.
     fulls: u64,
+    /// Operations that failed since a member's write or sync did.
+    faults: u64,
+    /// Operations that failed since a member's read did.
+    unread: u64,
+}
+
+/// What became of the volume.
+#[derive(PartialEq)]
+enum After {
+    Works,
+    /// A member's write or sync failed.
+    Refuses,
+    PowerOff,
+}
+
+fn is_injected(error: &dyn std::fmt::Display, fault: &str) -> bool {
+    error.to_string().contains(&format!("injected fault {fault}"))
 }
 
 impl Torture {
@@ -46,7 +65,17 @@ impl Torture {
             Fault::PowerCut { nth }
         });
         // More than there will be: an operation makes fewer than a hundred changes on average.
-        let faults = cuts.take(operations as usize).collect();
+        let mut faults: Vec<Fault> = cuts.take(operations as usize).collect();
+        let (mut read, mut write, mut sync) = (0, 0, 0);
+        for _ in 0..operations {
+            // A record that could not be read is read again, page by page.
+            read += 700 + random.below(2500);
+            write += 300 + random.below(1500);
+            sync += 100 + random.below(500);
+            faults.push(Fault::FailRead { nth: read });
+            faults.push(Fault::FailWrite { nth: 60 + write });
+            faults.push(Fault::FailSync { nth: 20 + sync });
+        }
         let disk = Faulty::new(MemoryDirectory::new(), Plan { seed, faults });
         build.create(&*disk);
         let pages = build.settings.size / PAGE as u64;
@@ -60,6 +89,8 @@ impl Torture {
             pages,
             cuts: 0,
             fulls: 0,
+            faults: 0,
+            unread: 0,
         }
     }
 
@@ -74,8 +105,12 @@ impl Torture {
             match Volume::open("vol", &members, self.build.options.clone()) {
                 Ok(volume) => return volume,
                 Err(error) => {
-                    assert!(error.to_string().contains("power"), "cut {}: {error}", self.cuts);
-                    self.cut();
+                    let injected = is_injected(&error, "Fail");
+                    let off = error.to_string().contains("power");
+                    assert!(injected || off, "cut {}: {error}", self.cuts);
+                    if !injected || self.random.one_in(2) {
+                        self.cut();
+                    }
                 }
             }
         }
@@ -93,8 +128,8 @@ impl Torture {
         (from, count.min(self.pages - from))
     }
 
-    /// One operation; false when the power is off.
-    fn step(&mut self, volume: &Volume) -> bool {
+    /// One operation.
+    fn step(&mut self, volume: &Volume) -> After {
         let ended = match self.random.below(100) {
             0..45 => {
                 let (from, count) = self.stretch(24);
@@ -138,19 +173,28 @@ impl Torture {
                 }
                 result
             }
-            _ => volume.migrate().map(|_| ()).map_err(|error| error.to_io()),
+            90..98 => volume.migrate().map(|_| ()).map_err(|error| error.to_io()),
+            _ => volume.seal().map_err(|error| error.to_io()),
         };
         match ended {
-            Ok(()) => true,
+            Ok(()) => After::Works,
             Err(error) if error.kind() == ErrorKind::StorageFull => {
                 assert!(self.build.settings.thin, "{error}");
                 self.fulls += 1;
-                true
+                After::Works
+            }
+            Err(error) if is_injected(&error, "FailRead") => {
+                self.unread += 1;
+                After::Works
+            }
+            Err(error) if is_injected(&error, "Fail") => {
+                self.faults += 1;
+                After::Refuses
             }
             Err(error) => {
                 let text = error.to_string();
                 assert!(text.contains("power"), "after {} cuts: {text}", self.cuts);
-                false
+                After::PowerOff
             }
         }
     }
@@ -171,7 +215,9 @@ impl Torture {
         self.model.write(offset, bytes, result.is_ok());
         match result {
             Ok(()) if self.build.options.durable_writes => self.model.flushed(),
-            Err(error) if error.kind() == ErrorKind::StorageFull => {
+            Err(error)
+                if error.kind() == ErrorKind::StorageFull || is_injected(error, "FailRead") =>
+            {
                 self.model.after_failure(volume, offset, bytes.len());
             }
             _ => {}
@@ -184,9 +230,16 @@ impl Torture {
         let (seed, operations) = (self.seed, self.operations);
         let mut volume = self.open();
         for i in 0..operations {
-            if !self.step(&volume) {
+            let after = self.step(&volume);
+            if after != After::Works {
+                if after == After::Refuses {
+                    let error = volume.write_at(0, b"x").expect_err("refused").to_string();
+                    assert!(error.contains("refused") || error.contains("power"), "{error}");
+                }
                 drop(volume);
-                self.cut();
+                if after == After::PowerOff || self.random.one_in(2) {
+                    self.cut();
+                }
                 volume = self.open();
                 let what = format!("operation {i}, cut {}", self.cuts);
                 self.model.check_after_cut(&volume, &what);
@@ -203,7 +256,10 @@ impl Torture {
             }
         }
         self.check(&volume);
-        eprintln!("seed {seed}: {operations} operations, {} power cuts", self.cuts);
+        let Torture { cuts, faults, unread, .. } = self;
+        eprintln!(
+            "seed {seed}: {operations} operations, {cuts} power cuts, {faults} failed writes and syncs, {unread} failed reads"
+        );
         // They continue to the end of the run.
         assert!(self.cuts >= operations / 300, "{} cuts", self.cuts);
         volume.counters()
@@ -211,7 +267,13 @@ impl Torture {
 
     /// All checksums and all reference counts are right.
     fn check(&mut self, volume: &Volume) {
-        match volume.check(&mut |_, _| {}) {
+        let fired = self.disk.fired().len();
+        let checked = volume.check(&mut |_, _| {});
+        if checked.is_ok() && self.disk.fired().len() > fired {
+            // A read failed: it is a finding.
+            return self.check(volume);
+        }
+        match checked {
             Ok(check) => {
                 assert_eq!(
                     (check.problems, check.pages_leaked),
@@ -222,7 +284,10 @@ impl Torture {
                 assert_eq!(check.index_blocks_damaged, 0, "{check:?}");
             }
             // It commits first.
-            Err(error) => assert!(error.to_string().contains("power"), "{error}"),
+            Err(error) => {
+                let known = error.to_string().contains("power") || is_injected(&error, "Fail");
+                assert!(known, "{error}");
+            }
         }
     }
 }

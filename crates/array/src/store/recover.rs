@@ -216,16 +216,15 @@ impl Store {
         }
     }
 
-    /// Repeats a change of a durable transaction.
+    /// Repeats a change of a durable transaction. Where the segment block of its stored page is damaged, the volume
+    /// page still points there: reads give the error of the block, as for pages that were stored there earlier.
     fn apply(&mut self, change: Change) -> Result<()> {
         match change {
             Change::New { page, place, crc, fingerprint } => {
-                let free = match self.stored(place) {
-                    Ok(stored) => stored.references == 0,
-                    Err(error) if error.is_damage() => false,
-                    Err(error) => return Err(error),
+                let Some(before) = self.stored_if_sound(place)? else {
+                    return self.point(page, place + 1);
                 };
-                if !free
+                if before.references > 0
                     || u64::from(self.tables.used[(place / SEGMENT_PAGES) as usize])
                         >= SEGMENT_PAGES
                 {
@@ -240,7 +239,9 @@ impl Store {
                 self.point(page, place + 1)
             }
             Change::Map { page, place } => {
-                let mut stored = self.stored(place)?;
+                let Some(mut stored) = self.stored_if_sound(place)? else {
+                    return self.point(page, place + 1);
+                };
                 if stored.references == 0 {
                     let detail = "the journal shares it, and it is free";
                     return Err(self.damaged("stored page", place, detail));
@@ -258,6 +259,15 @@ impl Store {
                 Ok(())
             }
             Change::Lost { page } => self.point(page, LOST),
+        }
+    }
+
+    /// The entry of a stored page, unless its segment block is damaged.
+    fn stored_if_sound(&mut self, place: u64) -> Result<Option<Stored>> {
+        match self.stored(place) {
+            Ok(stored) => Ok(Some(stored)),
+            Err(Error::Damaged { .. }) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 }

@@ -96,6 +96,15 @@ pub fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
     copy
 }
 
+/// Reads a page, again if a planned fault was in the way.
+fn read_page(volume: &Volume, page: usize) -> std::io::Result<Vec<u8>> {
+    let read = || volume.read_vec((page * PAGE) as u64, PAGE);
+    read().or_else(|error| match error.to_string().contains("injected fault FailRead") {
+        true => read(),
+        false => Err(error),
+    })
+}
+
 /// The contents that each page may have.
 #[derive(Clone)]
 pub struct Model {
@@ -145,7 +154,7 @@ impl Model {
     /// Takes over what a volume holds where a write failed: each page may have the old or the new content.
     pub fn after_failure(&mut self, volume: &Volume, offset: u64, len: usize) {
         for page in offset as usize / PAGE..(offset as usize + len).div_ceil(PAGE) {
-            let read = volume.read_vec((page * PAGE) as u64, PAGE).expect("reads");
+            let read = read_page(volume, page).expect("reads");
             let found = self.maybe[page].iter().rev().find(|version| ***version == read);
             self.now[page] = Arc::clone(found.unwrap_or_else(|| panic!("page {page}: no version")));
         }
@@ -178,7 +187,7 @@ impl Model {
         what: &str,
     ) {
         for page in (0..self.now.len()).filter(|&page| chosen(page as u64)) {
-            let read = volume.read_vec((page * PAGE) as u64, PAGE);
+            let read = read_page(volume, page);
             let read = read.unwrap_or_else(|error| panic!("{what}: page {page}: {error}"));
             let found = self.maybe[page].iter().find(|version| ***version == read);
             let Some(found) = found else {
