@@ -11,7 +11,7 @@ pub enum Error {
     /// A member failed; the text names it.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A member can't read some of its bytes; the text names it. What was written is durable or not, as before.
+    /// A member can't read some of its bytes; the text names it. Nothing else has changed.
     #[error("{0}")]
     Unreadable(#[source] io::Error),
     /// Bytes on a member are not those that were written there.

@@ -517,7 +517,7 @@ fn set_version(directory: &dyn Directory, version: u8) {
     }
 }
 
-/// In version 1, transactions did not say of which volume they are. A volume that was closed in order has none.
+/// In version 1, transactions did not name their volume. A volume that was closed in order has none.
 #[test]
 fn a_volume_of_version_1_opens_if_it_was_closed() {
     for closed in [true, false] {

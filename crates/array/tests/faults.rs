@@ -296,8 +296,8 @@ fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
     }
 }
 
-/// After a failed sync, the system may take the pages for written and forget them. What an opening has found and
-/// served must not change with the next cut, although its own sync succeeded.
+/// After a failed sync, the system may take the pages for written and forget them. Pages that an opening has
+/// found and served must not change with the next cut, although its own sync succeeded.
 #[test]
 fn what_an_opening_found_after_a_failed_sync_survives_a_cut() {
     for buffered in [true, false] {

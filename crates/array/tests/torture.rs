@@ -1,7 +1,7 @@
 //! Random reads, writes, trims, flushes, moves, seals, reopenings, power cuts, and reads, writes and syncs that fail,
 //! against a model. After a cut every flushed byte is there, and each page that was written since holds one of its
-//! versions. After a write or a sync failed, the volume is opened again, at once or after a cut. What an opening has found
-//! stays there. (Members without space: `faults.rs`.)
+//! versions. After a write or a sync failed, the volume is opened again, at once or after a cut. Pages that an opening
+//! has found stay there. (Members without space: `faults.rs`.)
 //!
 //! `MERGANSER_ARRAY_OPERATIONS` sets the number of operations of each volume, `MERGANSER_ARRAY_SEED` another
 //! seed. docs/array.md, "Measuring", has the command for a million, and how long it takes.
@@ -184,6 +184,7 @@ impl Torture {
                 After::Works
             }
             Err(error) if is_injected(&error, "FailRead") => {
+                assert!(!error.to_string().contains("refused"), "{error}");
                 self.unread += 1;
                 After::Works
             }

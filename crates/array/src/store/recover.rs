@@ -113,7 +113,7 @@ impl Store {
                     ),
                 });
             }
-            // The next checkpoint writes it. Volumes of version 1 compared bytes only if they were told to.
+            // The next checkpoint writes it. In version 1, bytes were compared only if the user asked for it.
             superblock.version = VERSION;
             superblock.compare = superblock.dedup;
         }

@@ -18,7 +18,7 @@ pub struct Unreadable {
     away: AtomicBool,
 }
 
-/// `members`, all of which can lose pages, and the same ones by their order: data members first.
+/// `members` whose pages can become unreadable, and the same ones in their order: data members first.
 pub fn unreadable(members: Members) -> (Members, Vec<Arc<Unreadable>>) {
     let wrap = |inner| {
         Arc::new(Unreadable { inner, bad: Mutex::default(), away: AtomicBool::new(false) })
