@@ -12,7 +12,7 @@ fuzz_target!(|bytes: &[u8]| {
     block[..len].copy_from_slice(&rest[..len]);
     let magic: &[u8] = match which % 6 {
         0 => b"MGNSRlbl\x01\0\0\0",
-        1 => b"MGNSRsup\x01\0\0\0",
+        1 => b"MGNSRsup\x02\0\0\0",
         2 => b"MjrT",
         3 => b"MlgR",
         4 => b"MtbB",
