@@ -328,7 +328,7 @@ fn what_an_opening_found_after_a_failed_sync_survives_a_cut() {
         let mut accepted = 0;
         // Both members of a role are synced at once, so that the other one keeps its pages.
         for nth in 1..=quiet.counts().syncs {
-            for seed in 0..4 {
+            for seed in 0..2 {
                 let plan = Plan { seed, faults: vec![Fault::FailSync { nth }] };
                 let disk = Faulty::new(copy_of(&*good), plan);
                 let mut model = Model::new(512);
@@ -436,7 +436,7 @@ fn damage_is_an_error_and_never_data() {
         }
         let mut random = Random::new(7);
         let (mut errors, mut refused) = (0, 0);
-        for i in 0..120 {
+        for i in 0..80 {
             let copy = copy_of(&*directory);
             let among = if i % 2 == 0 { &places } else { &maps };
             let (name, block) = &among[random.index(among.len())];
@@ -541,7 +541,7 @@ fn an_unreadable_page_of_the_buffer_is_lost_alone() {
             let check = volume.check(&mut |_, _| {}).expect("checks");
             assert_eq!(check.problems, 1, "{check:?}");
         }
-        let mut write = |model: &mut Model, page: u64, byte: u8| {
+        let write = |model: &mut Model, page: u64, byte: u8| {
             volume.write_at(at(page), &[byte; PAGE]).expect("not refused");
             model.write(at(page), &[byte; PAGE], true);
         };
@@ -677,7 +677,7 @@ fn a_damaged_table_block_costs_its_pages_when_the_journal_is_repeated() {
         build.create(&*directory);
         let (mut model, mut random) = (Model::new(512), Random::new(1));
         let volume = build.open(&*directory).expect("opens");
-        let mut write = |volume: &Volume, model: &mut Model, page: u64, bytes: &[u8]| {
+        let write = |volume: &Volume, model: &mut Model, page: u64, bytes: &[u8]| {
             volume.write_at(at(page), bytes).expect("written");
             volume.sync().expect("flushed");
             model.write(at(page), bytes, true);
