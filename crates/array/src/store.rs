@@ -336,13 +336,7 @@ impl Store {
 
     /// Whether a stored page has these bytes now. A page that was damaged since has not: another page that shared
     /// it would be lost, too, although the user has just written its bytes.
-    fn has_bytes(
-        &mut self,
-        place: u64,
-        stored: &Stored,
-        crc: u32,
-        content: &Page,
-    ) -> Result<bool> {
+    fn has_bytes(&mut self, place: u64, stored: &Stored, crc: u32, content: &Page) -> Result<bool> {
         let mut there = [0; PAGE];
         if let Some(staged) = self.staged.get(place) {
             there = *staged;

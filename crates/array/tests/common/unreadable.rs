@@ -20,9 +20,8 @@ pub struct Unreadable {
 
 /// `members` whose pages can become unreadable, and the same ones in their order: data members first.
 pub fn unreadable(members: Members) -> (Members, Vec<Arc<Unreadable>>) {
-    let wrap = |inner| {
-        Arc::new(Unreadable { inner, bad: Mutex::default(), away: AtomicBool::new(false) })
-    };
+    let wrap =
+        |inner| Arc::new(Unreadable { inner, bad: Mutex::default(), away: AtomicBool::new(false) });
     let Members { data, buffer } = members;
     let data: Vec<_> = data.into_iter().map(wrap).collect();
     let buffer: Vec<_> = buffer.into_iter().map(wrap).collect();
