@@ -76,4 +76,4 @@ pub use fingerprint::content_hash;
 pub use label::Role;
 pub use raid::{Part, Raid0, Striping};
 pub use settings::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
-pub use volume::{Description, Members, Migrator, Space, Volume};
+pub use volume::{Description, Members, Migrator, Space, Usage, Volume};

@@ -173,6 +173,20 @@ fn find(name: &str, members: &Members) -> Result<Arrays> {
     Ok(Arrays { volume: data_label.volume, data, data_label, buffer })
 }
 
+/// The arrays of a volume, for those who only read.
+pub(super) struct Readable {
+    pub(super) data: Arc<dyn Storage>,
+    /// Bytes of a stripe of the data members.
+    pub(super) stripe: u64,
+    pub(super) buffer: Option<Arc<dyn Storage>>,
+}
+
+pub(super) fn arrays(name: &str, members: &Members) -> Result<Readable> {
+    let Arrays { data, data_label, buffer, .. } = find(name, members)?;
+    let stripe = stripe(&members.data, data_label.chunk_bytes);
+    Ok(Readable { data, stripe, buffer: buffer.map(|(array, _)| array) })
+}
+
 pub(super) fn describe(name: &str, members: &Members) -> Result<Description> {
     let arrays = find(name, members)?;
     let superblock = Superblock::read(&*arrays.data, false)?;

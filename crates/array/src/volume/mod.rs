@@ -7,6 +7,8 @@ mod buffered;
 mod members;
 mod migrator;
 mod requests;
+mod twins;
+mod usage;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -26,6 +28,7 @@ use crate::store::Store;
 pub use members::Members;
 pub use migrator::Migrator;
 use requests::{Queued, Unanswered};
+pub use usage::Usage;
 
 /// A volume that is open. One process at a time may have it open.
 pub struct Volume {
@@ -133,6 +136,23 @@ impl Volume {
     /// [`Error::Member`], [`Error::Damaged`], or a member's own.
     pub fn describe(name: &str, members: &Members) -> Result<Description> {
         members::describe(name, members)
+    }
+
+    /// How full the volume of `members` is. Nothing is written; it may be open elsewhere.
+    ///
+    /// # Errors
+    /// As [`Volume::describe`].
+    pub fn usage(name: &str, members: &Members) -> Result<Usage> {
+        usage::usage(name, members)
+    }
+
+    /// Makes copies of labels and superblocks that are damaged like the good ones, and returns their number. The volume must
+    /// not be open elsewhere.
+    ///
+    /// # Errors
+    /// As [`Volume::open`].
+    pub fn mend(name: &str, members: &Members) -> Result<u64> {
+        twins::mend(name, members)
     }
 
     /// Opens the volume of `members`, and repeats its journal and log.
