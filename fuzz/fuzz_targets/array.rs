@@ -10,18 +10,19 @@ fuzz_target!(|bytes: &[u8]| {
     let mut block = vec![0; 4096];
     let len = rest.len().min(block.len());
     block[..len].copy_from_slice(&rest[..len]);
-    let magic: &[u8] = match which % 6 {
+    let magic: &[u8] = match which % 7 {
         0 => b"MGNSRlbl\x01\0\0\0",
         1 => b"MGNSRsup\x02\0\0\0",
         2 => b"MjrT",
         3 => b"MlgR",
         4 => b"MtbB",
+        5 => b"MtbS",
         _ => b"MixR",
     };
     if which & 0x80 != 0 {
         block[..magic.len()].copy_from_slice(magic);
     }
-    let seal_at = match which % 6 {
+    let seal_at = match which % 7 {
         0 => 4092,
         1 => 12,
         _ => 4,
