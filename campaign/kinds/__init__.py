@@ -7,7 +7,7 @@
     run(case, trial)     tries one and gives `survived` or `refused`; raises Lost or Wrong
 """
 
-from . import calls, damage, failures, full, kills, odd, pairs, planted, power
+from . import calls, damage, failures, full, kills, odd, pairs, planted, power, volumes
 
 KINDS = {
     "kill": kills,
@@ -19,4 +19,5 @@ KINDS = {
     "pair": pairs,
     "planted": planted,
     "odd": odd,
+    "array": volumes,
 }

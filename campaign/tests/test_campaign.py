@@ -16,8 +16,8 @@ import process
 import run
 import setup as surroundings
 import shim
-from case import LOST, REFUSED, SURVIVED, WRONG, Case, Outcome
-from kinds import KINDS
+from case import LOST, REFUSED, SURVIVED, WRONG, Case, Lost, Outcome
+from kinds import KINDS, volumes
 from scenarios import ALL, Scenario
 from schedule import Schedule
 from table import Tally
@@ -145,6 +145,24 @@ class Parts(unittest.TestCase):
             self.assertNotEqual(content, in_order)
         first, second = (set(data.lines(1, number, "small")[0].splitlines()) for number in (0, 1))
         self.assertFalse(first & second)
+
+    def test_a_volume_may_hold_what_was_not_flushed_and_must_hold_what_was(self):
+        for durable in (True, False):
+            model = volumes.Model(durable)
+            for seed in (7, 8):
+                model.begin(3, seed)
+                model.answered(3)
+            pages = [volumes.content_of(seed) for seed in (0, 7, 8)]
+            self.assertEqual(model.versions, {3: [8] if durable else [0, 7, 8]})
+            for content in pages[:2] if durable else [volumes.content_of(9)]:
+                self.assertRaises(Lost, model.found, 3, content)
+            if not durable:
+                model.found(3, pages[1])
+                self.assertEqual(model.versions, {3: [7]}, "it does not change any more")
+            model.begin(3, 9)
+            model.flushed()
+            self.assertRaises(Lost, model.found, 3, pages[2])
+            model.found(3, volumes.content_of(9))
 
     def test_kinds_take_turns_and_the_order_is_the_seeds(self):
         def order():
