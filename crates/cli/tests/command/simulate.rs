@@ -360,9 +360,25 @@ fn a_hybrid_volume_is_simulated() {
         let printed = prints(dir.path(), &[&words[..], &small, more].concat());
         serde_json::from_slice(&printed).expect("JSON")
     };
-    for (config, duplicates) in [("hcdd", Some(2)), ("hybrid", Some(0)), ("ssds", None)] {
-        let found = run(config, &["--trace", "trace"]);
+    let table = [
+        ("hcdd", Some(2), Some(0.5)),
+        ("hybrid", Some(0), Some(0.0)),
+        ("ssds", None, None),
+        ("hdds", None, None),
+    ];
+    for (config, duplicates, rate) in table {
+        let found = run(config, &["--trace", "trace", "--hdds", "3", "--seed", "5"]);
+        assert_eq!(found["config"], config);
+        assert_eq!(found["members"], serde_json::json!({ "ssds": 2, "hdds": 3 }), "{found}");
+        let devices = &found["devices"];
+        assert!(devices["ssd"].is_string() && devices["hdd"].is_string(), "{found}");
+        assert_eq!((&found["seed"], &found["duplicates"]), (&5.into(), &Value::Null));
         let found = &found["runs"][0];
+        assert_eq!(found["dedup_rate"].as_f64(), rate, "{config}: {found}");
+        // The arrangement has disks alone, SSDs alone, or both.
+        let written = |to: &str| found[to].as_u64().expect("bytes") > 0;
+        assert_eq!(written("hdd_bytes_written"), config != "ssds", "{config}: {found}");
+        assert_eq!(written("ssd_bytes_written"), config != "hdds", "{config}: {found}");
         assert_eq!(
             (&found["writes"]["requests"], &found["reads"]["requests"]),
             (&4.into(), &1.into())

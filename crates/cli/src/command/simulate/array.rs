@@ -31,13 +31,22 @@ pub fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
     let runs: Result<Vec<Run>, Failure> =
         config.traces.iter().map(|input| play(config, input, cancel)).collect();
     let runs = runs?;
-    let name = config.setup.arrangement.name();
+    let setup = &config.setup;
+    let name = setup.arrangement.name();
+    let (ssds, hdds) = setup.members;
     if config.json {
         let all: Vec<Value> = runs.iter().map(data).collect();
-        return print(format!("{:#}\n", json!({ "config": name, "runs": all })));
+        let played = json!({
+            "config": name,
+            "devices": { "ssd": setup.ssd.name, "hdd": setup.hdd.name },
+            "members": { "ssds": ssds, "hdds": hdds },
+            "buffer_bytes": setup.buffer_bytes,
+            "duplicates": config.duplicates,
+            "seed": setup.seed,
+            "runs": all,
+        });
+        return print(format!("{played:#}\n"));
     }
-    let setup = &config.setup;
-    let (ssds, hdds) = setup.members;
     let mut out =
         format!("config        {name}: {ssds} x {}, {hdds} x {}\n", setup.ssd.name, setup.hdd.name);
     runs.iter().for_each(|run| table(&mut out, run));
@@ -169,6 +178,7 @@ fn data(run: &Run) -> Value {
         "held": measured.held,
         "hashed_ns": measured.hashed_ns,
         "volume": counters,
+        "dedup_rate": measured.counters.map(|counters| counters.dedup_rate()),
         "ssd_bytes_written": measured.flash.host_bytes,
         "ssd_pages_programmed": measured.flash.page_programs,
         "ssd_blocks_erased": measured.flash.erases,
