@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
 use super::Size;
 
@@ -32,16 +32,18 @@ pub enum ArrayCommand {
     Check(ArrayCheckArgs),
     /// Describe a volume
     ///
-    /// Size, members, deduplication, and whether it was closed in order.
+    /// Size, members, deduplication, space, and whether it was closed in order. While it is served, space
+    /// of the data members is that of the last checkpoint.
     Info(ArrayInfoArgs),
     Report(ArrayReportArgs),
 }
 
 /// Make a volume
 ///
-/// A data member that isn't there is made as a sparse file of the size that the volume needs. A buffer
-/// member is filled with zeros, so that its writes are sequential and can't run out of space. Members
-/// that exist are refused unless --replace is given; their content is then lost.
+/// A member that isn't there is made as a file of the size that the volume needs, and its space is
+/// reserved: other files that fill the file system later can't fail the volume's writes. A buffer
+/// member is also filled with zeros, so that its writes are sequential. Members that exist are refused
+/// unless --replace is given; their content is then lost.
 #[derive(Debug, Args)]
 pub struct ArrayCreateArgs {
     /// The file that will describe the volume; paths in it are relative to it
@@ -81,6 +83,13 @@ pub struct ArrayCreateArgs {
     /// Allow the volume to be larger than its data members: they can then become full
     #[arg(long)]
     pub thin: bool,
+
+    /// Leave holes in the data members: a new one takes no space until pages move there
+    ///
+    /// Other files can then take that space. If the file system becomes full, the volume refuses all writes and can't
+    /// be opened again until there is room
+    #[arg(long)]
+    pub sparse: bool,
 
     /// Store equal pages as often as they are written
     #[arg(long, conflicts_with_all = ["hash", "compare", "trust_hash"])]
@@ -136,16 +145,22 @@ pub enum MigrationName {
     HighWater,
 }
 
-/// Serve a volume to NBD clients, to read and to write
+/// Serve a volume to NBD clients, or show it as a file, to read and to write
 ///
-/// Clients may flush, trim, write zeros and use FUA, over several connections. The command runs until it
-/// is interrupted, and then closes the volume. One process at a time can serve a volume.
+/// Clients of NBD may flush, trim, write zeros and use FUA, over several connections. With --mount, the
+/// volume is a file of its size that programs, a loop device or a virtual machine can use: fsync flushes
+/// it, and a punched hole trims. The command runs until it is interrupted or the folder is unmounted,
+/// and then closes the volume. One process at a time can serve a volume.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("door").required(true).args(["nbd", "mount"])))]
 #[command(after_help = "\
 Examples:
   merganser array serve vol.json --nbd vol.sock
   nbd-client -unix vol.sock /dev/nbd0 && mkfs.ext4 /dev/nbd0      a file system on it, as root
-  nbdfuse disk nbd+unix:///?socket=vol.sock                       the volume as a file, without root")]
+  nbdfuse disk nbd+unix:///?socket=vol.sock                       the volume as a file, without root
+  # the same without NBD, and a file system on it, as root
+  merganser array serve vol.json --mount /mnt/vol &
+  losetup --find --show --direct-io=on /mnt/vol/volume      then: mkfs.ext4, and mount /dev/loop0")]
 pub struct ArrayServeArgs {
     /// The file that describes the volume
     #[arg(value_name = "FILE")]
@@ -154,7 +169,15 @@ pub struct ArrayServeArgs {
     /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port,
     /// open to any program that can reach it. Port 0 is a free one; the address is printed
     #[arg(long, value_name = "SOCKET|HOST:PORT")]
-    pub nbd: String,
+    pub nbd: Option<String>,
+
+    /// Show the volume as the file DIR/volume; DIR is an existing empty folder
+    #[arg(long, value_name = "DIR")]
+    pub mount: Option<PathBuf>,
+
+    /// Let other users use the file too
+    #[arg(long, requires = "mount")]
+    pub allow_other: bool,
 
     /// Memory for maps, fingerprints and the directory of the buffer; each connection takes up to 2 MiB
     /// beyond it
@@ -180,7 +203,8 @@ pub struct ArrayServeArgs {
 
 /// Verify a volume that is not served
 ///
-/// Reads every page, and compares every map and reference count. Exits 1 when data or maps are damaged.
+/// Reads every page, and compares every map and reference count. A damaged copy of a label or superblock is
+/// made like the good one. Exits 1 when data or maps are damaged.
 #[derive(Debug, Args)]
 pub struct ArrayCheckArgs {
     /// The file that describes the volume
@@ -214,8 +238,8 @@ pub struct ArrayInfoArgs {
 
 /// Print the counts of a volume
 ///
-/// Pages read and written, duplicates, write amplification and space, since the volume was made. While
-/// it is served, as of the last checkpoint.
+/// Pages read and written, duplicates, write and read amplification and P/E cycles saved, since the
+/// volume was made, and space. While it is served, as of the last checkpoint.
 #[derive(Debug, Args)]
 pub struct ArrayReportArgs {
     /// The file that describes the volume

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
-use merganser_export::nbd::Address;
 
+use super::DoorConfig;
 use crate::args::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
     ArrayServeArgs, HashName, MigrationName, Size,
@@ -45,6 +45,8 @@ pub struct ArrayCreate {
     pub data_member_bytes: Option<u64>,
     /// Bytes of a buffer member that is made.
     pub buffer_member_bytes: u64,
+    /// Whether data members may have holes.
+    pub sparse: bool,
     /// Whether members may hold something.
     pub replace: bool,
     /// Whether no progress is shown.
@@ -56,8 +58,8 @@ pub struct ArrayCreate {
 pub struct ArrayServe {
     /// The file that describes it.
     pub volume: PathBuf,
-    /// Where to listen.
-    pub address: Address,
+    /// How programs reach it.
+    pub door: DoorConfig,
     /// How it works.
     pub options: OpenOptions,
 }
@@ -154,13 +156,20 @@ fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
         data: typed.data,
         buffer: typed.buffer,
         settings,
+        sparse: typed.sparse,
         replace: typed.replace,
         quiet: typed.quiet,
     })
 }
 
 fn serve(typed: ArrayServeArgs) -> Result<ArrayServe, Failure> {
-    let address = typed.nbd.parse().map_err(|why| format!("--nbd: {why}"))?;
+    let door = match (typed.mount, typed.nbd) {
+        (_, Some(nbd)) => DoorConfig::Nbd(nbd.parse().map_err(|why| format!("--nbd: {why}"))?),
+        (Some(mountpoint), None) => {
+            DoorConfig::Mount { mountpoint, allow_other: typed.allow_other }
+        }
+        (None, None) => return Err("one of --nbd and --mount is needed".to_owned().into()),
+    };
     if !(1..=100).contains(&typed.high_water) {
         return Err(format!("--high-water: from 1 to 100 percent, not {}", typed.high_water).into());
     }
@@ -170,7 +179,7 @@ fn serve(typed: ArrayServeArgs) -> Result<ArrayServe, Failure> {
         migration: migration(typed.migration),
         durable_writes: !typed.write_back,
     };
-    Ok(ArrayServe { volume: typed.volume, address, options })
+    Ok(ArrayServe { volume: typed.volume, door, options })
 }
 
 #[cfg(test)]

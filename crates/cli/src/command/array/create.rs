@@ -12,8 +12,9 @@ use merganser_storage::file::own;
 use rustix::fs::{Advice, fadvise};
 
 use super::file::{Description, open_member};
+use super::space;
 use crate::config::ArrayCreate;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice, plain};
 use crate::signals::Cancel;
 use crate::{progress, shown};
 
@@ -26,18 +27,25 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
         return Err(format!("{}: is there already", shown::name(&config.volume)).into());
     }
     let description = Description::new(&config.volume, &config.data, &config.buffer)?;
-    let mut made = Made { files: Vec::new() };
     let data_bytes = match config.data_member_bytes {
         Some(bytes) => bytes,
         None if config.settings.thin => 0,
         None => Volume::data_member_bytes(&config.settings, config.data.len())?,
     };
-    let data = config
-        .data
-        .iter()
-        .map(|member| made.member(member, config.replace, |file| Ok(file.set_len(data_bytes)?)));
-    let data = data.collect::<Result<_, Failure>>()?;
     let bytes = config.buffer_member_bytes;
+    let remedy = match config.sparse {
+        true => "make room",
+        false => "make room, or leave holes with --sparse",
+    };
+    check_space(config, data_bytes, remedy)?;
+    let mut made = Made { files: Vec::new(), replace: config.replace, remedy, unreserved: None };
+    let data = config.data.iter().map(|member| {
+        made.member(member, config.sparse, |file| match config.sparse {
+            true => Ok(file.set_len(data_bytes).map(|()| true)?),
+            false => Ok(space::reserve(file, data_bytes)?),
+        })
+    });
+    let data = data.collect::<Result<_, Failure>>()?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let is_new = |member: &&PathBuf| !member.exists();
     let new = config.buffer.iter().filter(is_new).count() as u64;
@@ -47,13 +55,29 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     let buffer = config
         .buffer
         .iter()
-        .map(|member| made.member(member, config.replace, |file| fill(file, bytes, &*progress)));
+        .map(|member| made.member(member, false, |file| fill(file, bytes, &*progress)));
     let members = Members { data, buffer: buffer.collect::<Result<_, Failure>>()? };
     drop(progress);
     Volume::create(&description.name(), &members, &config.settings, config.replace)?;
     description.write()?;
     made.files.clear();
+    if let Some(member) = &made.unreserved {
+        notice(&format!(
+            "{}: its file system can't reserve space, so members have holes: if it becomes full, the volume fails",
+            shown::name(member)
+        ));
+    }
     Ok(())
+}
+
+/// Refuses a volume that the file systems of its members have no room for.
+fn check_space(config: &ArrayCreate, data_bytes: u64, remedy: &str) -> Result<(), Failure> {
+    let data: &[PathBuf] = if config.sparse { &[] } else { &config.data };
+    let data = data.iter().map(|member| (member.as_path(), data_bytes));
+    let buffer = config.buffer.iter().map(|member| (member.as_path(), config.buffer_member_bytes));
+    // One that is there is refused without `replace`, for another reason.
+    let used = |member: &(&Path, u64)| config.replace || !member.0.exists();
+    space::check(data.chain(buffer).filter(used), remedy)
 }
 
 /// Why a new member could not get its bytes.
@@ -70,7 +94,9 @@ impl From<io::Error> for Extending {
 
 /// Writes `bytes` zeros. If a file is sparse, a sync after a write must also make the new blocks durable, which takes as long
 /// as the data. A file that was written once has all its blocks, and can't run out of space later.
-fn fill(mut file: &File, bytes: u64, progress: &dyn Progress) -> Result<(), Extending> {
+fn fill(mut file: &File, bytes: u64, progress: &dyn Progress) -> Result<bool, Extending> {
+    // A disk that is too full is then known before anything is written. Where it is not, the zeros take the space.
+    space::reserve(file, bytes)?;
     let zeros = vec![0; FILL_BYTES];
     let mut left = bytes;
     while left > 0 {
@@ -82,30 +108,46 @@ fn fill(mut file: &File, bytes: u64, progress: &dyn Progress) -> Result<(), Exte
         progress.advance(part);
         left -= part;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Files that are removed unless the volume is made.
 struct Made {
     files: Vec<PathBuf>,
+    /// Whether files that are there may be used.
+    replace: bool,
+    /// What to do when there is no room.
+    remedy: &'static str,
+    /// The first member whose space could not be reserved.
+    unreserved: Option<PathBuf>,
 }
 
 impl Made {
-    /// Opens a member, or makes it and gives it its bytes.
+    /// Opens a member, or makes it and gives it its bytes with `extend`, which says whether it has blocks for all of them.
+    /// One that is there gets blocks for its holes, unless it is to stay `sparse`.
     fn member(
         &mut self,
         path: &Path,
-        replace: bool,
-        extend: impl FnOnce(&File) -> Result<(), Extending>,
+        sparse: bool,
+        extend: impl FnOnce(&File) -> Result<bool, Extending>,
     ) -> Result<Arc<dyn Storage>, Failure> {
-        let on = |error: io::Error| Failure::on(path, &error);
+        let remedy = self.remedy;
+        let on = |error: io::Error| match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Failure::from(format!(
+                "{}: {}, so the member can't be made; {remedy}",
+                shown::name(path),
+                plain(&error)
+            )),
+            _ => Failure::on(path, &error),
+        };
         match File::create_new(path) {
             Ok(file) => {
                 self.files.push(path.to_owned());
-                extend(&file).map_err(|error| match error {
+                let reserved = extend(&file).map_err(|error| match error {
                     Extending::Cancelled => Failure::Cancelled,
                     Extending::Io(error) => on(error),
                 })?;
+                self.note(path, reserved);
                 file.sync_all().map_err(on)?;
                 // Nobody reads the zeros, and each write past the page cache would have to remove them there. A file
                 // system that has no use for the advice loses nothing.
@@ -114,7 +156,7 @@ impl Made {
                 own::sync_parent(path).map_err(on)?;
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                if !replace {
+                if !self.replace {
                     let name = shown::name(path);
                     return Err(format!(
                         "{name}: is there already; --replace uses it, and what it holds is lost"
@@ -124,7 +166,21 @@ impl Made {
             }
             Err(error) => return Err(on(error)),
         }
-        open_member(path, true)
+        let member = open_member(path, true)?;
+        // Now that no other process has it.
+        let found = fs::metadata(path).map_err(on)?;
+        if !sparse && found.is_file() && !self.files.iter().any(|made| made == path) {
+            let file = File::options().write(true).open(path).map_err(on)?;
+            let reserved = space::reserve(&file, found.len()).map_err(on)?;
+            self.note(path, reserved);
+        }
+        Ok(member)
+    }
+
+    fn note(&mut self, path: &Path, reserved: bool) {
+        if !reserved && self.unreserved.is_none() {
+            self.unreserved = Some(path.to_owned());
+        }
     }
 }
 

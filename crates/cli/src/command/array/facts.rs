@@ -3,24 +3,74 @@
 use std::fs;
 use std::path::Path;
 
-use merganser_array::{Hash, Volume};
+use merganser_array::{Description, Hash, Usage, Volume};
 use serde_json::{Value, json};
 
-use super::file::Description;
-use super::page;
+use super::{file, page};
 use crate::args::{ArrayInfoArgs, ArrayReportArgs};
 use crate::failure::Failure;
 use crate::standard;
 
+/// A page, in bytes.
+const PAGE: u64 = 4096;
+
+/// What is known about a volume from its members.
+pub struct Facts {
+    /// Its nature, and its counts.
+    pub found: Description,
+    /// How full it is.
+    pub usage: Usage,
+}
+
+impl Facts {
+    /// Pages of the data members without data.
+    pub fn pages_free(&self) -> u64 {
+        self.found.pages.saturating_sub(self.usage.pages_used)
+    }
+
+    /// Bytes of the volume that have content on the data members.
+    pub fn mapped_bytes(&self) -> u64 {
+        PAGE * self.usage.pages_mapped
+    }
+
+    /// Pages that were read from members for users, per page that users read. Pages of zeros are read from no member;
+    /// reads of maps, of the index and of moves aren't counted.
+    pub fn read_amplification(&self) -> f64 {
+        let counters = &self.found.counters;
+        let read = counters.data_pages_read + counters.buffer_pages_read;
+        read as f64 / counters.pages_read.max(1) as f64
+    }
+
+    /// Bytes that did not reach the data members, as a share of the bytes that users wrote. Below 0 when the data members
+    /// got more.
+    pub fn pe_cycles_saved(&self) -> f64 {
+        match self.found.counters.pages_written {
+            0 => 0.0,
+            _ => 1.0 - self.found.counters.write_amplification(),
+        }
+    }
+
+    /// How full it is, as `info` and `report` print it.
+    fn space(&self) -> [(&'static str, Value); 4] {
+        [
+            ("pages_used", json!(self.usage.pages_used)),
+            ("pages_free", json!(self.pages_free())),
+            ("mapped_bytes", json!(self.mapped_bytes())),
+            ("buffer_bytes_used", json!(self.usage.buffer_bytes_used)),
+        ]
+    }
+}
+
 /// Prints the description of a volume.
 pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
-    let (_, found) = describe(&typed.volume)?;
+    let (_, facts) = describe(&typed.volume)?;
+    let found = &facts.found;
     let dedup = match found.dedup {
         None => "off",
         Some(Hash::Blake3) => "blake3",
         Some(Hash::Sha1) => "sha1",
     };
-    let facts = [
+    let nature = [
         ("id", json!(found.id)),
         ("bytes", json!(found.size)),
         ("dedup", json!(dedup)),
@@ -35,35 +85,34 @@ pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
         ("sessions", json!(found.sessions)),
         ("closed_in_order", json!(found.clean)),
     ];
-    print(typed.json, facts.into_iter())
+    print(typed.json, nature.into_iter().chain(facts.space()))
 }
 
 /// Prints the counts of a volume, and writes a page of them.
 pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
-    let (name, found) = describe(&typed.volume)?;
-    let counters = found.counters;
+    let (name, facts) = describe(&typed.volume)?;
+    let counters = facts.found.counters;
     if let Some(path) = &typed.page {
-        fs::write(path, page::page(&name, &found)).map_err(|error| Failure::on(path, &error))?;
+        fs::write(path, page::page(&name, &facts)).map_err(|error| Failure::on(path, &error))?;
     }
-    let saved = match counters.pages_written {
-        0 => 0.0,
-        _ => 1.0 - counters.write_amplification(),
-    };
     let derived = [
         ("data_bytes_written", json!(counters.data_bytes_written())),
         ("write_amplification", json!(counters.write_amplification())),
+        ("read_amplification", json!(facts.read_amplification())),
         ("dedup_rate", json!(counters.dedup_rate())),
-        ("data_writes_saved", json!(saved)),
+        ("pe_cycles_saved", json!(facts.pe_cycles_saved())),
     ];
-    print(typed.json, counters.each().map(|(name, count)| (name, json!(count))).chain(derived))
+    let counts = counters.each().map(|(name, count)| (name, json!(count)));
+    print(typed.json, counts.chain(derived).chain(facts.space()))
 }
 
-/// The name of a volume, and its description.
-fn describe(volume: &Path) -> Result<(String, merganser_array::Description), Failure> {
-    let description = Description::read(volume)?;
-    let members = description.open(false)?;
-    let found = Volume::describe(&description.name(), &members)?;
-    Ok((description.name(), found))
+/// The name of a volume, and what is known about it.
+fn describe(volume: &Path) -> Result<(String, Facts), Failure> {
+    let description = file::Description::read(volume)?;
+    let (name, members) = (description.name(), description.open(false)?);
+    let found = Volume::describe(&name, &members)?;
+    let usage = Volume::usage(&name, &members)?;
+    Ok((name, Facts { found, usage }))
 }
 
 fn print(as_json: bool, facts: impl Iterator<Item = (&'static str, Value)>) -> Result<(), Failure> {

@@ -171,3 +171,62 @@ fn open_device(path: &Path) -> Result<Arc<FileStorage>, Failure> {
     FileStorage::from_file(device, name, true, FileOptions::default())
         .map_err(|error| Failure::named(&error))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const GOOD: &str =
+        r#"{"format": "merganser-array", "version": 1, "data": ["a", "/b"], "buffer": ["c"]}"#;
+
+    /// A description, or one sentence that begins with its name.
+    fn read(bytes: &[u8]) -> Option<Description> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("vol.json");
+        fs::write(&path, bytes).expect("written");
+        match Description::read(&path) {
+            Ok(description) => Some(description),
+            Err(failure) => {
+                let sentence = failure.sentence().expect("a sentence");
+                assert!(sentence.starts_with(&shown::name(&path)), "{sentence}");
+                None
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_description_or_a_sentence(bytes: Vec<u8>) {
+            prop_assert!(read(&bytes).is_none());
+        }
+
+        /// Cut, and with bytes changed. What is read is what it says.
+        #[test]
+        fn a_damaged_description_is_another_one_or_a_sentence(
+            changes in prop::collection::vec((0..GOOD.len(), any::<u8>()), 0..4),
+            cut in 0..=GOOD.len(),
+        ) {
+            let mut bytes = GOOD.as_bytes().to_vec();
+            changes.iter().for_each(|&(at, byte)| bytes[at] = byte);
+            bytes.truncate(cut);
+            if let Some(Description { content, .. }) = read(&bytes) {
+                prop_assert_eq!((&*content.format, content.version), (FORMAT, VERSION));
+                prop_assert!(!content.data.is_empty());
+                let text = String::from_utf8(bytes).expect("it was read as text");
+                // Nothing is added to names, and nothing is left out.
+                let names = content.data.iter().chain(&content.buffer);
+                let plain = names.filter(|name| !text.contains('\\') && !name.as_os_str().is_empty());
+                plain.for_each(|name| assert!(text.contains(name.to_str().expect("text")), "{name:?}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_good_description_is_read() {
+        let content = read(GOOD.as_bytes()).expect("good").content;
+        assert_eq!(content.data, [Path::new("a"), Path::new("/b")]);
+        assert_eq!(content.buffer, [Path::new("c")]);
+    }
+}

@@ -3,8 +3,10 @@
 mod create;
 mod facts;
 mod file;
+mod gather;
 mod page;
 mod serve;
+mod space;
 
 use merganser_array::Volume;
 use serde_json::json;
@@ -34,6 +36,8 @@ fn check(
 ) -> Result<(), Failure> {
     let description = Description::read(&typed.volume)?;
     let members = description.open(true)?;
+    // Opening it would make the superblocks equal, and say nothing.
+    let mended = Volume::mend(&description.name(), &members)?;
     let volume = Volume::open(&description.name(), &members, options)?;
     let dropped = volume.space().records_dropped;
     let progress = progress::on_stderr(typed.quiet, cancel);
@@ -58,13 +62,14 @@ fn check(
             "pages_leaked": checked.pages_leaked,
             "index_blocks_damaged": checked.index_blocks_damaged,
             "records_dropped": dropped,
+            "copies_mended": mended,
         });
         format!("{found:#}\n")
     } else {
         let mut text: String =
             checked.findings.iter().map(|finding| format!("{}\n", finding.text)).collect();
         text += &format!(
-            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\nrecords dropped       {dropped}\n",
+            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\nrecords dropped       {dropped}\ncopies mended         {mended}\n",
             checked.problems,
             checked.pages_mapped,
             checked.pages_buffered,

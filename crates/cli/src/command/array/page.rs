@@ -5,6 +5,7 @@ use std::fmt::Write;
 use merganser_array::{Description, Hash};
 use merganser_papers::Chart;
 
+use super::facts::Facts;
 use crate::command::report::page::frame;
 use crate::command::report::page::text::{self, Escaped};
 
@@ -13,16 +14,20 @@ const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 const PAGE: u64 = 4096;
 
 /// The page's text.
-pub fn page(name: &str, found: &Description) -> String {
+pub fn page(name: &str, facts: &Facts) -> String {
+    let found = &facts.found;
     let counters = &found.counters;
-    let saved = (1. - counters.write_amplification()).max(0.);
     let figures = [
         ("Written by users", text::bytes(PAGE * counters.pages_written)),
         ("Written to the data members", text::bytes(counters.data_bytes_written())),
         ("Write amplification", format!("{:.3}", counters.write_amplification())),
-        ("Program/erase cycles saved", text::percent(saved)),
+        ("Read amplification", format!("{:.3}", facts.read_amplification())),
+        ("P/E cycles saved", share(facts.pe_cycles_saved())),
         ("Duplicates of fingerprinted pages", text::percent(counters.dedup_rate())),
         ("Reads from the buffer", text::percent(buffer_share(found))),
+        ("Data members in use", of(PAGE * facts.usage.pages_used, PAGE * found.pages)),
+        ("Volume with content", of(facts.mapped_bytes(), found.size)),
+        ("Buffer in use", of(facts.usage.buffer_bytes_used, found.buffer_bytes)),
     ];
     let mut body = format!(
         "<header>\n<h1>merganser array</h1>\n<p class=\"lead\"><bdi>{}</bdi>: {}</p>\n{}</header>\n<main>\n",
@@ -39,11 +44,22 @@ pub fn page(name: &str, found: &Description) -> String {
         let _ = writeln!(body, "<tr><th scope=\"row\">{name}</th><td>{count}</td></tr>");
     }
     body.push_str(
-        "</table>\n<p>Counts are those of the last checkpoint. Program/erase cycles saved are the bytes that did not \
-         reach the data members, as a share of the bytes that users wrote.</p>\n</section>\n</main>\n",
+        "</table>\n<p>Counts are those of the last checkpoint. P/E cycles saved (program/erase cycles) are the bytes that did \
+         not reach the data members, as a share of the bytes that users wrote; below 0 when the data members got more. Read \
+         amplification counts pages that were read from members for users, per page that users read; reads of maps, of the \
+         index and of moves are not in it.</p>\n</section>\n</main>\n",
     );
     let as_data = "merganser array report --json";
     frame::document(&format!("merganser array: {name}"), PLOTS, &body, as_data)
+}
+
+/// A share that may be below 0.
+fn share(share: f64) -> String {
+    if share < 0.0 { format!("\u{2212}{}", text::percent(-share)) } else { text::percent(share) }
+}
+
+fn of(bytes: u64, all: u64) -> String {
+    format!("{} of {}", text::bytes(bytes), text::bytes(all))
 }
 
 fn kind(found: &Description) -> String {

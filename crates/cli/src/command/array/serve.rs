@@ -3,15 +3,21 @@
 use std::sync::Arc;
 
 use merganser_array::{Migrator, Volume};
-use merganser_export::nbd::{Address, Export, ServerOptions};
+use merganser_export::fuse::{DiskOptions, Mount};
+use merganser_export::nbd::{Export, ServerOptions};
+use merganser_storage::Storage;
 
 use super::file::Description;
-use crate::command::nbd;
-use crate::config::ArrayServe;
-use crate::failure::{Failure, notice};
+use super::gather::Gathered;
+use crate::command::{mount, nbd};
+use crate::config::{ArrayServe, DoorConfig};
+use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
 
-/// Serves a volume until a signal ends it, and closes it.
+/// The name of the export, and of the file in a mounted folder.
+const NAME: &str = "volume";
+
+/// Serves a volume until a signal ends it or its folder is unmounted, and closes it.
 pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
     let description = Description::read(&config.volume)?;
     let members = description.open(true)?;
@@ -23,7 +29,7 @@ pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
             description.name()
         ));
     }
-    let served = serve(&volume, config.address, cancel);
+    let served = serve(&volume, config.door, cancel);
     both(served, volume.close().map_err(Failure::from), notice)
 }
 
@@ -42,10 +48,26 @@ fn both(
     served.and(closed)
 }
 
-fn serve(volume: &Arc<Volume>, address: Address, cancel: &Cancel) -> Result<(), Failure> {
-    let exports = vec![Export::writable("volume", Arc::clone(volume) as Arc<_>)];
+fn serve(volume: &Arc<Volume>, door: DoorConfig, cancel: &Cancel) -> Result<(), Failure> {
     let _migrator = Migrator::start(Arc::clone(volume)).map_err(|error| Failure::named(&error))?;
-    nbd::serve(ServerOptions::new(address, exports), cancel)
+    let storage: Arc<dyn Storage> = Arc::clone(volume) as _;
+    match door {
+        DoorConfig::Nbd(address) => {
+            let exports = vec![Export::writable(NAME, storage)];
+            nbd::serve(ServerOptions::new(address, exports), cancel)
+        }
+        DoorConfig::Mount { mountpoint, allow_other } => {
+            let storage = Gathered::start(storage).map_err(|error| Failure::named(&error))?;
+            let mount = Mount::disk(DiskOptions {
+                mountpoint,
+                name: NAME.into(),
+                storage: Arc::new(storage),
+                allow_other,
+                on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
+            })?;
+            mount::serve(mount, cancel)
+        }
+    }
 }
 
 #[cfg(test)]
