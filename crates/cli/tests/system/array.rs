@@ -1,18 +1,27 @@
 //! A volume that is served, written over NBD, killed and served again. The client here is written from
-//! the protocol, so that the test needs no program; a file system on a volume needs nbdfuse and root.
+//! the protocol, so that the tests need no program.
+//!
+//! - `clients`: clients of other projects, and a file system on a volume, whose server is killed; the latter needs root
+//! - `doors`: a volume as a file in a mounted folder
+//! - `facts`: what `info`, `report` and the description say, and that the documentation names it
+//! - `room`: file systems that are full, before a volume is made and after; needs root
+//! - `memory`: the memory of a server
+
+mod clients;
+mod doors;
+mod facts;
+mod memory;
+mod room;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::harness::{
-    Chance, Folder, asked, fails, is_root, merganser, merganser_itself, prints, stderr,
-};
+use crate::harness::{Chance, Folder, asked, fails, merganser, merganser_itself, prints, stderr};
 use crate::preload::{Event, Step, Steps};
 
 const PAGE: usize = 4096;
@@ -93,6 +102,30 @@ fn create(folder: &Folder, more: &[&str]) {
     prints(command.arg("--buffer").arg(format!("{},{}", at("hdd0"), at("hdd1"))).args(more));
 }
 
+/// Ends a server with SIGTERM; it must close its volume.
+fn end(mut server: Child) {
+    signal(&server, libc::SIGTERM);
+    assert_eq!(server.wait().expect("it ends").code(), Some(0));
+}
+
+fn signal(server: &Child, signal: libc::c_int) {
+    // SAFETY: a signal to a child that has not been waited for, so the pid is its own.
+    unsafe { libc::kill(libc::pid_t::try_from(server.id()).expect("a pid"), signal) };
+}
+
+/// The result of `array COMMAND --json` for the volume.
+fn json(folder: &Folder, command: &str) -> serde_json::Value {
+    let said = prints(merganser(["array", command, "--json"]).arg(folder.at("vol.json")));
+    serde_json::from_slice(&said).expect("JSON")
+}
+
+/// Nothing is wrong with the volume, and no space is lost.
+fn is_sound(folder: &Folder) {
+    let checked = json(folder, "check");
+    let found = (&checked["problems"], &checked["pages_leaked"]);
+    assert_eq!(found, (&0.into(), &0.into()), "{checked}");
+}
+
 /// The same bytes for the same seed; zeros for 0.
 fn page(seed: u64) -> Vec<u8> {
     let mut random = merganser_random::Random::new(seed);
@@ -167,13 +200,7 @@ fn killed(durable: bool, more: &[&str]) {
         killer.join().expect("no panic");
         server.wait().expect("it ends");
     }
-    let checked = prints(merganser(["array", "check", "--json"]).arg(folder.at("vol.json")));
-    let checked: serde_json::Value = serde_json::from_slice(&checked).expect("JSON");
-    assert_eq!(
-        (&checked["problems"], &checked["pages_leaked"]),
-        (&0.into(), &0.into()),
-        "{checked}"
-    );
+    is_sound(&folder);
 }
 
 #[test]
@@ -181,7 +208,7 @@ fn a_volume_is_made_served_checked_and_reported() {
     let folder = Folder::new();
     create(&folder, &["--hash", "sha1", "--compare"]);
     let volume = folder.at("vol.json");
-    let mut server = serve(&folder, &[]);
+    let server = serve(&folder, &[]);
     let refused = fails(merganser(["array", "check"]).arg(&volume));
     assert!(refused.contains("is in use by another process"), "{refused}");
     let mut client = Client::new(&folder).expect("it talks");
@@ -189,13 +216,8 @@ fn a_volume_is_made_served_checked_and_reported() {
         client.ask(WRITE, at * PAGE as u64, PAGE as u32, &page(1 + at % 2)).expect("written");
     }
     client.ask(FLUSH, 0, 0, &[]).expect("flushed");
-    // SAFETY: a signal to a child that has not been waited for, so the pid is its own.
-    unsafe { libc::kill(libc::pid_t::try_from(server.id()).expect("a pid"), libc::SIGTERM) };
-    assert_eq!(server.wait().expect("it ends").code(), Some(0));
-    let json = |command: &str| -> serde_json::Value {
-        let said = prints(merganser(["array", command, "--json"]).arg(&volume));
-        serde_json::from_slice(&said).expect("JSON")
-    };
+    end(server);
+    let json = |command: &str| json(&folder, command);
     let info = json("info");
     assert_eq!((&info["closed_in_order"], &info["bytes"]), (&true.into(), &(16 << 20).into()));
     assert_eq!((&info["dedup"], &info["buffer_members"]), (&"sha1".into(), &2.into()));
@@ -205,6 +227,13 @@ fn a_volume_is_made_served_checked_and_reported() {
     let html = fs::read_to_string(folder.at("page.html")).expect("a page");
     assert!(html.contains("<svg") && html.contains("deduplication by SHA-1"), "{html}");
     assert!(!html.contains("<script"), "{html}");
+
+    // A label's second copy is mended, and that is said.
+    let mut member = fs::read(folder.at("hdd1")).expect("there");
+    member[PAGE + 40] ^= 1;
+    fs::write(folder.at("hdd1"), &member).expect("written");
+    assert_eq!(json("check")["copies_mended"], 1);
+    assert_eq!(json("check")["copies_mended"], 0);
 
     // Damage is found, wherever the page is now.
     for name in ["ssd0", "ssd1", "hdd0", "hdd1"] {
@@ -226,24 +255,36 @@ fn a_volume_is_made_served_checked_and_reported() {
     assert!(refused.contains("is data member 0 of 2, and stands at place 1"), "{refused}");
 }
 
-/// Every sync of `array create` may fail: of members, of the folders that name them, and of the description.
-/// Appends to a buffer with holes would wait for the file system's own journal, and could find no space.
+/// Appends to a buffer with holes would wait for the file system's own journal, and members with holes could find no space.
 #[test]
-fn a_new_buffer_is_written_and_new_data_members_are_sparse() {
-    let folder = Folder::new();
-    create(&folder, &[]);
-    let allocated = |name: &str| {
+fn new_members_have_blocks_for_all_their_bytes() {
+    let allocated = |folder: &Folder, name: &str| {
         let found = fs::metadata(folder.at(name)).expect("made");
         (found.blocks() * 512, found.len())
     };
-    for name in ["hdd0", "hdd1"] {
-        let (bytes, len) = allocated(name);
-        assert!(len == 4 << 20 && bytes >= len, "{name}: {bytes} of {len} bytes");
+    for sparse in [false, true] {
+        let folder = Folder::new();
+        create(&folder, if sparse { &["--sparse"] } else { &[] });
+        for name in ["hdd0", "hdd1"] {
+            let (bytes, len) = allocated(&folder, name);
+            assert!(len == 4 << 20 && bytes >= len, "{name}: {bytes} of {len} bytes");
+        }
+        for name in ["ssd0", "ssd1"] {
+            let (bytes, len) = allocated(&folder, name);
+            let is_sparse = bytes < len / 2;
+            assert!(is_sparse == sparse && (sparse || bytes >= len), "{name}: {bytes} of {len}");
+        }
+        if sparse {
+            // They are used again, and get blocks.
+            fs::remove_file(folder.at("vol.json")).expect("there");
+            create(&folder, &["--replace"]);
+            let (bytes, len) = allocated(&folder, "ssd1");
+            assert!(bytes >= len, "{bytes} of {len} bytes");
+        }
     }
-    let (bytes, len) = allocated("ssd0");
-    assert!(bytes < len / 2, "{bytes} of {len} bytes");
 }
 
+/// Every sync of `array create` may fail: of members, of the folders that name them, and of the description.
 #[test]
 fn a_sync_that_fails_leaves_nothing() {
     let Some(steps) = Steps::new() else { return };
@@ -316,103 +357,4 @@ fn a_volume_that_cannot_be_described_leaves_nothing() {
     let said = fails(&mut command);
     assert!(said.contains("vol.json: Input/output error"), "{said}");
     assert!(folder.names().is_empty(), "{:?}", folder.names());
-}
-
-fn works(words: &[&str]) -> bool {
-    let run = Command::new(words[0]).args(&words[1..]).stdin(Stdio::null()).output();
-    let output = run.unwrap_or_else(|error| panic!("{words:?}: {error}"));
-    if !output.status.success() {
-        eprintln!("{words:?}: {}", stderr(&output));
-    }
-    output.status.success()
-}
-
-/// The volume as a loop device, through nbdfuse.
-struct Loop {
-    fuse: Child,
-    file: String,
-    device: String,
-}
-
-impl Loop {
-    /// `None` without FUSE or loop devices.
-    fn new(folder: &Folder, bytes: u64) -> Option<Loop> {
-        let file = folder.write("disk", b"").to_str().expect("text").to_owned();
-        let uri = format!("nbd+unix:///?socket={}", folder.at("s").display());
-        let fuse = Command::new("nbdfuse").args([&*file, &*uri]).stderr(Stdio::null()).spawn();
-        let mut made = Loop { fuse: fuse.ok()?, file, device: String::new() };
-        let start = Instant::now();
-        while fs::metadata(&made.file).map_or(0, |found| found.len()) != bytes {
-            if made.fuse.try_wait().expect("asked").is_some() || start.elapsed().as_secs() > 30 {
-                return None;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let found = Command::new("losetup").args(["-f", "--show", &*made.file]).output().ok()?;
-        made.device = String::from_utf8(found.stdout).expect("a path").trim().to_owned();
-        (found.status.success() && !made.device.is_empty()).then_some(made)
-    }
-}
-
-impl Drop for Loop {
-    fn drop(&mut self) {
-        if !self.device.is_empty() {
-            works(&["losetup", "-d", &self.device]);
-        }
-        works(&["umount", &self.file]);
-        let _ = self.fuse.wait();
-    }
-}
-
-/// ext4 on a volume: a source tree is unpacked, the server is killed after the file system was unmounted,
-/// and the tree is there again, with sound metadata.
-#[test]
-fn a_file_system_survives_a_killed_server() {
-    let programs = ["nbdfuse", "mkfs.ext4", "e2fsck", "losetup"];
-    let missing =
-        programs.iter().find(|name| Command::new(name).arg("--version").output().is_err());
-    if let Some(missing) = missing {
-        eprintln!("skipped: there is no {missing}");
-        return;
-    }
-    if !is_root("a file system on a volume") {
-        return;
-    }
-    let folder = Folder::new();
-    let at = |name: &str| folder.at(name).to_str().expect("text").to_owned();
-    let mut command = merganser(["array", "create"]);
-    command.arg(at("vol.json")).args(["--size", "64M", "--buffer-size", "16M"]);
-    command.arg("--data").arg(format!("{},{}", at("ssd0"), at("ssd1")));
-    prints(command.arg("--buffer").arg(format!("{},{}", at("hdd0"), at("hdd1"))));
-    let tree =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../array").canonicalize().expect("there");
-    let tree = tree.to_str().expect("text");
-    fs::create_dir(folder.at("mounted")).expect("made");
-    let mounted = at("mounted");
-    for round in 0..2 {
-        let mut server = serve(&folder, &[]);
-        let Some(disk) = Loop::new(&folder, 64 << 20) else {
-            eprintln!("skipped: no FUSE, or no loop device");
-            let _ = server.kill();
-            let _ = server.wait();
-            return;
-        };
-        let device = disk.device.clone();
-        if round == 0 {
-            assert!(works(&["mkfs.ext4", "-q", &device]));
-        }
-        assert!(works(&["e2fsck", "-f", "-n", &device]), "round {round}");
-        assert!(works(&["mount", &device, &mounted]), "round {round}");
-        let done = (round == 1 || works(&["cp", "-a", tree, &mounted]))
-            && works(&["diff", "-r", tree, &format!("{mounted}/array")]);
-        // Before anything fails: a mounted file system would outlive the test.
-        assert!(works(&["umount", &mounted]) && done, "round {round}");
-        assert!(works(&["e2fsck", "-f", "-n", &device]), "round {round}");
-        drop(disk);
-        server.kill().expect("killed");
-        server.wait().expect("it ends");
-        let checked = prints(merganser(["array", "check", "--json"]).arg(folder.at("vol.json")));
-        let checked: serde_json::Value = serde_json::from_slice(&checked).expect("JSON");
-        assert_eq!(checked["problems"], 0, "{checked}");
-    }
 }
