@@ -153,6 +153,14 @@ impl Store {
     }
 
     fn stored(&mut self, place: u64) -> Result<Stored> {
+        if place >= self.layout.pages() {
+            return Err(Error::Damaged {
+                volume: self.name.clone(),
+                what: "stored page",
+                number: place,
+                detail: "a map block names it, and there are fewer".to_owned(),
+            });
+        }
         let entries = self.tables.read(self.layout.map_blocks + place / SEGMENT_PAGES)?;
         Ok(Stored::decode(entries, place))
     }

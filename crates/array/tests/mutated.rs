@@ -19,8 +19,9 @@ fn changed_members_give_errors_and_never_other_data() {
             member: random.bits() as u8,
             block: random.bits() as u16,
             // Numbers are at the begin of a block.
-            at: if random.one_in(2) { random.below(100) as u16 } else { random.bits() as u16 },
-            bytes: [random.bits(), 0, 1, u64::MAX][random.below(4) as usize].to_le_bytes(),
+            at: if random.one_in(2) { random.below(100) as u16 } else { random.bits() as u16 & !7 },
+            bytes: [random.bits(), random.below(200), 0, u64::MAX][random.below(4) as usize]
+                .to_le_bytes(),
             len: random.bits() as u8,
             seal,
         };

@@ -22,7 +22,7 @@ const LABEL_BYTES: usize = 1 << 20;
 #[derive(Debug, Clone)]
 pub struct Change {
     pub member: u8,
-    /// A block that is not empty.
+    /// A block that is not empty: an odd number for any, an even one for a block that is no page.
     pub block: u16,
     /// A byte of it.
     pub at: u16,
@@ -37,6 +37,8 @@ pub struct Change {
 struct Made {
     members: Vec<Vec<u8>>,
     blocks: Vec<Vec<usize>>,
+    /// Of these, the blocks of labels, superblocks, maps, journal, log and index.
+    maps: Vec<Vec<usize>>,
     contents: Vec<Vec<Vec<u8>>>,
     buffered: bool,
 }
@@ -84,17 +86,20 @@ fn make(buffered: bool, dedup: Option<Hash>) -> Made {
     Volume::create("vol", &members, &settings, false).expect("made");
     let volume = Volume::open("vol", &members, options()).expect("opens");
     let mut contents = vec![vec![vec![0; PAGE]]; PAGES as usize];
-    let mut write = |number: u64, seed: u64| {
+    let mut write = |volume: &Volume, number: u64, seed: u64| {
         volume.write_at(number * PAGE as u64, &page(seed)).expect("written");
         contents[number as usize].push(page(seed));
     };
-    (0..120).for_each(|number| write(number, 1 + number % 70));
+    (0..120).for_each(|number| write(&volume, number, 1 + number % 70));
     while buffered && volume.migrate().expect("moves") {}
-    volume.sync().expect("flushed");
-    (60..150).for_each(|number| write(number, 200 + number % 50));
+    // The maps are written, and the journal begins anew.
+    volume.close().expect("closed");
+    drop(volume);
+    let volume = Volume::open("vol", &members, options()).expect("opens");
+    (60..150).for_each(|number| write(&volume, number, 200 + number % 50));
     volume.run(Operation::Discard { offset: 0, len: 9 * PAGE as u64 }).expect("trimmed");
     volume.sync().expect("flushed");
-    (140..160).for_each(|number| write(number, 300 + number));
+    (140..160).for_each(|number| write(&volume, number, 300 + number));
     volume.sync().expect("flushed");
     let bytes = members.data.iter().chain(&members.buffer);
     let bytes = bytes.map(|member| member.read_vec(0, member.size() as usize).expect("read"));
@@ -103,8 +108,17 @@ fn make(buffered: bool, dedup: Option<Hash>) -> Made {
         let blocks = member.chunks(PAGE).enumerate();
         blocks.filter(|(_, block)| block.iter().any(|&byte| byte != 0)).map(|(at, _)| at).collect()
     };
-    let blocks = members.iter().map(filled).collect();
-    Made { members, blocks, contents, buffered }
+    let blocks: Vec<Vec<usize>> = members.iter().map(filled).collect();
+    let is_map = |member: &[u8], at: usize| {
+        let magics: [&[u8]; 6] = [b"MGNSR", b"MtbB", b"MtbS", b"MjrT", b"MlgR", b"MixR"];
+        magics.iter().any(|magic| member[at * PAGE..].starts_with(magic))
+    };
+    let maps = members
+        .iter()
+        .zip(&blocks)
+        .map(|(member, blocks)| blocks.iter().copied().filter(|&at| is_map(member, at)).collect());
+    let maps = maps.collect();
+    Made { members, blocks, maps, contents, buffered }
 }
 
 static MADE: LazyLock<[Made; 4]> = LazyLock::new(|| {
@@ -135,8 +149,10 @@ pub fn try_changes(which: u8, changes: &[Change]) {
     let mut sealed = false;
     for change in changes.iter().take(16) {
         let member = usize::from(change.member) % changed.len();
-        let blocks = &made.blocks[member];
-        let at = blocks[usize::from(change.block) % blocks.len()] * PAGE;
+        // Pages outnumber all else, so every second change is not to one.
+        let of = if change.block & 1 == 0 { &made.maps } else { &made.blocks };
+        let blocks = &of[member];
+        let at = blocks[usize::from(change.block >> 1) % blocks.len()] * PAGE;
         let block = &mut changed[member][at..at + PAGE];
         let inside = usize::from(change.at) % PAGE;
         let len = (1 + usize::from(change.len) % 8).min(PAGE - inside);
