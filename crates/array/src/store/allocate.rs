@@ -79,8 +79,10 @@ impl Free {
     /// Counts a page as free.
     pub(crate) fn give(&mut self, used: &mut [u8], place: u64) {
         let used = &mut used[(place / SEGMENT_PAGES) as usize];
-        *used -= 1;
-        self.empty_segments += u64::from(*used == 0);
+        // Only where the states say less than the references: the page stays used.
+        let Some(fewer) = used.checked_sub(1) else { return };
+        *used = fewer;
+        self.empty_segments += u64::from(fewer == 0);
         self.pages += 1;
     }
 
