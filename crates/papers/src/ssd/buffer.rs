@@ -7,6 +7,9 @@
 //!
 //! The traces are not public (the kernel compile and Phoenix), or not here (Iozone, Postmark): see
 //! `look_alike.rs`.
+//!
+//! Nothing here was chosen after looking at the comparison. Bounds and directions that are missed stay in
+//! the table, and the tests name them.
 
 use merganser_device::device::Device;
 use merganser_device::profile::{ProfileError, SsdProfile};
@@ -27,6 +30,12 @@ const KIB: u64 = 1024;
 const SIZES: [u64; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// A quarter of the dissertation's 32 GB: every device is filled before it is used.
 const BLOCKS_PER_PLANE: u64 = 512;
+/// All of it, for random writes: the less room there is, the sooner a device collects.
+const BLOCKS_PER_PLANE_RANDOM: u64 = 2048;
+/// "Similar" response times (to Figure 5.7) differ at most by this part. The dissertation gives no number.
+const SIMILAR: f64 = 0.1;
+/// The device: DiskSim's.
+const DEVICE: &str = "msr";
 /// Pages a package that a full buffer gives to flash at once.
 const LEVELS: [u64; 4] = [8, 16, 32, 64];
 
@@ -42,20 +51,42 @@ const FIGURE_5_7: Axis = Axis { figure: "5.7", least: 0., most: 0.40 };
 const FIGURE_5_8: Axis = Axis { figure: "5.8", least: 0.12, most: 0.30 };
 const FIGURE_5_9: Axis = Axis { figure: "5.9", least: 0.125, most: 0.150 };
 
+/// Where a mean is, of an axis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Below,
+    Inside,
+    Above,
+}
+
 impl Axis {
+    fn place(&self, mean: f64) -> Place {
+        if mean < self.least {
+            Place::Below
+        } else if mean > self.most {
+            Place::Above
+        } else {
+            Place::Inside
+        }
+    }
+
     /// Adds whether all of `means` are inside it, and their ends.
     fn compare(&self, section: &mut Section, means: &[f64]) {
         let least = means.iter().copied().fold(f64::INFINITY, f64::min);
         let most = means.iter().copied().fold(0., f64::max);
         let Axis { figure, least: from, most: to } = self;
-        let yes = |is_inside: bool| f64::from(u8::from(is_inside));
-        section.both(format!("Figure {figure}, none above {to} ms (1: yes)"), 1., yes(most <= *to));
+        let is_not = |place| yes(means.iter().all(|mean| self.place(*mean) != place));
+        let count = |place| means.iter().filter(|mean| self.place(**mean) == place).count() as f64;
+        let what = format!("Figure {figure}, none above {to} ms (1: yes)");
+        section.both(what, 1., is_not(Place::Above));
         section.ours(format!("Figure {figure}, longest bar, ms"), most);
         if *from > 0. {
             let what = format!("Figure {figure}, none below {from} ms (1: yes)");
-            section.both(what, 1., yes(least >= *from));
+            section.both(what, 1., is_not(Place::Below));
         }
         section.ours(format!("Figure {figure}, shortest bar, ms"), least);
+        let bars = means.len();
+        section.ours(format!("Figure {figure}, of {bars} bars, inside"), count(Place::Inside));
     }
 }
 
@@ -74,25 +105,31 @@ struct Means {
     writes: f64,
 }
 
-/// The mean responses of `requests` on DiskSim's SSD of 32 GB, whose pages have 4 KB, with this buffer.
+/// The mean responses of `requests` on a device of 8 GB with this buffer.
 fn means(lab: &Lab<'_>, requests: &[Request], buffer: Buffer, mib: u64) -> Result<Means, Error> {
     lab.check_cancelled()?;
-    mean_of(requests, buffer, mib)
+    mean_of(requests, buffer, mib, BLOCKS_PER_PLANE)
 }
 
-fn mean_of(requests: &[Request], buffer: Buffer, mib: u64) -> Result<Means, Error> {
+/// The same on DiskSim's SSD, whose pages have 4 KB, with so many blocks.
+fn mean_of(
+    requests: &[Request],
+    buffer: Buffer,
+    mib: u64,
+    blocks_per_plane: u64,
+) -> Result<Means, Error> {
     let (policy, level) = match buffer {
         Buffer::Lru => ("lru", 8),
         Buffer::Lists(level) => ("parallel", level),
     };
     let make = || -> Result<Ssd, ProfileError> {
-        let mut profile = SsdProfile::preset("msr")?;
+        let mut profile = SsdProfile::preset(DEVICE)?;
         for change in [
             format!("cache_policy={policy}"),
             format!("cache_bytes={mib}M"),
             format!("cache_parallelism={level}"),
             "dram_bytes=128M".to_owned(),
-            format!("blocks_per_plane={BLOCKS_PER_PLANE}"),
+            format!("blocks_per_plane={blocks_per_plane}"),
         ] {
             profile.set(&change)?;
         }
@@ -112,6 +149,26 @@ fn mean_of(requests: &[Request], buffer: Buffer, mib: u64) -> Result<Means, Erro
     Ok(Means { all, writes: results.writes.latency.mean() / 1e6 })
 }
 
+/// The time of a page on its package's bus, in ms.
+fn transfer_ms() -> Result<f64, Error> {
+    let profile = SsdProfile::preset(DEVICE).map_err(|error| Error::Model(error.to_string()))?;
+    let it = profile.settings;
+    let bytes = it.page_bytes + it.page_spare_bytes;
+    let seconds = bytes as f64 / it.channel_bytes_per_second as f64;
+    Ok(it.channel_overhead_ns as f64 / 1e6 + seconds * 1e3)
+}
+
+/// The buffer of the dissertation is "under FTL", with a list for each package. Adds what the means would
+/// be if it were behind the packages' buses, so that each write crossed one before it ends: an estimate, and
+/// no model. It adds too much for writes that wait for room: what they wait for would be shorter.
+fn behind_bus(section: &mut Section, axis: &Axis, means: &[f64], share: f64) -> Result<(), Error> {
+    let longer = share * transfer_ms()?;
+    let moved: Vec<f64> = means.iter().map(|mean| mean + longer).collect();
+    section.ours(format!("Figure {}, longer by, ms", axis.figure), longer);
+    axis.compare(section, &moved);
+    Ok(())
+}
+
 /// Measures everything.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let most = lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(100));
@@ -119,6 +176,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let mut sections = Vec::new();
     let mut series = Vec::new();
     let mut bounds = Section::new("predicted: inside the axes of the figures");
+    let mut estimate =
+        Section::new("estimate, not modelled: were the buffer behind the packages' bus");
     let mut general = Section::new("Figure 5.6, lists against LRU: 1 where lists answer sooner");
     let mut bars = Vec::new();
     for look in [look_alike::iozone(), look_alike::postmark()] {
@@ -168,31 +227,29 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
                 bars.push(one.all);
                 found.push(one);
             }
-            let ratio = found[1].writes / found[0].writes;
-            times.ours(format!("{mib} MB, writes alone, lists of 8 over LRU"), ratio);
+            times.ours(format!("{mib} MB, writes alone, LRU"), found[0].writes);
+            times.ours(format!("{mib} MB, writes alone, lists of 8"), found[1].writes);
             wins += found[1..].iter().filter(|one| one.all < found[0].all).count();
             write_wins += found[1..].iter().filter(|one| one.writes < found[0].writes).count();
         }
         let cases = SIZES.len() * LEVELS.len();
-        let most_of = |wins: usize| f64::from(u8::from(2 * wins > cases));
+        let most_of = |wins: usize| yes(2 * wins > cases);
         times.both("lists sooner in most cases (1: yes)", 1., most_of(wins));
         times.both("the same of writes alone (1: yes)", 1., most_of(write_wins));
         times.ours(format!("of {cases} cases, lists sooner"), wins as f64);
         times.ours(format!("of {cases} cases, writes alone sooner"), write_wins as f64);
         let total = |at: usize| curves[at].iter().map(|point| point.1).sum::<f64>();
         let best = (2..buffers.len()).all(|at| total(1) <= total(at) * 1.000_001);
-        times.both(
-            "8 pages per package no worse than more (1: yes)",
-            1.,
-            f64::from(u8::from(best)),
-        );
+        times.both("8 pages per package no worse than more (1: yes)", 1., yes(best));
         for (buffer, points) in buffers.iter().zip(curves) {
             let name = format!("{}, {}", look.name, name(*buffer));
             series.push(Series { name, paper: false, points });
         }
         axis.compare(&mut bounds, &bars);
+        behind_bus(&mut estimate, &axis, &bars, writes / requests.len() as f64)?;
         sections.push(times);
     }
+    sections.insert(0, estimate);
     sections.insert(0, bounds);
     sections.insert(0, counts);
     Ok(Outcome {
@@ -210,23 +267,28 @@ fn differs(most: u64) -> Vec<String> {
     let mut differs = vec![
         "The figures are bars without numbers: their axes, which the text has, bound each bar, and the text says which buffer is better (1: as the row says).".to_owned(),
         "Pages have 4 KB. \"8 KB\" of the dissertation is DiskSim's \"Page size = 8\", which counts sectors; with pages of 8 KB, the bars of Figure 5.9 are impossible.".to_owned(),
-        "The device has 8 GB instead of 32, and addresses begin again at its end: it is filled before each run, and filling 32 GB takes longer than the run.".to_owned(),
+        "The device has 8 GB instead of 32 (for random writes 32, unless a size is given), and addresses begin again at its end: it is filled before each run. With 8 GB it collects sooner.".to_owned(),
         "The traces are not here: look-alikes with the same numbers of reads and writes (Table 5.2), written down in look_alike.rs. Sizes of one page and times between requests of the kernel and Phoenix were chosen for the axes of Figures 5.8 and 5.9 (fitted); which buffer is better was not looked at.".to_owned(),
-        "A write that a large buffer takes ends in 0.02 ms here, so that means of the kernel and Phoenix go below the axes of Figures 5.8 and 5.9. Those need about 0.1 ms, which is the transfer of a page to its package: the dissertation's buffer seems to be behind that bus.".to_owned(),
-        "Random writes: the paper's '250 KB' and '5 MB' are the 250k and 5m requests of DiskSim's validation runs, by its parameter files; here 250,000, and 1,000,000 for the longer run.".to_owned(),
-        "Our LRU gives as many of its oldest pages to flash as wait for space, whichever packages they go to; what the dissertation's LRU waits for is not said.".to_owned(),
+        "A write that the buffer has room for ends here when its page has crossed the link, after 0.002 ms, so that means of the kernel and Phoenix are below the axes of Figures 5.8 and 5.9. The dissertation's buffer is \"under FTL\" with a list for each package: if it is behind the packages' buses, such a write takes the transfer of a page, too. The section \"estimate\" adds it; the model has no such buffer.".to_owned(),
+        "Random writes: the paper's '250 KB' and '5 MB' are the 250k and 5m requests of DiskSim's validation runs, by its parameter files. \"Similar\" has no number there; here it is 10 %.".to_owned(),
+        "A full LRU gives its oldest pages to flash, as many at once as lists of 8 give together (8 for each package), whichever packages they go to. The dissertation does not say how many its LRU gives.".to_owned(),
         "Here a read waits while its package takes the pages that its list gave away. The dissertation says that its buffer does not affect reads, so writes alone are compared too.".to_owned(),
     ];
-    if most < 1_000_000 {
+    if most < 5_000_000 {
         differs
             .push(format!("No workload has more than {most} requests, because of the given size."));
     }
     differs
 }
 
+/// 1 for yes.
+fn yes(is_so: bool) -> f64 {
+    f64::from(u8::from(is_so))
+}
+
 /// 1 where the first is less.
 fn sooner(one: f64, other: f64) -> f64 {
-    f64::from(u8::from(one < other))
+    yes(one < other)
 }
 
 fn name(buffer: Buffer) -> String {
@@ -236,33 +298,51 @@ fn name(buffer: Buffer) -> String {
     }
 }
 
-/// The gap between requests and the mean size are those of DiskSim's validation runs.
+/// Random writes of DiskSim's validation runs, by their gap and mean size.
+fn random(requests: u64) -> Result<Vec<Request>, Error> {
+    let workload = Workload {
+        pattern: Pattern::Random,
+        read_share: 0.,
+        sizes: Sizes::Exponential(4 * KIB),
+        arrivals: Arrivals::Uniform(SimTime(500_000)),
+        requests,
+        start: 0,
+        span_bytes: 877_363 * 4 * KIB,
+        align_bytes: 4 * KIB,
+        seed: 42,
+    };
+    Ok(workload.requests().map_err(|error| Error::Model(error.to_string()))?.collect())
+}
+
 fn random_writes(lab: &Lab<'_>, most: u64, bounds: &mut Section) -> Result<Section, Error> {
     let mut section = Section::new("Figure 5.7, random writes, mean response, ms");
     let mut bars = Vec::new();
-    for (what, requests) in [("250k requests", 250_000), ("5m requests", 1_000_000)] {
-        let workload = Workload {
-            pattern: Pattern::Random,
-            read_share: 0.,
-            sizes: Sizes::Exponential(4 * KIB),
-            arrivals: Arrivals::Uniform(SimTime(500_000)),
-            requests: most.min(requests),
-            start: 0,
-            span_bytes: 877_363 * 4 * KIB,
-            align_bytes: 4 * KIB,
-            seed: 42,
-        };
-        let requests: Vec<Request> =
-            workload.requests().map_err(|error| Error::Model(error.to_string()))?.collect();
+    let mut ratios = [Vec::new(), Vec::new()];
+    let workloads = [("250k requests", 250_000), ("5m requests", 5_000_000)];
+    for ((what, count), ratios) in workloads.into_iter().zip(&mut ratios) {
+        let requests = random(most.min(count))?;
+        let is_cut = lab.setup.size_bytes.is_some();
+        let blocks = if is_cut { BLOCKS_PER_PLANE } else { BLOCKS_PER_PLANE_RANDOM };
         for mib in SIZES {
-            let lru = means(lab, &requests, Buffer::Lru, mib)?.all;
-            let lists = means(lab, &requests, Buffer::Lists(8), mib)?.all;
+            lab.check_cancelled()?;
+            let lru = mean_of(&requests, Buffer::Lru, mib, blocks)?.all;
+            lab.check_cancelled()?;
+            let lists = mean_of(&requests, Buffer::Lists(8), mib, blocks)?.all;
             section.ours(format!("{what}, {mib} MB, LRU"), lru);
             section.ours(format!("{what}, {mib} MB, lists of 8"), lists);
             section.ours(format!("{what}, {mib} MB, lists over LRU"), lists / lru);
             bars.extend([lru, lists]);
+            ratios.push(lists / lru);
         }
     }
+    let [short, long] = ratios;
+    let similar = short.iter().filter(|ratio| (**ratio - 1.).abs() <= SIMILAR).count();
+    let what = "250k requests, lists and LRU within 10 % at every size (1: yes)";
+    section.both(what, 1., yes(similar == SIZES.len()));
+    section.ours("250k requests, sizes where they are within 10 %", similar as f64);
+    let wins = long.iter().filter(|ratio| **ratio < 1.).count();
+    section.both("5m requests, lists sooner at every size (1: yes)", 1., yes(wins == SIZES.len()));
+    section.ours("5m requests, sizes where lists are sooner", wins as f64);
     FIGURE_5_7.compare(bounds, &bars);
     Ok(section)
 }
@@ -271,24 +351,103 @@ fn random_writes(lab: &Lab<'_>, most: u64, bounds: &mut Section) -> Result<Secti
 mod tests {
     use super::*;
 
-    /// Buffers of all kinds, on short traces: no mean is above the axis of its figure.
+    /// A lone read of a page without a buffer, in ms (DiskSim's validation run).
+    const READ_MS: f64 = 0.132_511;
+
+    /// Requests of a run. With half of them, hardly any buffer has become full, and no device collects.
+    const SHORT: u64 = 8000;
+
+    fn short(requests: &[Request], buffer: Buffer, mib: u64) -> Means {
+        mean_of(requests, buffer, mib, BLOCKS_PER_PLANE).expect("a device of 8 GB")
+    }
+
+    /// Figures 5.8 and 5.9: each mean is below its axis, which is a miss, and at least what the reads take,
+    /// which no buffer of writes shortens. With a page's transfer for each write, all are inside.
     #[test]
-    fn no_mean_is_above_its_axis() {
-        let looks = [
-            (look_alike::kernel(), FIGURE_5_8),
-            (look_alike::phoenix(), FIGURE_5_9),
-            (look_alike::iozone(), FIGURE_5_6),
-            (look_alike::postmark(), FIGURE_5_6),
-        ];
+    fn means_of_small_writes_are_below_the_axes_by_a_transfer() {
+        let looks = [(look_alike::kernel(), FIGURE_5_8), (look_alike::phoenix(), FIGURE_5_9)];
+        let transfer = transfer_ms().expect("the preset is there");
+        assert!((0.1..0.11).contains(&transfer), "{transfer}");
         for (look, axis) in looks {
-            let requests = look.requests(4000).unwrap_or_default();
-            for (buffer, mib) in [(Buffer::Lru, 1), (Buffer::Lists(8), 64), (Buffer::Lists(64), 1)]
-            {
-                let mean = mean_of(&requests, buffer, mib).map(|means| means.all);
-                let mean = mean.unwrap_or(f64::NAN);
-                let what = format!("{}, {}, {mib} MB", look.name, name(buffer));
-                assert!(mean > 0.01 && mean <= axis.most, "{what}: {mean} ms");
+            let requests = look.requests(4000).expect("a look-alike");
+            let writes = requests.iter().filter(|it| it.kind == RequestKind::Write).count();
+            let writes = writes as f64 / requests.len() as f64;
+            let buffers = [
+                (Buffer::Lru, 1),
+                (Buffer::Lists(8), 1),
+                (Buffer::Lists(64), 4),
+                (Buffer::Lists(8), 64),
+            ];
+            for (buffer, mib) in buffers {
+                let mean = short(&requests, buffer, mib).all;
+                let what = format!("{}, {}, {mib} MB: {mean} ms", look.name, name(buffer));
+                assert!(mean > (1. - writes) * READ_MS, "{what}");
+                assert_eq!(axis.place(mean), Place::Below, "{what}");
+                assert_eq!(axis.place(mean + writes * transfer), Place::Inside, "{what}");
             }
         }
+    }
+
+    /// Figure 5.6: means are inside the axis; Iozone's are those of the public trace on this model, 3.75 to
+    /// 4.2 ms. "Internal-parallelism surpasses LRU" at 1 and 2 MB is met by Postmark and missed by Iozone: pages
+    /// in order go to all packages evenly whichever buffer gives them.
+    #[test]
+    fn large_requests_are_inside_the_axis_and_lists_are_no_later() {
+        let (iozone, postmark) = (look_alike::iozone(), look_alike::postmark());
+        for (look, is_tie) in [(iozone, true), (postmark, false)] {
+            let requests = look.requests(SHORT).expect("a look-alike");
+            for mib in [1, 2] {
+                let [lru, lists] =
+                    [Buffer::Lru, Buffer::Lists(8)].map(|buffer| short(&requests, buffer, mib).all);
+                let what = format!("{}, {mib} MB: LRU {lru}, lists {lists} ms", look.name);
+                assert!(
+                    [lru, lists].iter().all(|it| FIGURE_5_6.place(*it) == Place::Inside),
+                    "{what}"
+                );
+                if is_tie {
+                    assert!((3.75..4.2).contains(&lists), "{what}");
+                    assert!((lru / lists - 1.).abs() < 0.001, "{what}");
+                } else {
+                    assert!(lists < lru && lists > 0.9 * lru, "{what}");
+                }
+            }
+        }
+    }
+
+    /// Figure 5.7: short runs are inside the axis, and lists and LRU are similar, as the text says of 250k.
+    #[test]
+    fn random_writes_are_inside_the_axis_and_similar() {
+        let requests = random(SHORT).expect("a workload");
+        for mib in [1, 16] {
+            let [lru, lists] =
+                [Buffer::Lru, Buffer::Lists(8)].map(|buffer| short(&requests, buffer, mib).all);
+            let what = format!("{mib} MB: LRU {lru}, lists {lists} ms");
+            for mean in [lru, lists] {
+                assert_eq!(FIGURE_5_7.place(mean), Place::Inside, "{what}");
+                // The link alone takes 0.002 ms.
+                assert!(mean > 0.002, "{what}");
+            }
+            assert!((lists / lru - 1.).abs() <= SIMILAR, "{what}");
+        }
+    }
+
+    /// "Parallelism level 8 is slightly better than other three levels" (Figures 5.8 and 5.9).
+    #[test]
+    fn eight_pages_for_each_package_are_better_than_more() {
+        for look in [look_alike::kernel(), look_alike::phoenix()] {
+            let requests = look.requests(SHORT).expect("a look-alike");
+            let [eight, more] = [8, 64].map(|level| short(&requests, Buffer::Lists(level), 1).all);
+            assert!(eight < more && eight > 0.7 * more, "{}: {eight} {more}", look.name);
+        }
+    }
+
+    #[test]
+    fn a_mean_is_below_inside_or_above_its_axis() {
+        let places = [0.119, 0.12, 0.30, 0.301].map(|mean| FIGURE_5_8.place(mean));
+        assert_eq!(places, [Place::Below, Place::Inside, Place::Inside, Place::Above]);
+        let mut section = Section::new("");
+        FIGURE_5_8.compare(&mut section, &[0.1, 0.2, 0.25]);
+        let ours: Vec<_> = section.rows.iter().map(|row| row.ours).collect();
+        assert_eq!(ours, [Some(1.), Some(0.25), Some(0.), Some(0.1), Some(2.)]);
     }
 }
