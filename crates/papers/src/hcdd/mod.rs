@@ -9,6 +9,8 @@
 //! [`Setup`] names the devices and the arrangement, [`Node`] plays requests on them, and [`Measured`] is
 //! the result. The experiments are `reproduce hcdd-dedup`, `hcdd-time` and `hcdd-response`.
 
+#[cfg(test)]
+mod bands;
 pub(crate) mod dedup;
 mod jobs;
 mod load;

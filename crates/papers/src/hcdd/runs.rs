@@ -11,6 +11,9 @@ use crate::lab::Lab;
 use crate::look_alike::{self, Look};
 use crate::outcome::Section;
 
+/// No request of a trace here has more bytes.
+const REQUEST_BYTES_MAX: u64 = 16 << 20;
+
 /// A trace of Table 5.2, and what the dissertation says of it.
 pub struct Trace {
     pub look: Look,
@@ -59,7 +62,21 @@ pub fn drawn(duplicates: f64) -> Contents {
     Contents::Drawn(Duplicates::new(duplicates, 11))
 }
 
-/// Plays `requests` on a node.
+/// The dissertation's node, with the changes of its SSDs that were given.
+pub fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<Setup, Error> {
+    let setup = Setup::paper(arrangement).map_err(|error| Error::Model(error.to_string()))?;
+    changed(lab, setup)
+}
+
+/// The same of another node.
+pub fn changed(lab: &Lab<'_>, mut setup: Setup) -> Result<Setup, Error> {
+    for change in &lab.setup.settings {
+        setup.ssd.set(change).map_err(Error::Setting)?;
+    }
+    Ok(setup)
+}
+
+/// Plays `requests` on a node. Addresses begin again at the end of the volume.
 pub fn play(
     lab: &Lab<'_>,
     setup: &Setup,
@@ -68,11 +85,13 @@ pub fn play(
 ) -> Result<Measured, Error> {
     lab.check_cancelled()?;
     let node = Node::new(setup).map_err(Error::Model)?;
+    let span = node.volume_bytes() - REQUEST_BYTES_MAX;
     let given = requests.iter().map(|request| {
         if lab.progress.cancelled() {
             Err(Error::Cancelled)
         } else {
-            Ok(contents.give(request.clone()))
+            let request = Request { offset: request.offset % span, ..request.clone() };
+            Ok(contents.give(request))
         }
     });
     node.play(given, Pace::Open).map_err(|error| match error {
@@ -88,8 +107,7 @@ pub fn play_paper(
     requests: &[Request],
     contents: Contents,
 ) -> Result<Measured, Error> {
-    let setup = Setup::paper(arrangement).map_err(|error| Error::Model(error.to_string()))?;
-    play(lab, &setup, requests, contents)
+    play(lab, &paper(lab, arrangement)?, requests, contents)
 }
 
 /// All arrangements on a trace, in the order of [`Arrangement::ALL`].

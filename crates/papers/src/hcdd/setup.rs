@@ -71,6 +71,9 @@ pub struct Setup {
     pub migration: Migration,
     /// Share of the buffer, in percent, above which writes wait.
     pub high_water_percent: u32,
+    /// Whether each record of the log is synced before its writes are answered. It matters if the disks
+    /// have a write cache: without syncs, a write ends there. A flush of a trace does nothing then.
+    pub log_syncs: bool,
     /// Nanoseconds to hash a page.
     pub hash_ns: u64,
     /// The seed of the SSDs.
@@ -97,6 +100,7 @@ impl Setup {
             buffer_bytes: 4 << 30,
             migration: Migration::Immediate,
             high_water_percent: 75,
+            log_syncs: true,
             hash_ns: HASH_CYCLES * 1_000_000_000 / PROCESSOR_HZ,
             seed: 1,
         })
@@ -128,7 +132,7 @@ impl Setup {
                     memory_bytes: 4 << 30,
                     high_water_percent: self.high_water_percent,
                     migration: self.migration,
-                    durable_writes: true,
+                    durable_writes: self.log_syncs,
                 };
                 // A label comes before the log on each disk.
                 let buffer_bytes = self.buffer_bytes / hdds.max(1) as u64 + LABEL_BYTES;

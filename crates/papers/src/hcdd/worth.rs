@@ -5,7 +5,7 @@ use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::request::{Request, SimTime};
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
 
-use super::runs::{drawn, most, play, traces};
+use super::runs::{changed, drawn, most, play, traces};
 use super::setup::{Arrangement, Setup};
 use crate::chart::Series;
 use crate::error::Error;
@@ -62,29 +62,31 @@ fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<Request>, Error> {
     Ok(drawn.collect())
 }
 
-fn setup(pair: &Pair, arrangement: Arrangement) -> Result<Setup, ProfileError> {
-    let mut ssd = SsdProfile::preset(pair.ssd)?;
-    for change in pair.changes {
-        ssd.set(change)?;
-    }
-    Ok(Setup { ssd, hdd: HddProfile::preset(pair.hdd)?, ..Setup::paper(arrangement)? })
+fn setup(lab: &Lab<'_>, pair: &Pair, arrangement: Arrangement) -> Result<Setup, Error> {
+    let make = || -> Result<Setup, ProfileError> {
+        let mut ssd = SsdProfile::preset(pair.ssd)?;
+        for change in pair.changes {
+            ssd.set(change)?;
+        }
+        Ok(Setup { ssd, hdd: HddProfile::preset(pair.hdd)?, ..Setup::paper(arrangement)? })
+    };
+    changed(lab, make().map_err(|error| Error::Model(error.to_string()))?)
 }
 
 /// The map, as a table and as lines.
 pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
-    let model = |error: ProfileError| Error::Model(error.to_string());
     let mut section = Section::new("predicted: HcDD over SSDs alone; pays where both are below 1");
     let mut series = Vec::new();
     for pair in &PAIRS {
         let mut alone = Vec::new();
         for rate in RATES {
-            let setup = setup(pair, Arrangement::Ssds).map_err(model)?;
+            let setup = setup(lab, pair, Arrangement::Ssds)?;
             alone.push(play(lab, &setup, &writes(lab, rate)?, drawn(0.))?);
         }
         for percent in DUPLICATES {
             let mut points = Vec::new();
             for (rate, alone) in RATES.into_iter().zip(&alone) {
-                let setup = setup(pair, Arrangement::Hcdd).map_err(model)?;
+                let setup = setup(lab, pair, Arrangement::Hcdd)?;
                 let share = f64::from(percent) / 100.;
                 let hcdd = play(lab, &setup, &writes(lab, rate)?, drawn(share))?;
                 let response = hcdd.writes.mean() / alone.writes.mean();
@@ -109,8 +111,7 @@ pub fn today(lab: &Lab<'_>) -> Result<Section, Error> {
     for trace in traces() {
         let requests = trace.requests(TODAY_REQUESTS.min(most(lab)))?;
         for arrangement in Arrangement::ALL {
-            let setup =
-                setup(pair, arrangement).map_err(|error| Error::Model(error.to_string()))?;
+            let setup = setup(lab, pair, arrangement)?;
             let measured = play(lab, &setup, &requests, drawn(trace.duplicates()))?;
             let what = format!("{}, {}", trace.look.name, arrangement.name());
             section.ours(what.clone(), measured.mean_ms() * 1e3);
