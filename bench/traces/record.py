@@ -3,16 +3,19 @@
 
     cargo fetch
     python3 bench/traces/record.py --merganser target/release/merganser --sources DIR --text DIR --out DIR
+    python3 bench/traces/record.py --merganser target/release/merganser --kernel DIR --size 3G --out DIR
 
 Needs root (FUSE, a loop device, mkfs.ext4), gcc, make and zstd, and 2 GB in --work. --sources is the folder `zstd/lib`
 of the crate zstd-sys, and --text a folder of texts, such as the sources of all crates (~/.cargo/registry/src).
-Both programs run on ext4 on a disk that `merganser emulate --device wd5000aakx` emulates: it records their
+--kernel is a source tree of Linux with its `.config`; it needs flex, bison and bc, and 3 GB more. What has no option is
+not recorded. All programs run on ext4 on a disk that `merganser emulate --device wd5000aakx` emulates: it records their
 requests below the page cache.
 
 1. On the same disk without a model (`--device null`), so that this takes no modelled time: mkfs.ext4, the
    sources, and a text for the word count.
 2. compile: `make`: each source twice, as zstd's own Makefile does, for an archive and for a shared library.
-3. word count: `merganser map wordcount`, with so little memory that it spills to the disk; its rows, too.
+3. kernel: `make` in the tree of Linux.
+4. word count: `merganser map wordcount`, with so little memory that it spills to the disk; its rows, too.
 
 Before each recording the file system is mounted anew, so its pages are read from the disk. A recording ends
 after a sync. Contents are numbered in the order in which they are first written, so that the traces are
@@ -30,7 +33,6 @@ import time
 
 # The hash of 4096 zeros (docs/formats.md).
 ZEROS = "b6fb73fc46938c981e2b0b4b1ef282ad"
-SIZE = "1G"
 TEXT_BYTES = 48 << 20
 MEMORY = "16M"
 
@@ -48,7 +50,7 @@ class Disk:
         for folder in (self.door, self.files):
             os.makedirs(folder, exist_ok=True)
         command = [args.merganser, "emulate", "--device", device, "--file", os.path.join(args.work, "disk.img")]
-        command += ["--size", SIZE, "--mount", self.door, *(["--trace", trace] if trace else [])]
+        command += ["--size", args.size, "--mount", self.door, *(["--trace", trace] if trace else [])]
         self.server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         disk = os.path.join(self.door, "disk")
         for _ in range(200):
@@ -64,7 +66,7 @@ class Disk:
         run("mount", self.loop, self.files)
 
     def end(self):
-        run("sync")
+        run("sync", "--file-system", self.files)
         run("umount", self.files)
         run("losetup", "-d", self.loop)
         time.sleep(1)
@@ -122,30 +124,37 @@ def number(trace, to):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--merganser", required=True, type=os.path.abspath)
-    parser.add_argument("--sources", required=True, type=os.path.abspath)
-    parser.add_argument("--text", required=True, type=os.path.abspath)
+    parser.add_argument("--sources", type=os.path.abspath)
+    parser.add_argument("--text", type=os.path.abspath)
+    parser.add_argument("--kernel", type=os.path.abspath)
     parser.add_argument("--out", required=True, type=os.path.abspath)
     parser.add_argument("--work", default="record-traces", type=os.path.abspath)
     parser.add_argument("--device", default="wd5000aakx")
+    parser.add_argument("--size", default="1G", help="of the disk")
     args = parser.parse_args()
+    if not (args.sources or args.text or args.kernel):
+        parser.error("give --sources, --text or --kernel")
     os.makedirs(args.work)
     os.makedirs(args.out, exist_ok=True)
 
     disk = Disk(args, "null", fresh=True)
-    tree = os.path.join(disk.files, "tree")
-    shutil.copytree(args.sources, tree)
-    with open(os.path.join(tree, "Makefile"), "w", encoding="ascii") as makefile:
-        makefile.write(MAKEFILE)
-    text(args.text, os.path.join(disk.files, "text"))
+    jobs = {}
+    make = ["make", f"-j{os.cpu_count()}"]
+    if args.sources:
+        tree = os.path.join(disk.files, "tree")
+        shutil.copytree(args.sources, tree)
+        with open(os.path.join(tree, "Makefile"), "w", encoding="ascii") as makefile:
+            makefile.write(MAKEFILE)
+        jobs["compile"] = (make, "tree")
+    if args.kernel:
+        shutil.copytree(args.kernel, os.path.join(disk.files, "linux"), symlinks=True)
+        jobs["kernel"] = (make, "linux")
+    if args.text:
+        text(args.text, os.path.join(disk.files, "text"))
+        words = [args.merganser, "map", "wordcount", "text", "-o", "words", "--memory", MEMORY, "--temp-dir", "."]
+        jobs["wordcount"] = (words, ".")
     disk.end()
 
-    jobs = {
-        "compile": (["make", f"-j{os.cpu_count()}"], "tree"),
-        "wordcount": (
-            [args.merganser, "map", "wordcount", "text", "-o", "words", "--memory", MEMORY, "--temp-dir", "."],
-            ".",
-        ),
-    }
     for name, (command, folder) in jobs.items():
         trace = os.path.join(args.work, f"{name}.full")
         disk = Disk(args, args.device, trace=trace)
