@@ -52,7 +52,8 @@ const EXPERIMENTS: [(&str, &[&str]); 32] = [
     ("isc-hadoop-jobs", &["--results", ISC]),
 ];
 
-/// They share all code but their tables. Without optimisation the two others take minutes, so they are not run here.
+/// They share all code but their tables. Without optimisation the two others take minutes, so they are run on smaller SSDs, in
+/// crates/papers/src/hcdd/bands.rs.
 const HCDD: [&str; 3] = ["hcdd-dedup", "hcdd-time", "hcdd-response"];
 
 /// They need root, control groups and swap.
