@@ -111,7 +111,7 @@ fn means(lab: &Lab<'_>, requests: &[Request], buffer: Buffer, mib: u64) -> Resul
     mean_of(requests, buffer, mib, BLOCKS_PER_PLANE)
 }
 
-/// The same on DiskSim's SSD, whose pages have 4 KB, with so many blocks.
+/// The same on DiskSim's SSD, whose pages have 4 KB, with this number of blocks per plane.
 fn mean_of(
     requests: &[Request],
     buffer: Buffer,
