@@ -1,4 +1,5 @@
 //! Members that are changed at random places: see `common/mutated.rs`. `MERGANSER_DAMAGES` asks for more cases.
+#![allow(clippy::print_stdout, reason = "the seed is printed")]
 
 #[path = "common/mutated.rs"]
 mod mutated;

@@ -172,7 +172,7 @@ pub fn try_changes(which: u8, changes: &[Change]) {
     let mut read = vec![0; PAGE];
     for number in 0..PAGES.min(volume.size() / PAGE as u64) {
         let Ok(count) = volume.read_at(number * PAGE as u64, &mut read) else { continue };
-        let known = made.contents[number as usize].iter().any(|content| *content == read);
+        let known = made.contents[number as usize].contains(&read);
         assert!(count == PAGE && (known || sealed), "page {number} is what it never was");
     }
     let _ = volume.check(&mut |_, _| {});

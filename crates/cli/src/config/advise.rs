@@ -369,7 +369,7 @@ mod tests {
         assert_eq!((found.tasks, found.maps(), found.rest_seconds), (4.0, 80.0, 7.8));
         assert_eq!(found.start, TaskStart { seconds: 1.8, cpu_seconds: 2.7, counted_seconds: 0.4 });
         // 0.4 s in 128 MiB are 3 ns for each byte.
-        assert!((found.mapper_ns() - (20.0 - 0.4e9 / (128 << 20) as f64)).abs() < 1e-9);
+        assert!((found.mapper_ns() - (20.0 - 0.4e9 / f64::from(128 << 20))).abs() < 1e-9);
         let more = ["18.5", "--split", "1G", "--tasks", "2", "--task-start-counted", "0"];
         let AdviseConfig::Maps(found) = meant(&[&maps[..], &more].concat()) else { panic!() };
         assert_eq!((found.tasks, found.maps(), found.mapper_ns()), (2.0, 10.0, 20.0));

@@ -27,6 +27,7 @@ fn outcome(name: &str, requests: u64) -> Value {
     let setup = Setup {
         size_bytes: Some(requests * 4096),
         rounds: None,
+        slower: None,
         files: Vec::new(),
         settings: vec!["blocks_per_plane=64".to_owned()],
         limit_seconds: 1.,

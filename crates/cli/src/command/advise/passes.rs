@@ -155,7 +155,7 @@ impl Load {
 fn together(disk: f64, processor: f64, customers: f64) -> f64 {
     let demands = [disk, processor];
     let (mut queues, mut time) = ([0.0; 2], 0.0);
-    for count in 1..=(customers.min(CUSTOMERS_MAX).max(1.0) as u32) {
+    for count in 1..=(customers.clamp(1.0, CUSTOMERS_MAX) as u32) {
         let stays = [0, 1].map(|at: usize| demands[at] * (1.0 + queues[at]));
         let all: f64 = stays.iter().sum();
         if all == 0.0 {
