@@ -88,15 +88,32 @@ class Disk:
         return report
 
 
-def fio(args, target, pattern, size, depth):
+def fio(args, target, pattern, size, depth, log=None):
+    """Runs fio, and returns what it says. The latency of each request goes to files whose names begin with `log`."""
     command = [*([] if args.cpu is None else ["taskset", "-c", fio_cpus(args)]), "fio", "--name=x", *target, "--direct=1"]
     command += [f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", f"--size={SPAN}"]
-    command += ["--time_based", f"--runtime={args.seconds}", "--lat_percentiles=1", "--output-format=json"]
+    command += ["--time_based", f"--runtime={args.seconds}", "--output-format=json"]
+    command += [f"--write_lat_log={log}"] * bool(log)
     if pattern == "randrw":
         command.append("--rwmixread=70")
     done = subprocess.run(with_priority(10 if args.priority else 0, command), check=True, stdout=subprocess.PIPE)
     # The engine nbd says first that it is connected.
     return json.loads(done.stdout[done.stdout.index(b"{") :])["jobs"][0]
+
+
+def latencies(log, depth):
+    """The nanoseconds of reads and of writes, sorted. The last `depth` requests don't count: at its end, fio waits for
+    all that are in flight, and takes the end of the last one for the end of each."""
+    with open(f"{log}_lat.1.log", encoding="ascii") as file:
+        rows = [line.split(", ") for line in file]
+    rows = rows[: max(len(rows) - depth, 1)]
+    return tuple(sorted(int(row[1]) for row in rows if row[2] == kind) for kind in ("0", "1"))
+
+
+def mean_and_p99(nanoseconds, slower):
+    """Of sorted times, in those of the disk."""
+    at = min(len(nanoseconds) - 1, -(-99 * len(nanoseconds) // 100) - 1)
+    return sum(nanoseconds) / len(nanoseconds) / slower, nanoseconds[at] / slower
 
 
 def virtual(args, device, pattern, size, depth, requests):
@@ -132,22 +149,24 @@ def path_us(args):
 def compare(args, device, pattern, size, depth):
     """Prints the rows of a workload. Returns what they say."""
     disk = Disk(args, ["--device", device, "--path-us", str(args.path_us)], nbd=args.nbd)
-    seen = fio(args, disk.target, pattern, size, depth)
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "x")
+        fio(args, disk.target, pattern, size, depth, log)
+        seen = dict(zip(("read", "write"), latencies(log, depth)))
     report = disk.end()
-    requests = seen["read"]["total_ios"] + seen["write"]["total_ios"]
+    requests = sum(map(len, seen.values()))
     model = virtual(args, device, pattern, size, depth, requests)
     late = report["lag"]["late"] / max(1, report["lag"]["requests"]) * 100
     said = []
     for theirs, ours in (("read", "reads"), ("write", "writes")):
-        if seen[theirs]["total_ios"] == 0:
+        if not seen[theirs]:
             continue
-        latency = seen[theirs]["lat_ns"]
-        mean, p99 = (ns / args.slower for ns in (latency["mean"], latency["percentile"]["99.000000"]))
+        mean, p99 = mean_and_p99(seen[theirs], args.slower)
         expected = model[ours]["latency_ns"]
         want, want99 = expected["mean"], expected["percentiles"]["p99"]
         said.append(judged((mean / want, p99 / want99), report["valid"]))
         print(
-            f"| {device} | {pattern} {theirs} {size}, {depth} | {mean / 1e3:.0f} | {want / 1e3:.0f} | {mean / want:.3f} "
+            f"| {device} | {pattern} {theirs} {size}, {depth} | {len(seen[theirs])} | {mean / 1e3:.0f} | {want / 1e3:.0f} | {mean / want:.3f} "
             f"| {p99 / 1e3:.0f} | {want99 / 1e3:.0f} | {p99 / want99:.3f} "
             f"| {late:.2f} | {said[-1]} |",
             flush=True,
@@ -209,8 +228,8 @@ def main():
     if args.path_us is None:
         args.path_us = path_us(args)
     print(f"path: {args.path_us} us\n")
-    print("| device | workload | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % | within 5 % |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| device | workload | requests | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % | within 5 % |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     said = []
     for device in filter(None, args.devices.split(",")):
         for pattern, size, depth in QUICK if args.quick else FULL:

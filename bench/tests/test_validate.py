@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import tempfile
 import unittest
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
@@ -11,9 +13,9 @@ from emulate import validate
 WORDS = ("--quick", "--path-us", "0", "--no-overhead", "--devices", "830")
 
 
-def times(mean, p99, requests=100):
-    """What fio says about reads or writes."""
-    return {"total_ios": requests, "lat_ns": {"mean": mean, "percentile": {"99.000000": p99}}}
+def times(mean, p99):
+    """Sorted times of a hundred requests."""
+    return [(100 * mean - 2 * p99) / 98] * 98 + [p99] * 2
 
 
 def model(mean, p99):
@@ -29,7 +31,8 @@ class Rows(unittest.TestCase):
         with (
             mock.patch.object(validate.sys, "argv", args),
             mock.patch.object(validate, "Disk", return_value=SimpleNamespace(target=[], end=lambda: report)),
-            mock.patch.object(validate, "fio", return_value={"read": seen, "write": times(0, 0, 0)}),
+            mock.patch.object(validate, "fio"),
+            mock.patch.object(validate, "latencies", return_value=(seen, [])),
             mock.patch.object(validate, "virtual", return_value={"reads": model(1e6, 2e6), "writes": model(0, 0)}),
             contextlib.redirect_stdout(io.StringIO()) as out,
             self.assertRaises(SystemExit) as ended,
@@ -57,6 +60,16 @@ class Rows(unittest.TestCase):
     def test_times_of_a_slower_disk_are_divided(self):
         status, _ = self.ran(times(4e6, 8e6), words=("--slower", "4"))
         self.assertEqual(status, 0)
+
+
+class Latencies(unittest.TestCase):
+    def test_the_requests_that_end_together_do_not_count(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = [f"{at}, {1000 + at}, {at % 2}, 4096, 0, 0" for at in range(200)] + ["200, 9000000, 0, 4096, 0, 0"] * 8
+            Path(folder, "x_lat.1.log").write_text("\n".join(lines))
+            reads, writes = validate.latencies(f"{folder}/x", 8)
+        self.assertEqual((len(reads), len(writes), max(reads)), (100, 100, 1198))
+        self.assertEqual(validate.mean_and_p99(reads, 2), (1099 / 2, 1196 / 2))
 
 
 class Engines(unittest.TestCase):
