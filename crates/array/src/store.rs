@@ -21,6 +21,7 @@ mod allocate;
 mod commit;
 mod recover;
 mod staged;
+mod window;
 
 pub(crate) use recover::{create, layout_of};
 
@@ -42,6 +43,7 @@ use crate::superblock::Superblock;
 use crate::table::Tables;
 pub(crate) use allocate::Free;
 use staged::Staged;
+use window::Window;
 
 /// Pages that are moved, staged or trimmed together.
 pub(crate) const BATCH_PAGES: usize = 512;
@@ -110,6 +112,7 @@ pub(crate) struct Store {
     /// Pages without references that the last durable transaction still needs.
     pending: HashSet<u64>,
     staged: Staged,
+    window: Window,
     /// Whether pages were written since the last sync.
     unsynced: bool,
     changes: Vec<u8>,
@@ -229,6 +232,7 @@ impl Store {
             for (i, (bytes, crc)) in bytes.chunks(PAGE).zip(&crcs).enumerate() {
                 if crc32c::crc32c(bytes) != *crc {
                     let (page, place) = (page + (at + i) as u64, place + i as u64);
+                    self.window.clear();
                     let detail =
                         format!("its bytes, stored as page {place}, have a wrong checksum");
                     return Err(self.damaged("page", page, &detail));
@@ -345,22 +349,41 @@ impl Store {
     /// Whether a stored page has these bytes now. A page that was damaged since has not: another page that shared
     /// it would be lost, too, although the user has just written its bytes.
     fn has_bytes(&mut self, place: u64, stored: &Stored, crc: u32, content: &Page) -> Result<bool> {
-        let mut there = [0; PAGE];
-        if let Some(staged) = self.staged.get(place) {
-            there = *staged;
+        let there = if let Some(staged) = self.staged.get(place) {
+            *staged
         } else {
             self.counters.pages_compared += 1;
-            match self.read_stored(place, &mut there) {
-                Ok(()) => {}
+            match self.read_to_compare(place) {
+                Ok(there) => there,
                 Err(error) if error.is_damage() => return Ok(false),
                 Err(error) => return Err(error),
             }
-        }
+        };
         let is_equal = there == *content && stored.crc == crc;
         if !is_equal && crc32c::crc32c(&there) == stored.crc {
             self.counters.pages_collided += 1;
         }
         Ok(is_equal)
+    }
+
+    /// The bytes of a stored page that isn't staged, as the members have them.
+    fn read_to_compare(&mut self, place: u64) -> Result<Page> {
+        if let Some(page) = self.window.get(place) {
+            return Ok(*page);
+        }
+        let end = (place + self.window.pages_from(place)).min(self.layout.pages());
+        let followers = (place + 1..end).take_while(|&place| !self.staged.is_on_its_way(place));
+        let mut bytes = vec![0; (1 + followers.count()) * PAGE];
+        let read = self.read_stored(place, &mut bytes);
+        if read.is_err() && bytes.len() > PAGE {
+            // Perhaps another one of them can't be read.
+            bytes.truncate(PAGE);
+            self.read_stored(place, &mut bytes)?;
+        } else {
+            read?;
+        }
+        self.window.fill(place, bytes);
+        Ok(*self.window.get(place).expect("it was read"))
     }
 
     /// Points a volume page to `entry`, releases its old page, and remembers `change` for the journal.

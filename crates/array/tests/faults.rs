@@ -105,6 +105,48 @@ fn a_damaged_page_is_shared_by_no_later_write() {
     }
 }
 
+/// Many pages in turn are written again elsewhere, so that stored pages are read together. Those that were damaged
+/// are shared by none of them, whether the damage came before the first comparison or between two moves.
+#[test]
+fn damaged_pages_among_those_that_are_compared_together_are_not_shared() {
+    const PAGES: u64 = 80;
+    for buffered in [true, false] {
+        let build = Build::small(buffered, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        build.create(&*directory);
+        let volume = build.open(&*directory).expect("opens");
+        let mut random = Random::new(1);
+        let contents: Vec<_> = (0..PAGES).map(|_| unique(&mut random)).collect();
+        let write_from = |first: u64| {
+            let bytes: Vec<u8> = contents.iter().flatten().copied().collect();
+            volume.write_at(first * PAGE as u64, &bytes).expect("written");
+            volume.sync().expect("flushed");
+            while volume.migrate().expect("moves") {}
+        };
+        write_from(0);
+        assert_eq!(damage_pages(&*directory, "ssd", &contents[40]), 1);
+        write_from(PAGES);
+        assert_eq!(damage_pages(&*directory, "ssd", &contents[41]), 1);
+        write_from(2 * PAGES);
+        // The last one was read a moment ago, with those before it.
+        let last = &contents[PAGES as usize - 1];
+        assert_eq!(damage_pages(&*directory, "ssd", last), 1);
+        volume.write_at(4 * PAGES * PAGE as u64, last).expect("written");
+        volume.sync().expect("flushed");
+        while volume.migrate().expect("moves") {}
+        assert!(volume.read_vec(4 * PAGES * PAGE as u64, PAGE).expect("its own") == *last);
+        for (first, lost) in [(0, 3), (PAGES, 2), (2 * PAGES, 1)] {
+            let reads = (0..PAGES).map(|page| volume.read_vec((first + page) * PAGE as u64, PAGE));
+            let good = reads
+                .zip(&contents)
+                .filter(|(read, content)| read.as_ref().is_ok_and(|read| read == *content));
+            assert_eq!(good.count() as u64, PAGES - lost, "{buffered}, from page {first}");
+        }
+        let counters = volume.counters();
+        assert_eq!((counters.pages_stored, counters.pages_duplicate), (PAGES + 3, 2 * PAGES - 2));
+    }
+}
+
 /// Bytes are compared, whatever the hash, unless it is trusted.
 #[test]
 fn pages_with_one_sha1_stay_two_pages() {

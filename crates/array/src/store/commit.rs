@@ -13,6 +13,7 @@ impl Store {
     /// Begins to write the staged pages.
     pub(super) fn write_staged(&mut self) -> Result<()> {
         let layout = self.layout;
+        self.window.clear();
         let begun = self.staged.write(|place| layout.page_at(place));
         // Whatever became of it: some of it may have been written.
         self.unsynced |= *begun.as_ref().unwrap_or(&true);

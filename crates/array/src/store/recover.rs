@@ -7,6 +7,7 @@ use merganser_storage::Storage;
 
 use super::allocate::Free;
 use super::staged::Staged;
+use super::window::Window;
 use super::{LOST, Store, Stored, UNMAPPED, changes_bytes_max};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
@@ -163,6 +164,7 @@ impl Store {
             free: Free::at_open(counters.checkpoints),
             pending: HashSet::new(),
             staged: Staged::new(Arc::clone(array)),
+            window: Window::default(),
             unsynced: false,
             changes: Vec::new(),
             changes_bytes_max: changes_bytes_max(&layout, options),

@@ -64,6 +64,11 @@ impl Staged {
         Some(self.buffer[at * PAGE..(at + 1) * PAGE].try_into().expect("a whole page"))
     }
 
+    /// Whether a page of the batch, or of one that is being written, goes to a place.
+    pub(super) fn is_on_its_way(&self, place: u64) -> bool {
+        self.slots.contains_key(&place) || self.under_way.contains(&place)
+    }
+
     /// Releases a page: it is not written.
     pub(super) fn remove(&mut self, place: u64) {
         if let Some(at) = self.slots.remove(&place) {
