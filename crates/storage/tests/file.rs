@@ -5,13 +5,14 @@ use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use merganser_storage::file::{
     Direct, Engine, EngineChoice, FileDirectory, FileError, FileOptions, FileStorage, Output,
 };
 use merganser_storage::{
-    Buffer, Completions, Directory, Operation, RealClock, Storage, StorageExt,
+    Buffer, Collect, Completion, Completions, Directory, Operation, RealClock, Storage, StorageExt,
 };
 
 fn every_option(queue_depth: u32) -> Vec<FileOptions> {
@@ -339,4 +340,35 @@ fn an_output_follows_links_even_dangling_ones() {
     }
     let error = Output::create(place.path(), FileOptions::default()).err().expect("a directory");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
+}
+
+/// The engine's thread must not wait for itself.
+#[test]
+fn the_last_handle_may_be_dropped_where_the_last_completion_arrives() {
+    struct Last {
+        storage: Mutex<Option<Arc<dyn Storage>>>,
+        dropped: mpsc::Sender<()>,
+    }
+    impl Collect for Last {
+        fn arrived(&self, _: Completion) {
+            drop(self.storage.lock().expect("no panic").take());
+            self.dropped.send(()).expect("the test waits");
+        }
+    }
+    let place = tempfile::tempdir().expect("temporary directory");
+    for engine in [EngineChoice::Auto, EngineChoice::Threads] {
+        // No other test has an engine of this depth.
+        let options = FileOptions { engine, queue_depth: 11, ..FileOptions::default() };
+        let directory = FileDirectory::open_with(place.path(), options).expect("open");
+        let file = directory.create_unnamed().expect("create");
+        drop(directory);
+        let (dropped, wait) = mpsc::channel();
+        let last = Arc::new(Last { storage: Mutex::new(Some(Arc::clone(&file))), dropped });
+        let completions = Completions::collected(last);
+        // The write takes long enough for this handle to go first.
+        let buffer = Buffer::new(64 << 20);
+        file.submit(0, Operation::Write { offset: 0, buffer }, &completions);
+        drop((file, completions));
+        wait.recv_timeout(Duration::from_secs(60)).expect("dropped without a panic");
+    }
 }

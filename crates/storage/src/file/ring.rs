@@ -103,7 +103,10 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         self.inbox.tell(|state| state.closing = true);
-        if let Some(thread) = self.thread.take() {
+        // What collects the last completion may let go of the ring, in the ring's thread: that ends by itself then.
+        if let Some(thread) = self.thread.take()
+            && thread.thread().id() != thread::current().id()
+        {
             thread.join().expect("the ring's thread does not panic");
         }
     }

@@ -57,7 +57,9 @@ impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.inbox.lock().closing = true;
         self.shared.arrived.notify_all();
-        for thread in self.threads.drain(..) {
+        // What collects the last completion may let go of the pool, in one of its threads: that ends by itself then.
+        let this = thread::current().id();
+        for thread in self.threads.drain(..).filter(|thread| thread.thread().id() != this) {
             thread.join().expect("workers do not panic");
         }
     }
