@@ -203,8 +203,9 @@ pub struct ArrayServeArgs {
 
 /// Verify a volume that is not served
 ///
-/// Reads every page, and compares every map and reference count. A damaged copy of a label or superblock is
-/// made like the good one. Exits 1 when data or maps are damaged.
+/// Reads every page, and compares every map and reference count. It writes, too: it opens the volume as `serve`
+/// does, which repeats the journal, and makes a damaged copy of a label or superblock like the good one. Exits 1
+/// when data or maps are damaged.
 #[derive(Debug, Args)]
 pub struct ArrayCheckArgs {
     /// The file that describes the volume
