@@ -111,7 +111,7 @@ def latencies(log, depth):
 
 
 def mean_and_p99(nanoseconds, slower):
-    """Of sorted times, in those of the disk."""
+    """The mean and the 99th percentile of sorted times, in the time of the disk."""
     at = min(len(nanoseconds) - 1, -(-99 * len(nanoseconds) // 100) - 1)
     return sum(nanoseconds) / len(nanoseconds) / slower, nanoseconds[at] / slower
 

@@ -39,7 +39,7 @@ pub(super) fn usage(name: &str, members: &Members) -> Result<Usage> {
         let used = on_data(&*arrays.data, &layout, &superblock);
         let again = Superblock::read(&*arrays.data, false)?;
         if again.checkpoint != superblock.checkpoint && left > 0 {
-            // What was read may have been half old and half new.
+            // The bytes that were read may have been half old and half new.
             superblock = again;
             continue;
         }

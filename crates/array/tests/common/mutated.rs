@@ -92,7 +92,7 @@ fn make(buffered: bool, dedup: Option<Hash>) -> Made {
     };
     (0..120).for_each(|number| write(&volume, number, 1 + number % 70));
     while buffered && volume.migrate().expect("moves") {}
-    // The maps are written, and the journal begins anew.
+    // The maps are written, and the journal is empty.
     volume.close().expect("closed");
     drop(volume);
     let volume = Volume::open("vol", &members, options()).expect("opens");

@@ -24,7 +24,7 @@ const HANDOVER_NS: f64 = 2.0;
 const LEAST_GAIN: f64 = 1.1;
 /// With more map output per byte of input, handing it over is no less than reading the input.
 const RATIO_MUCH: f64 = 0.9;
-/// A map phase of which the starts of tasks are this part is limited by them.
+/// If the starts of tasks are this part of a map phase, they limit it.
 const STARTS_MUCH: f64 = 0.5;
 
 /// Prints the advice.
