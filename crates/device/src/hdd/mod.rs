@@ -30,7 +30,7 @@ use slab::Slab;
 use crate::device::{Command, Component, Device, Done, Statistics, Use};
 use crate::request::{RequestKind, SimTime};
 use crate::sim::{Engine, Event};
-use arm_queue::ArmQueue;
+use arm_queue::{ArmQueue, Waiting};
 use buffer::{Segments, Stream};
 use layout::{Layout, SECTOR, Target};
 use platters::Platters;
@@ -255,7 +255,7 @@ impl Hdd {
             // There is nothing to choose from.
             return self.start(slot);
         }
-        self.queue.push(slot, target.cylinder, kind == RequestKind::Write, answered);
+        self.queue.push(slot, target, kind == RequestKind::Write, answered);
         self.work();
     }
 
@@ -336,17 +336,17 @@ impl Hdd {
 
     /// The time at which the first sector of a job begins under the heads, after a seek and a turn.
     fn arrival(&self, now: SimTime, ready: SimTime, slot: usize) -> SimTime {
-        let positioned = SimTime(now.0 + self.position_ns(slot)).max(ready);
+        let Job { target, ref command, .. } = self.jobs[slot];
+        let way = self.position_ns(&target, command.kind == RequestKind::Write);
+        let positioned = SimTime(now.0 + way).max(ready);
         let angle = self.layout.angle_ns(positioned);
-        SimTime(positioned.0 + self.layout.wait_ns(&self.jobs[slot].target, angle))
+        SimTime(positioned.0 + self.layout.wait_ns(&target, angle))
     }
 
-    /// The time that the arm takes to the track of a job's first sector.
-    fn position_ns(&self, slot: usize) -> u64 {
-        let Job { target, ref command, .. } = self.jobs[slot];
+    /// The time that the arm takes to the track of a sector.
+    fn position_ns(&self, target: &Target, write: bool) -> u64 {
         let distance = target.cylinder.abs_diff(self.cylinder);
-        let curve =
-            if command.kind == RequestKind::Write { &self.write_seek } else { &self.read_seek };
+        let curve = if write { &self.write_seek } else { &self.read_seek };
         let switch = if target.head == self.head { 0 } else { self.settings.head_switch_ns };
         curve.seek_ns(distance).max(switch)
     }
@@ -366,7 +366,7 @@ impl Hdd {
             Policy::Seek => self.queue.nearest(
                 self.cylinder,
                 |distance| distance,
-                |slot| self.jobs[slot].target.cylinder.abs_diff(self.cylinder),
+                |job| job.target.cylinder.abs_diff(self.cylinder),
             ),
             Policy::Position => {
                 let [read, write] = [&self.read_seek, &self.write_seek];
@@ -376,9 +376,9 @@ impl Hdd {
                     return slot;
                 }
                 let angle = self.layout.angle_ns(now);
-                let cost = |slot| {
-                    let way = self.position_ns(slot);
-                    way + self.layout.wait_ns(&self.jobs[slot].target, angle + way)
+                let cost = |job: &Waiting| {
+                    let way = self.position_ns(&job.target, job.write);
+                    way + self.layout.wait_ns(&job.target, angle + way)
                 };
                 self.queue.nearest(self.cylinder, least, cost)
             }

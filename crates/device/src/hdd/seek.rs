@@ -34,11 +34,13 @@ impl SeekCurve {
     /// The time over `distance` cylinders.
     pub fn seek_ns(&self, distance: u64) -> u64 {
         let Some(more) = distance.checked_sub(1) else { return 0 };
-        let more = more as f64;
+        // A conversion from or to a signed number is one instruction, and the search for the nearest job does two for
+        // each job. No distance or time comes near 2^63.
+        let more = more as i64 as f64;
         let time_ns = self.track_ns + self.a * more.sqrt() + self.b * more;
-        // The nearest whole number. `round` is a call on processors without SSE 4.1, and the search for the nearest
-        // job spent a tenth of its time there.
-        (time_ns + 0.5) as u64
+        // The nearest whole number. `round` is a call on processors without SSE 4.1, and the search spent a tenth of its
+        // time there.
+        (time_ns + 0.5) as i64 as u64
     }
 }
 
