@@ -55,9 +55,9 @@ pub use report::ReportArgs;
 pub use reproduce::ReproduceArgs;
 pub use serve::ServeArgs;
 pub use simulate::{
-    ArrivalsName, DeviceArgs, EventName, FilledName, PreconditionName, SimulateArgs,
-    SimulateCommand, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs,
-    TraceFormatName, WorkloadName,
+    ArrivalsName, DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
+    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName,
+    WorkloadName,
 };
 pub use simulate_array::{ArrangementName, SimulateArrayArgs};
 pub use size::{BufferSize, Count, Size};

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -100,20 +101,18 @@ pub struct SimulateRunArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
-    /// Write bytes once before the run, without time: the addressed ones, or =all. An empty SSD answers
-    /// reads without flash, and one that is not full has nothing to collect
+    /// Write bytes once before the run, without time: the addressed ones (with --trace, all), =all, or the first
+    /// ones, as =1G. An empty SSD answers reads without flash, and one that is not full has nothing to collect
     #[arg(
         long,
         value_name = "WHAT",
-        value_enum,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "addressed",
-        hide_possible_values = true,
         conflicts_with = "precondition",
         help_heading = "Device"
     )]
-    pub filled: Option<FilledName>,
+    pub filled: Option<Filled>,
 
     /// Fill the device, then overwrite it until its garbage collection is steady: at random, or with the
     /// writes of =workload
@@ -226,10 +225,26 @@ pub struct SimulateRunArgs {
 }
 
 /// What --filled writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum FilledName {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filled {
     Addressed,
     All,
+    First(Size),
+}
+
+impl FromStr for Filled {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        match typed {
+            "addressed" => Ok(Filled::Addressed),
+            "all" => Ok(Filled::All),
+            size => match size.parse() {
+                Ok(size) => Ok(Filled::First(size)),
+                Err(error) => Err(format!("{error}; =all fills the whole device")),
+            },
+        }
+    }
 }
 
 /// What --precondition overwrites a device with.

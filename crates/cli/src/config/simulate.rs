@@ -11,7 +11,7 @@ use super::order;
 use super::simulate_array::{SimulateArray, simulate_array};
 use super::workload::{Made, StreamChoice, WorkloadWords, streams};
 use crate::args::{
-    DeviceArgs, EventName, FilledName, PreconditionName, SimulateArgs, SimulateCommand,
+    DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
     SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, Size, StrategyName, TraceArgs,
     TraceFormatName,
 };
@@ -53,7 +53,7 @@ pub struct SimulateRun {
     /// The device.
     pub device: DeviceChoice,
     /// Which bytes were written before.
-    pub filled: Option<FilledName>,
+    pub filled: Option<Filled>,
     /// How it is worn before, if at all, and whether by the writes of the workload.
     pub precondition: Option<(Bounds, bool)>,
     /// The requests to play.

@@ -453,7 +453,20 @@ fn a_device_is_filled_whole() {
     let far = data(dir.path(), &[&far[..], &["--filled=all", "--start", "64M"]].concat());
     assert_eq!(number(&far, "/results/flash/page_reads"), 200.0, "{far}");
     let said = fails(dir.path(), &["simulate", "run", "--filled=some"]);
-    assert!(said.contains("--filled"), "{said}");
+    assert!(said.contains("--filled") && said.contains("=all"), "{said}");
+}
+
+/// `--filled=SIZE` writes the first bytes, also for a trace.
+#[test]
+fn a_device_is_filled_in_part() {
+    let dir = folder();
+    let trace = "# merganser trace 1\n0 R 0 4096\n0 R 1044480 4096\n0 R 1048576 4096\n";
+    fs::write(dir.path().join("trace"), trace).expect("written");
+    let words = ["run", "--device", "msr", "--set", "blocks_per_plane=16", "--trace", "trace"];
+    for (filled, reads) in [("--filled=0", 0.0), ("--filled=1M", 2.0), ("--filled", 3.0)] {
+        let run = data(dir.path(), &[&words[..], &[filled]].concat());
+        assert_eq!(number(&run, "/results/flash/page_reads"), reads, "{filled}");
+    }
 }
 
 /// Lines that can't be used are skipped and counted, up to the number that was given.

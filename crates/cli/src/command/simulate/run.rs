@@ -18,7 +18,7 @@ use super::super::kept::Kept;
 use super::measured::MeasuredRun;
 use super::model::Model;
 use super::{data, opened, page, streams, table};
-use crate::args::FilledName;
+use crate::args::Filled;
 use crate::config::{Load, Made, Reading, ReportForm, SimulateRun};
 use crate::failure::{Failure, Stopped};
 use crate::input::Input;
@@ -85,11 +85,12 @@ pub(super) fn device(model: &Model, config: &SimulateRun) -> Result<Box<dyn Devi
         |made: &Made| made.span_bytes.map_or(u64::MAX, |span| made.start.saturating_add(span));
     let filled_bytes = match (config.filled, &config.load) {
         (None, _) => 0,
-        (Some(FilledName::Addressed), Load::Made(made)) => end(made),
-        (Some(FilledName::Addressed), Load::Streams(choices)) => {
+        (Some(Filled::Addressed), Load::Made(made)) => end(made),
+        (Some(Filled::Addressed), Load::Streams(choices)) => {
             choices.iter().map(|choice| end(&choice.made)).max().unwrap_or(0)
         }
-        (Some(_), _) => u64::MAX,
+        (Some(Filled::First(size)), _) => size.0,
+        (Some(Filled::All), _) | (Some(Filled::Addressed), Load::Trace { .. }) => u64::MAX,
     };
     model.device(config.device.seed, filled_bytes)
 }
