@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use merganser_device::device::Device;
-use merganser_device::emulated::{Emulated, EmulatedOptions, Null, SPIN_NS, Served};
+use merganser_device::emulated::{Emulated, EmulatedOptions, Null, PathTime, SPIN_NS, Served};
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{Content, ContentHash, Request, RequestKind};
@@ -47,13 +47,12 @@ fn start_slower(
     let theirs = Arc::clone(&served);
     let observer: merganser_device::emulated::Observer =
         Box::new(move |one| theirs.lock().push(one));
-    let (power, path_ns, spin_ns) = (POWER(), 0, SPIN_NS);
+    let (power, path, spin_ns) = (POWER(), PathTime::default(), SPIN_NS);
     // The first byte tells the pages of these tests apart.
     let hash = Some((|bytes: &[u8]| u128::from(bytes[0])) as ContentHash);
     let observer = Some(observer);
     let slower = NonZeroU32::new(slower).expect("not zero");
-    let options =
-        EmulatedOptions { device, backing, path_ns, spin_ns, slower, power, observer, hash };
+    let options = EmulatedOptions { device, backing, path, spin_ns, slower, power, observer, hash };
     (Emulated::start(options).expect("started"), served)
 }
 
@@ -278,7 +277,7 @@ fn what_a_device_cannot_do_is_refused() {
     let options = EmulatedOptions {
         device: Box::new(Null::new(1 << 20)),
         backing: memory(2 << 20),
-        path_ns: 0,
+        path: PathTime::default(),
         spin_ns: SPIN_NS,
         slower: NonZeroU32::MIN,
         power: POWER(),
@@ -316,8 +315,7 @@ fn an_end_does_not_wait_for_the_model() {
 }
 
 /// The time of the path is subtracted from the time that a request is delayed.
-#[test]
-fn the_path_to_a_device_is_part_of_its_time() {
+fn shortest_read_of_400_ms(path: PathTime, len: usize) -> Duration {
     let mut profile = SsdProfile::preset("jasmine").expect("a preset");
     profile.set("read_ns=400ms").expect("a parameter");
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
@@ -325,7 +323,7 @@ fn the_path_to_a_device_is_part_of_its_time() {
     let disk = Emulated::start(EmulatedOptions {
         device: Box::new(ssd),
         backing: memory(1 << 20),
-        path_ns: 300_000_000,
+        path,
         spin_ns: SPIN_NS,
         slower: NonZeroU32::MIN,
         power: POWER(),
@@ -337,13 +335,30 @@ fn the_path_to_a_device_is_part_of_its_time() {
     let waits = (0..3).map(|_| {
         std::thread::sleep(Duration::from_millis(600));
         let started = Instant::now();
-        disk.read_vec(0, 4096).expect("read");
+        disk.read_vec(0, len).expect("read");
         started.elapsed()
     });
     let shortest = waits.min().expect("three");
-    assert!(shortest < Duration::from_millis(400), "{shortest:?}");
     let ended = disk.end();
     assert!(ended.results.reads.latency.min() >= 400_000_000);
+    shortest
+}
+
+#[test]
+fn the_path_to_a_device_is_part_of_its_time() {
+    let path = PathTime { fixed_ns: 300_000_000, ns_per_mib: 0 };
+    let shortest = shortest_read_of_400_ms(path, 4096);
+    assert!(shortest < Duration::from_millis(400), "{shortest:?}");
+}
+
+/// The copy of bytes takes a part for each MiB: with 16 KiB a 64th.
+#[test]
+fn the_path_of_many_bytes_is_longer() {
+    let path = PathTime { fixed_ns: 50_000_000, ns_per_mib: 64 * 250_000_000 };
+    let shortest = shortest_read_of_400_ms(path, 16 << 10);
+    assert!(shortest < Duration::from_millis(340), "{shortest:?}");
+    let shortest = shortest_read_of_400_ms(path, 1 << 10);
+    assert!(shortest > Duration::from_millis(300), "{shortest:?}");
 }
 
 /// The path takes its time on the wall: 300 ms are 75 ms of a disk that is 4 times as slow.
@@ -357,7 +372,7 @@ fn the_path_to_a_slower_disk_is_a_shorter_part_of_its_time() {
     let disk = Emulated::start(EmulatedOptions {
         device: Box::new(ssd),
         backing: memory(1 << 20),
-        path_ns: PATH.as_nanos() as u64,
+        path: PathTime { fixed_ns: PATH.as_nanos() as u64, ns_per_mib: 0 },
         spin_ns: SPIN_NS,
         slower: NonZeroU32::new(4).expect("not zero"),
         power: POWER(),
@@ -403,7 +418,7 @@ fn hashing_holds_up_no_arrival() {
     let disk = Emulated::start(EmulatedOptions {
         device: Box::new(Null::new(1 << 20)),
         backing: memory(1 << 20),
-        path_ns: 0,
+        path: PathTime::default(),
         spin_ns: SPIN_NS,
         slower: NonZeroU32::MIN,
         power: POWER(),
@@ -460,7 +475,7 @@ fn awake_of_looks(setting: &str, slower: u32, spin_ns: u64) -> Vec<(u32, u32)> {
     let disk = Emulated::start(EmulatedOptions {
         device: Box::new(ssd),
         backing: memory(1 << 20),
-        path_ns: 0,
+        path: PathTime::default(),
         spin_ns,
         slower: NonZeroU32::new(slower).expect("not zero"),
         power: POWER(),

@@ -78,6 +78,11 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
     pub path_us: u32,
 
+    /// Microseconds more of that way for each MiB of a read or write: the copies of its bytes (what 1 MiB
+    /// takes longer than 4 KiB on --device null)
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
+    pub path_us_per_mib: u32,
+
     /// Microseconds before each event of the model in which the thread that keeps the time does not sleep.
     /// More of them make fewer requests late, and take more of a processor
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Door")]

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use merganser_device::emulated::PathTime;
 use merganser_export::nbd::Address;
 
 use super::simulate::{device, report};
@@ -21,8 +22,8 @@ pub struct EmulateConfig {
     pub backing: BackingConfig,
     /// How programs reach it.
     pub door: DoorConfig,
-    /// The time of the way to the model and back, in nanoseconds.
-    pub path_ns: u64,
+    /// The time of the way to the model and back.
+    pub path: PathTime,
     /// The time before an event in which no thread sleeps, in nanoseconds.
     pub spin_ns: u64,
     /// The seconds of the wall clock for one second of the disk.
@@ -112,7 +113,10 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             filled: typed.filled,
             backing,
             door,
-            path_ns: u64::from(typed.path_us) * 1000,
+            path: PathTime {
+                fixed_ns: u64::from(typed.path_us) * 1000,
+                ns_per_mib: u64::from(typed.path_us_per_mib) * 1000,
+            },
             spin_ns: u64::from(typed.spin_us) * 1000,
             slower: typed.slower,
             cpu: typed.cpu,

@@ -30,4 +30,4 @@ mod storage;
 pub use lag::Lag;
 pub use null::Null;
 pub use observer::{Observer, Served};
-pub use storage::{Emulated, EmulatedOptions, Ended, SPIN_NS};
+pub use storage::{Emulated, EmulatedOptions, Ended, PathTime, SPIN_NS};

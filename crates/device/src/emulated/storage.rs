@@ -26,7 +26,7 @@ pub struct EmulatedOptions {
     pub backing: Arc<dyn Storage>,
     /// The time that the path from a program to [`Storage::submit`] and back takes on the wall clock: each request
     /// counts as having arrived that much earlier, though not before what the model has already done.
-    pub path_ns: u64,
+    pub path: PathTime,
     /// The thread that keeps the time does not sleep when the next event is nearer than this, in nanoseconds. A
     /// longer time takes more of a processor, and reduces the lag on a machine that wakes threads late.
     pub spin_ns: u64,
@@ -41,6 +41,24 @@ pub struct EmulatedOptions {
     /// Hashes the written pages, for the observer, in a thread of its own: it takes no time of the model
     /// or of the thread that submits. It delays the real writes.
     pub hash: Option<ContentHash>,
+}
+
+/// The time of the path that is no part of the emulated device: calls, wake-ups, and copies of the bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PathTime {
+    /// Of each request, in nanoseconds.
+    pub fixed_ns: u64,
+    /// Of each MiB that is read or written, in nanoseconds.
+    pub ns_per_mib: u64,
+}
+
+impl PathTime {
+    fn of(self, request: &Request) -> u64 {
+        let copied = matches!(request.kind, RequestKind::Read | RequestKind::Write);
+        let bytes = if copied { request.len } else { 0 };
+        let copying = u128::from(bytes) * u128::from(self.ns_per_mib) >> 20;
+        self.fixed_ns.saturating_add(u64::try_from(copying).unwrap_or(u64::MAX))
+    }
 }
 
 /// Enough for a machine that wakes threads soon, and little of a processor ([`EmulatedOptions::spin_ns`]).
@@ -73,8 +91,8 @@ pub(super) struct Shared {
     /// An arrival, or the end.
     pub changed: Condvar,
     pub clock: SlowClock,
-    /// In the time of the clock.
-    path_ns: u64,
+    path: PathTime,
+    slower: NonZeroU32,
     /// In the time of the wall.
     pub spin_ns: u64,
     pub observer: Option<Observer>,
@@ -115,7 +133,7 @@ impl Emulated {
     /// # Errors
     /// A backing storage that is larger than the device, or no thread.
     pub fn start(options: EmulatedOptions) -> io::Result<Arc<Emulated>> {
-        let EmulatedOptions { device, backing, path_ns, spin_ns, slower, power, observer, hash } =
+        let EmulatedOptions { device, backing, path, spin_ns, slower, power, observer, hash } =
             options;
         let (size, capacity) = (backing.size(), device.capacity_bytes());
         let name = format!("emulated {}", device.name());
@@ -128,7 +146,8 @@ impl Emulated {
             state: Mutex::default(),
             changed: Condvar::new(),
             clock: SlowClock::new(slower),
-            path_ns: path_ns / u64::from(slower.get()),
+            path,
+            slower,
             spin_ns,
             observer,
         });
@@ -295,7 +314,8 @@ impl Shared {
         }
         // Under the lock, so that arrivals are in the order of their times, and none comes later
         // than an event that the pacer has let happen.
-        let arrival = SimTime(self.clock.now_ns().saturating_sub(self.path_ns));
+        let path_ns = self.path.of(&request) / u64::from(self.slower.get());
+        let arrival = SimTime(self.clock.now_ns().saturating_sub(path_ns));
         let number = state.next_number;
         state.next_number += 1;
         let request = Request { arrival, ..request };

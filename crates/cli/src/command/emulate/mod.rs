@@ -67,7 +67,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let disk = Emulated::start(EmulatedOptions {
         device,
         backing,
-        path_ns: config.path_ns,
+        path: config.path,
         spin_ns: config.spin_ns,
         slower: config.slower,
         power,
