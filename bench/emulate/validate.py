@@ -4,9 +4,10 @@
     python3 bench/emulate/validate.py --merganser target/release/merganser [--quick] [--priority] > table.md
 
 For each device, pattern, size and depth: fio runs on `merganser emulate`, then `merganser simulate run`
-plays as many requests of the same kind. The table has mean and 99th percentile of both, their ratio, and
-the late requests of the emulation. A row is "missed" if one of its ratios is more than 5 % away from 1, and
-"not valid" if the machine was too slow. If there is such a row, the exit status is 1.
+plays the requests that fio issued, in their order and with as many in flight, so that both go to the same
+places. The table has mean and 99th percentile of both, their ratio, and the late requests of the emulation.
+A row is "missed" if one of its ratios is more than 5 % away from 1, and "not valid" if the machine was too
+slow. If there is such a row, the exit status is 1.
 
 The last table is the cost of the path: a model that takes no time (`--device null`), through FUSE, through a
 loop device (root), and through NBD (fio needs its engine `nbd`). `--nbd` compares through NBD instead of FUSE.
@@ -28,14 +29,10 @@ import time
 SPAN = "1G"
 BAND = 0.05
 """How far from 1 the ratio of a measured time and the model's may be."""
-PATTERNS = {
-    # fio's name: workload of simulate, share of reads
-    "randread": ("random", 1.0),
-    "randwrite": ("random", 0.0),
-    "randrw": ("random", 0.7),
-    "read": ("sequential", 1.0),
-    "write": ("sequential", 0.0),
-}
+PATTERNS = ("randread", "randwrite", "randrw", "read", "write")
+"""By fio's names."""
+KINDS = {"read": "R", "write": "W"}
+"""Of requests: fio's word, and that of a trace."""
 FULL = [(p, s, d) for p in PATTERNS for s in ("4k", "128k", "1m") for d in (1, 8, 32)]
 QUICK = [("randread", "4k", 1), ("randread", "4k", 8), ("randrw", "64k", 4), ("read", "128k", 1), ("write", "1m", 4)]
 
@@ -89,11 +86,12 @@ class Disk:
 
 
 def fio(args, target, pattern, size, depth, log=None):
-    """Runs fio, and returns what it says. The latency of each request goes to files whose names begin with `log`."""
+    """Runs fio, and returns what it says. The latency of each request, and where it went, are in files whose names begin
+    with `log`."""
     command = [*([] if args.cpu is None else ["taskset", "-c", fio_cpus(args)]), "fio", "--name=x", *target, "--direct=1"]
     command += [f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", f"--size={SPAN}"]
     command += ["--time_based", f"--runtime={args.seconds}", "--output-format=json"]
-    command += [f"--write_lat_log={log}"] * bool(log)
+    command += [f"--write_lat_log={log}", f"--write_iolog={log}_issued"] if log else []
     if pattern == "randrw":
         command.append("--rwmixread=70")
     done = subprocess.run(with_priority(10 if args.priority else 0, command), check=True, stdout=subprocess.PIPE)
@@ -116,13 +114,19 @@ def mean_and_p99(nanoseconds, slower):
     return sum(nanoseconds) / len(nanoseconds) / slower, nanoseconds[at] / slower
 
 
-def virtual(args, device, pattern, size, depth, requests):
-    workload, share = PATTERNS[pattern]
-    command = [args.merganser, "simulate", "run", "--device", device, "--filled", "--span", SPAN, "--json"]
-    command += ["--workload", workload, "--read", str(share), "--size", size.upper(), "--depth", str(depth)]
-    # fio's offsets are multiples of the size.
-    command += ["--align", size.upper()]
-    command += ["--requests", str(max(requests, 2))]
+def write_trace(log, requests, path):
+    """Makes a trace of the first requests that fio issued."""
+    with open(f"{log}_issued", encoding="ascii") as file:
+        issued = [fields[-3:] for fields in map(str.split, file) if len(fields) > 3 and fields[-3] in KINDS]
+    lines = ["# merganser trace 1", *(f"0 {KINDS[kind]} {offset} {size}" for kind, offset, size in issued[:requests])]
+    with open(path, "w", encoding="ascii") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+def virtual(args, device, trace, depth):
+    """Plays a trace in virtual time, with `depth` requests in flight."""
+    command = [args.merganser, "simulate", "run", "--device", device, f"--filled={SPAN}", "--json"]
+    command += ["--trace", trace, "--depth", str(depth)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["results"]
 
 
@@ -138,24 +142,32 @@ def judged(ratios, valid):
     return "met" if all(abs(ratio - 1) <= BAND for ratio in ratios) else "missed"
 
 
-def path_us(args):
-    """The time of the way to the model and back: the mean of single requests to a model that takes no time."""
+def path_times(args):
+    """The time of the way to the model and back, for a request and for each MiB of it: the means of single requests to a
+    model that takes no time. That of a MiB is the mean of reads and writes."""
     disk = Disk(args, ["--device", "null"], filled=False, nbd=args.nbd)
-    job = fio(args, disk.target, "randread", "4k", 1)
+    took = {}
+    for pattern, size in (("write", "1m"), ("randwrite", "1m"), ("randread", "1m"), ("randread", "4k")):
+        job = fio(args, disk.target, pattern, size, 1)
+        took[pattern, size] = job["read" if "read" in pattern else "write"]["lat_ns"]["mean"] / 1e3
     disk.end()
-    return round(job["read"]["lat_ns"]["mean"] / 1e3)
+    fixed = took["randread", "4k"]
+    a_mib = (took["randread", "1m"] + took["randwrite", "1m"]) / 2 - fixed
+    return round(fixed), max(round(a_mib), 0)
 
 
 def compare(args, device, pattern, size, depth):
     """Prints the rows of a workload. Returns what they say."""
-    disk = Disk(args, ["--device", device, "--path-us", str(args.path_us)], nbd=args.nbd)
+    path = ["--path-us", str(args.path_us), "--path-us-per-mib", str(args.path_us_per_mib)]
+    disk = Disk(args, ["--device", device, *path], nbd=args.nbd)
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "x")
         fio(args, disk.target, pattern, size, depth, log)
-        seen = dict(zip(("read", "write"), latencies(log, depth)))
-    report = disk.end()
-    requests = sum(map(len, seen.values()))
-    model = virtual(args, device, pattern, size, depth, requests)
+        seen = dict(zip(KINDS, latencies(log, depth)))
+        report = disk.end()
+        trace = os.path.join(folder, "trace")
+        write_trace(log, sum(map(len, seen.values())), trace)
+        model = virtual(args, device, trace, depth)
     late = report["lag"]["late"] / max(1, report["lag"]["requests"]) * 100
     said = []
     for theirs, ours in (("read", "reads"), ("write", "writes")):
@@ -214,6 +226,7 @@ def main():
     parser.add_argument("--devices", default="barracuda,830,jasmine")
     parser.add_argument("--seconds", type=int, default=20, help="of each run of fio")
     parser.add_argument("--path-us", type=int, help="see merganser emulate --help [measured]")
+    parser.add_argument("--path-us-per-mib", type=int, help="the same [measured, or 0 with --path-us]")
     parser.add_argument("--cpu", type=int, metavar="N", help="give the emulation processor N, and fio the others")
     parser.add_argument("--slower", type=int, default=1, metavar="N", help="emulate disks that are N times as slow")
     parser.add_argument("--quick", action="store_true", help="five workloads instead of 45")
@@ -226,8 +239,10 @@ def main():
     if args.nbd and not has_nbd():
         sys.exit("--nbd: this fio has no engine nbd")
     if args.path_us is None:
-        args.path_us = path_us(args)
-    print(f"path: {args.path_us} us\n")
+        args.path_us, a_mib = path_times(args)
+        args.path_us_per_mib = a_mib if args.path_us_per_mib is None else args.path_us_per_mib
+    args.path_us_per_mib = args.path_us_per_mib or 0
+    print(f"path: {args.path_us} us, and {args.path_us_per_mib} us for each MiB\n")
     print("| device | workload | requests | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % | within 5 % |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     said = []

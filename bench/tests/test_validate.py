@@ -33,6 +33,7 @@ class Rows(unittest.TestCase):
             mock.patch.object(validate, "Disk", return_value=SimpleNamespace(target=[], end=lambda: report)),
             mock.patch.object(validate, "fio"),
             mock.patch.object(validate, "latencies", return_value=(seen, [])),
+            mock.patch.object(validate, "write_trace"),
             mock.patch.object(validate, "virtual", return_value={"reads": model(1e6, 2e6), "writes": model(0, 0)}),
             contextlib.redirect_stdout(io.StringIO()) as out,
             self.assertRaises(SystemExit) as ended,
@@ -70,6 +71,17 @@ class Latencies(unittest.TestCase):
             reads, writes = validate.latencies(f"{folder}/x", 8)
         self.assertEqual((len(reads), len(writes), max(reads)), (100, 100, 1198))
         self.assertEqual(validate.mean_and_p99(reads, 2), (1099 / 2, 1196 / 2))
+
+
+class Traces(unittest.TestCase):
+    def test_the_simulator_gets_the_requests_in_the_order_in_which_fio_issued_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            issued = "fio version 3 iolog\n0 /m/disk add\n0 /m/disk open\n"
+            issued += "3 /m/disk write 8192 4096\n5 /m/disk read 0 4096\n9 /m/disk read 4096 4096\n9 /m/disk close\n"
+            Path(folder, "x_issued").write_text(issued)
+            validate.write_trace(f"{folder}/x", 2, f"{folder}/trace")
+            trace = Path(folder, "trace").read_text().splitlines()
+        self.assertEqual(trace, ["# merganser trace 1", "0 W 8192 4096", "0 R 0 4096"])
 
 
 class Engines(unittest.TestCase):
