@@ -13,6 +13,7 @@ import java.util.List;
 import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.api.parallel.Execution;
@@ -74,6 +75,7 @@ class DamagedSpillsTest {
         });
   }
 
+  @Tag("slow")
   @Test
   @Execution(ExecutionMode.CONCURRENT)
   void theEndIsMissing() throws Exception {
@@ -85,6 +87,7 @@ class DamagedSpillsTest {
         });
   }
 
+  @Tag("slow")
   @Test
   @Execution(ExecutionMode.CONCURRENT)
   void allOfItIsMissing() throws Exception {

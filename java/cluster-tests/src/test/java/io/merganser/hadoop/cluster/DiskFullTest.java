@@ -22,9 +22,11 @@ import org.apache.hadoop.mapreduce.lib.reduce.IntSumReducer;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** A local dir on a small file system, if this user may mount one. */
+@Tag("slow")
 class DiskFullTest {
   /** The output of a map of this size is about 12 MB. */
   private static final int NODE_BLOCK_BYTES = 8 << 20;

@@ -101,6 +101,7 @@ class NodeJobTest {
     assertTrue(outcome.counter(DeferRules.COUNTERS, DeferRules.DEFERRED) > 0, counters);
   }
 
+  @Tag("slow")
   @Test
   void spillsOfTheNodeAreMergedByTheTaskIfTheJobCompresses() throws Exception {
     NodeJob job = wordCount().with(MRJobConfig.MAP_OUTPUT_COMPRESS, true);
@@ -167,6 +168,7 @@ class NodeJobTest {
     sameAsStock("each", NodeProgramsTest.input(program.input()), job);
   }
 
+  @Tag("slow")
   @Test
   void aNodeThatIsKilledInTheMiddleLosesNothing() throws Exception {
     setup.hdfs().write("killed", text());

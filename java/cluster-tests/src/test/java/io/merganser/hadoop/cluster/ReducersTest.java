@@ -12,6 +12,7 @@ import org.apache.hadoop.mapreduce.TaskAttemptID;
 import org.apache.hadoop.mapreduce.TaskCompletionEvent;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /** Reducers that are killed or do not read. */
@@ -64,6 +65,7 @@ class ReducersTest {
   }
 
   /** As many streams as a node merges at once, of reducers that stop reading. */
+  @Tag("slow")
   @Test
   void thatDoNotReadDoNotHoldUpOthers() throws Exception {
     Shape shape = Shape.gated("sort with large segments", 3, 6_000, 2);

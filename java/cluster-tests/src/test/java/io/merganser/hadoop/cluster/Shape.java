@@ -46,7 +46,8 @@ record Shape(String name, String way, Input input, Setup setup) {
     return name;
   }
 
-  static List<Shape> all() {
+  /** The shapes that {@link ShapesTest} runs, each unlike the others. */
+  static List<Shape> often() {
     return List.of(
         sort4KiB("sort of 4 KiB records", DeferRules.DEFERRED, 2, job -> {}),
         new Shape("text sort", DeferRules.DEFERRED, texts(2, 30_000), Shape::textSort),
@@ -90,11 +91,6 @@ record Shape(String name, String way, Input input, Setup setup) {
               job.setSortComparatorClass(Jobs.Backwards.class);
             }),
         new Shape(
-            "composite key with its order registered",
-            DeferRules.DEFERRED,
-            pairs(),
-            Shape::compositeKey),
-        new Shape(
             "secondary sort with grouping comparator",
             DeferRules.DEFERRED,
             pairs(),
@@ -113,11 +109,6 @@ record Shape(String name, String way, Input input, Setup setup) {
               job.setNumReduceTasks(3);
               job.setPartitionerClass(Jobs.OnlySecond.class);
             }),
-        sort4KiB(
-            "map without records",
-            DeferRules.DEFERRED,
-            2,
-            job -> job.setMapperClass(Jobs.NoneOfFirstFile.class)),
         new Shape(
             "more spills than the merge factor",
             DeferRules.DEFERRED,
@@ -139,6 +130,29 @@ record Shape(String name, String way, Input input, Setup setup) {
                   set(value, Input.bytes(random, n % 40 == 7 ? 1_500_000 : 20_000));
                 }),
             Shape::sort),
+        sort4KiB(
+            "map outputs larger than the reducer's memory",
+            DeferRules.DEFERRED,
+            6,
+            job -> {
+              job.setNumReduceTasks(1);
+              onDisk(job);
+            }));
+  }
+
+  /** The other shapes, which are large, or like one of {@link #often} in most. */
+  static List<Shape> seldom() {
+    return List.of(
+        new Shape(
+            "composite key with its order registered",
+            DeferRules.DEFERRED,
+            pairs(),
+            Shape::compositeKey),
+        sort4KiB(
+            "map without records",
+            DeferRules.DEFERRED,
+            2,
+            job -> job.setMapperClass(Jobs.NoneOfFirstFile.class)),
         new Shape(
             "compressed values",
             DeferRules.DEFERRED,
@@ -176,19 +190,6 @@ record Shape(String name, String way, Input input, Setup setup) {
               job.setOutputKeyClass(IntWritable.class);
               job.setOutputValueClass(Text.class);
             }),
-        sort4KiB(
-            "map outputs larger than the reducer's memory",
-            DeferRules.DEFERRED,
-            6,
-            job -> {
-              job.setNumReduceTasks(1);
-              onDisk(job);
-            }));
-  }
-
-  /** The slow shapes. */
-  static List<Shape> large() {
-    return List.of(
         sort4KiB(
             "more fetched files than three merge passes of Hadoop take",
             DeferRules.DEFERRED,
