@@ -414,7 +414,10 @@ fn a_closed_terminal_unmounts_too() {
     if skipped() {
         return;
     }
-    let mut disk = Disk::new(&["--device", "null", "--memory-backed", "--size", "1M"]);
+    // The tests may run under nohup themselves.
+    let words = ["env", "--default-signal=HUP"];
+    let options = ["--device", "null", "--memory-backed", "--size", "1M"];
+    let mut disk = Disk::started_by(&words, false, &options);
     disk.open().write_all_at(&[7; 4096], 0).expect("written");
     let (status, out, err) = disk.end(libc::SIGHUP);
     assert_eq!(status, Some(0), "{err}");
