@@ -56,7 +56,7 @@ impl PathTime {
     fn of(self, request: &Request) -> u64 {
         let copied = matches!(request.kind, RequestKind::Read | RequestKind::Write);
         let bytes = if copied { request.len } else { 0 };
-        let copying = u128::from(bytes) * u128::from(self.ns_per_mib) >> 20;
+        let copying = (u128::from(bytes) * u128::from(self.ns_per_mib)) >> 20;
         self.fixed_ns.saturating_add(u64::try_from(copying).unwrap_or(u64::MAX))
     }
 }
