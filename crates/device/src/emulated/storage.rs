@@ -46,9 +46,9 @@ pub struct EmulatedOptions {
 /// The time of the path that is no part of the emulated device: calls, wake-ups, and copies of the bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PathTime {
-    /// Of each request, in nanoseconds.
+    /// Nanoseconds of each request.
     pub fixed_ns: u64,
-    /// Of each MiB that is read or written, in nanoseconds.
+    /// Nanoseconds of each MiB that is read or written.
     pub ns_per_mib: u64,
 }
 

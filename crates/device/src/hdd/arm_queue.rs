@@ -20,7 +20,7 @@ pub(super) struct Waiting {
     pub write: bool,
 }
 
-/// Who waits for a job.
+/// The one who waits for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     /// The host, which reads.
