@@ -73,6 +73,22 @@ class Latencies(unittest.TestCase):
         self.assertEqual(validate.mean_and_p99(reads, 2), (1099 / 2, 1196 / 2))
 
 
+class Paths(unittest.TestCase):
+    def test_a_mib_takes_what_it_takes_longer_than_4_kib(self):
+        took = {("read", "4k"): 45, ("read", "1m"): 245, ("write", "1m"): 445}
+
+        def fio(_args, _target, pattern, size, depth):
+            self.assertEqual(depth, 1)
+            kind = "read" if "read" in pattern else "write"
+            return {kind: {"lat_ns": {"mean": took[kind, size] * 1e3}}}
+
+        disk = SimpleNamespace(target=[], end=lambda: None)
+        with mock.patch.object(validate, "Disk", return_value=disk), mock.patch.object(validate, "fio", fio):
+            self.assertEqual(validate.path_times(SimpleNamespace(nbd=False)), (45, 300))
+            took["read", "1m"] = took["write", "1m"] = 40
+            self.assertEqual(validate.path_times(SimpleNamespace(nbd=False)), (45, 0))
+
+
 class Traces(unittest.TestCase):
     def test_the_simulator_gets_the_requests_in_the_order_in_which_fio_issued_them(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -19,7 +19,12 @@ impl SlowClock {
 
     /// Nanoseconds since the start, as this clock shows them.
     pub fn now_ns(&self) -> u64 {
-        self.wall.now_ns() / u64::from(self.slower)
+        self.from_the_wall(self.wall.now_ns())
+    }
+
+    /// The nanoseconds of this clock in which `ns` pass on the wall clock.
+    pub fn from_the_wall(&self, ns: u64) -> u64 {
+        ns / u64::from(self.slower)
     }
 
     /// How long `ns` of this clock take on the wall clock.

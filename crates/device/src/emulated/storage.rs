@@ -91,8 +91,8 @@ pub(super) struct Shared {
     /// An arrival, or the end.
     pub changed: Condvar,
     pub clock: SlowClock,
+    /// In the time of the wall.
     path: PathTime,
-    slower: NonZeroU32,
     /// In the time of the wall.
     pub spin_ns: u64,
     pub observer: Option<Observer>,
@@ -147,7 +147,6 @@ impl Emulated {
             changed: Condvar::new(),
             clock: SlowClock::new(slower),
             path,
-            slower,
             spin_ns,
             observer,
         });
@@ -314,7 +313,7 @@ impl Shared {
         }
         // Under the lock, so that arrivals are in the order of their times, and none comes later
         // than an event that the pacer has let happen.
-        let path_ns = self.path.of(&request) / u64::from(self.slower.get());
+        let path_ns = self.clock.from_the_wall(self.path.of(&request));
         let arrival = SimTime(self.clock.now_ns().saturating_sub(path_ns));
         let number = state.next_number;
         state.next_number += 1;

@@ -267,7 +267,7 @@ impl Hdd {
         };
         let working = self.working.map(|(slot, _)| slot);
         self.dirty_bytes > 0
-            && (self.queue.slots().any(|slot| covers(&slot)) || working.iter().any(covers))
+            && (self.queue.answered().any(|slot| covers(&slot)) || working.iter().any(covers))
     }
 
     /// The time at which `len` bytes that are ready at `ready` have crossed the link.
