@@ -19,11 +19,11 @@ impl SlowClock {
 
     /// Nanoseconds since the start, as this clock shows them.
     pub fn now_ns(&self) -> u64 {
-        self.from_the_wall(self.wall.now_ns())
+        self.shown_for(self.wall.now_ns())
     }
 
-    /// The nanoseconds of this clock in which `ns` pass on the wall clock.
-    pub fn from_the_wall(&self, ns: u64) -> u64 {
+    /// The nanoseconds that this clock shows for `ns` of the wall clock.
+    pub fn shown_for(&self, ns: u64) -> u64 {
         ns / u64::from(self.slower)
     }
 

@@ -313,7 +313,7 @@ impl Shared {
         }
         // Under the lock, so that arrivals are in the order of their times, and none comes later
         // than an event that the pacer has let happen.
-        let path_ns = self.clock.from_the_wall(self.path.of(&request));
+        let path_ns = self.clock.shown_for(self.path.of(&request));
         let arrival = SimTime(self.clock.now_ns().saturating_sub(path_ns));
         let number = state.next_number;
         state.next_number += 1;
