@@ -101,7 +101,16 @@ fn open_module(path: &Path) -> io::Result<fs::File> {
 
 /// Keeps other nodes of this machine away: of two, both would append to the files of answers. It ends with the
 /// process.
-fn lock(folder: &Path) -> Result<fs::File, FolderError> {
+struct Lock(fs::File);
+
+impl Drop for Lock {
+    /// To close the file is not enough: a child that another thread starts has it, too, until it runs its program.
+    fn drop(&mut self) {
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
+fn lock(folder: &Path) -> Result<Lock, FolderError> {
     fs::create_dir_all(folder).map_err(FolderError::on(folder))?;
     let path = folder.join(LOCK_NAME);
     let open = || {
@@ -115,7 +124,7 @@ fn lock(folder: &Path) -> Result<fs::File, FolderError> {
             }
             error => error.into(),
         })?;
-        Ok(file)
+        Ok(Lock(file))
     };
     open().map_err(FolderError::on(folder))
 }
@@ -322,5 +331,22 @@ impl Answers {
         };
         let answer: Answer = serde_json::from_slice(&body)?;
         self.give(id, answer.outcome)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between `fork` and `exec`, a child of another thread has all files of the process.
+    #[test]
+    fn a_lock_ends_although_a_child_has_its_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let first = lock(folder.path()).expect("locked");
+        assert!(lock(folder.path()).is_err(), "two nodes");
+        let childs = first.0.try_clone().expect("the same open file");
+        drop(first);
+        lock(folder.path()).expect("the first has ended");
+        drop(childs);
     }
 }
