@@ -142,7 +142,7 @@ def _certificates(folder, host):
     _run("openssl", "req", *curve, "-keyout", paths["key"], "-out", paths["request"], "-subj", f"/CN={host}")
     paths["extension"].write_text(f"subjectAltName=IP:{host}\nbasicConstraints=CA:FALSE\nextendedKeyUsage=serverAuth\n")
     _run(
-        "openssl", "x509", "-req", "-in", paths["request"], "-CA", paths["ca"], "-CAkey", paths["ca-key"], "-CAcreateserial",
+        "openssl", "x509", "-req", "-in", paths["request"], "-CA", paths["ca"], "-CAkey", paths["ca-key"], "-set_serial", 1,
         "-out", paths["cert"], "-days", 2, "-extfile", paths["extension"],
     )  # fmt: skip
     paths["token"].write_text("merganser-bench-token-0123456789\n")
