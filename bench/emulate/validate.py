@@ -13,11 +13,12 @@ The last table is the cost of the path: a model that takes no time (`--device nu
 loop device (root), and through NBD (fio needs its engine `nbd`). `--nbd` compares through NBD instead of FUSE.
 
 `--priority` runs both programs as real-time processes (chrt, needs root), for machines that are not idle.
-`--cpu N` gives the emulation processor N, and fio the others. `--slower N` emulates disks that are N times as slow;
-fio's times are then divided by N.
+`--cpu N` gives the emulation processor N, and fio the others. `--awake` keeps those awake: a processor that sleeps
+wakes fio late. `--slower N` emulates disks that are N times as slow; fio's times are then divided by N.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -43,7 +44,22 @@ def with_priority(priority, command):
 
 def fio_cpus(args):
     """The processors of fio: all but that of the emulation."""
-    return ",".join(str(cpu) for cpu in sorted(os.sched_getaffinity(0)) if cpu != args.cpu)
+    return [cpu for cpu in sorted(os.sched_getaffinity(0)) if cpu != args.cpu]
+
+
+@contextlib.contextmanager
+def awake(cpus):
+    """Keeps processors from sleeping: a process of the lowest priority on each, which gives way to every other."""
+    spinning = [
+        subprocess.Popen(["chrt", "-i", "0", "taskset", "-c", str(cpu), sys.executable, "-c", "while True: pass"])
+        for cpu in cpus
+    ]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
 
 
 class Disk:
@@ -88,7 +104,8 @@ class Disk:
 def fio(args, target, pattern, size, depth, log=None):
     """Runs fio, and returns what it says. The latency of each request, and where it went, are in files whose names begin
     with `log`."""
-    command = [*([] if args.cpu is None else ["taskset", "-c", fio_cpus(args)]), "fio", "--name=x", *target, "--direct=1"]
+    cpus = ",".join(map(str, fio_cpus(args)))
+    command = [*([] if args.cpu is None else ["taskset", "-c", cpus]), "fio", "--name=x", *target, "--direct=1"]
     command += [f"--rw={pattern}", f"--bs={size}", f"--iodepth={depth}", f"--size={SPAN}"]
     command += ["--time_based", f"--runtime={args.seconds}", "--output-format=json"]
     command += [f"--write_lat_log={log}", f"--write_iolog={log}_issued"] if log else []
@@ -186,6 +203,22 @@ def compare(args, device, pattern, size, depth):
     return said
 
 
+def compare_all(args):
+    """Prints the rows of all workloads. Returns what they say."""
+    if args.path_us is None:
+        args.path_us, a_mib = path_times(args)
+        args.path_us_per_mib = a_mib if args.path_us_per_mib is None else args.path_us_per_mib
+    args.path_us_per_mib = args.path_us_per_mib or 0
+    print(f"path: {args.path_us} us, and {args.path_us_per_mib} us for each MiB\n")
+    print("| device | workload | requests | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % | within 5 % |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    said = []
+    for device in filter(None, args.devices.split(",")):
+        for pattern, size, depth in QUICK if args.quick else FULL:
+            said += compare(args, device, pattern, size, depth)
+    return said
+
+
 def overhead(args):
     args.slower = 1
     print("\n| path, a model that takes no time | requests per second | MB/s | mean latency, us |\n|---|---|---|---|")
@@ -232,23 +265,15 @@ def main():
     parser.add_argument("--quick", action="store_true", help="five workloads instead of 45")
     parser.add_argument("--nbd", action="store_true", help="through NBD instead of FUSE")
     parser.add_argument("--priority", action="store_true", help="real-time priorities; needs root")
+    parser.add_argument("--awake", action="store_true", help="keep fio's processors awake")
     parser.add_argument("--no-overhead", action="store_true")
     args = parser.parse_args()
     if args.slower < 1:
         parser.error("--slower must be at least 1")
     if args.nbd and not has_nbd():
         sys.exit("--nbd: this fio has no engine nbd")
-    if args.path_us is None:
-        args.path_us, a_mib = path_times(args)
-        args.path_us_per_mib = a_mib if args.path_us_per_mib is None else args.path_us_per_mib
-    args.path_us_per_mib = args.path_us_per_mib or 0
-    print(f"path: {args.path_us} us, and {args.path_us_per_mib} us for each MiB\n")
-    print("| device | workload | requests | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % | within 5 % |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
-    said = []
-    for device in filter(None, args.devices.split(",")):
-        for pattern, size, depth in QUICK if args.quick else FULL:
-            said += compare(args, device, pattern, size, depth)
+    with awake(fio_cpus(args) if args.awake else []):
+        said = compare_all(args)
     if said:
         print(f"\n{said.count('met')} of {len(said)} rows met, {said.count('missed')} missed, {said.count('not valid')} not valid")
     if not args.no_overhead:

@@ -2,6 +2,8 @@
 
 import contextlib
 import io
+import os
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -136,3 +138,28 @@ class Engines(unittest.TestCase):
             validate.main()
         with self.engines("libaio", "nbd"):
             self.assertTrue(validate.has_nbd())
+
+
+class Awake(unittest.TestCase):
+    @unittest.skipUnless(shutil.which("chrt") and shutil.which("taskset"), "no chrt, no taskset")
+    def test_a_process_of_the_lowest_priority_runs_on_each_processor_meanwhile(self):
+        cpu = min(os.sched_getaffinity(0))
+        started = []
+
+        def start(*words, **more):
+            started.append(popen(*words, **more))
+            return started[-1]
+
+        popen = validate.subprocess.Popen
+        with mock.patch.object(validate.subprocess, "Popen", start), validate.awake([cpu]):
+            (process,) = started
+            deadline = validate.time.monotonic() + 20
+            while os.sched_getscheduler(process.pid) != os.SCHED_IDLE or os.sched_getaffinity(process.pid) != {cpu}:
+                self.assertLess(validate.time.monotonic(), deadline)
+                validate.time.sleep(0.01)
+            self.assertIsNone(process.poll())
+        self.assertIsNotNone(process.poll())
+
+    def test_no_processor_is_kept_awake_unasked(self):
+        with mock.patch.object(validate.subprocess, "Popen") as popen, validate.awake([]):
+            popen.assert_not_called()
