@@ -30,14 +30,14 @@ guests:
 	@.ci/setup base rust guests
 	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
 
-# The tests in Java and in Rust wait a lot, so they run side by side. Those in Java print when all have ended.
-JAVA_LOG := target/test-java.log
-test: test-bench test-campaign test-python
-	@.ci/setup java fuse nbd blast guests
-	@$(MAKE) --no-print-directory test-java >$(JAVA_LOG) 2>&1 & java=$$!; \
-	rust=0; $(MAKE) --no-print-directory test-rust || rust=$$?; \
-	wait $$java || { java=$$?; cat $(JAVA_LOG); exit $$java; }; \
-	tail -n 1 $(JAVA_LOG); exit $$rust
+# Tests wait a lot, so those in Java run next to the others. They print when all have ended.
+# All packages come first: two steps can't install at once.
+TESTS := test-bench test-campaign test-python test-rust
+TESTED_WITH := base rust java fuse nbd blast guests flight
+test:
+	@.ci/setup $(TESTED_WITH)
+	@.ci/steps test-build
+	@.ci/steps --beside test-java $(TESTS)
 
 test-bench:
 	@.ci/setup base
@@ -79,11 +79,9 @@ test-build:
 # Each step says how long it took: all of them together should take less than 30 minutes on two cores.
 check: export MERGANSER := $(BUILT)/merganser
 check:
-	@for step in fmt clippy doc deny test-build bench-smoke campaign-smoke fuzz test; do \
-		begun=$$SECONDS; \
-		$(MAKE) --no-print-directory $$step || exit; \
-		echo "check: $$step took $$((SECONDS - begun)) s"; \
-	done
+	@.ci/setup $(TESTED_WITH)
+	@.ci/steps fmt clippy doc deny test-build
+	@.ci/steps --beside test-java --beside fuzz bench-smoke campaign-smoke $(TESTS)
 
 fmt:
 	@.ci/setup base rust java
