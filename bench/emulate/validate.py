@@ -18,14 +18,19 @@ wakes fio late. `--slower N` emulates disks that are N times as slow; fio's time
 """
 
 import argparse
+import atexit
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from harness.signals import end_orderly  # noqa: E402
 
 SPAN = "1G"
 BAND = 0.05
@@ -86,15 +91,21 @@ class Disk:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
+        # No mount of an interrupted run stays, and the folder is not removed before.
+        atexit.register(self.stop)
         for _ in range(600):
             if os.path.exists(self.path):
                 return
             time.sleep(0.05)
         sys.exit("the disk is not there: " + " ".join(command))
 
-    def end(self):
-        self.process.send_signal(signal.SIGTERM)
+    def stop(self):
+        """Ends the emulation in order, if it has not ended, and waits for it."""
+        self.process.terminate()
         self.process.wait()
+
+    def end(self):
+        self.stop()
         with open(self.report) as file:
             report = json.load(file)
         self.folder.cleanup()
@@ -272,6 +283,8 @@ def main():
         parser.error("--slower must be at least 1")
     if args.nbd and not has_nbd():
         sys.exit("--nbd: this fio has no engine nbd")
+    # Else SIGTERM would leave the processes that keep processors awake.
+    end_orderly()
     with awake(fio_cpus(args) if args.awake else []):
         said = compare_all(args)
     if said:
@@ -282,4 +295,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)
