@@ -51,6 +51,17 @@ def write_json(path, value):
     path.write_text(json.dumps(value, indent=1) + "\n")
 
 
+def write_rows(path, value):
+    """Writes an object of large lists: a line for each of their entries, so that it stays short and shows what changed."""
+    def told(entry):
+        if not isinstance(entry, list):
+            return json.dumps(entry)
+        return "[\n" + ",\n".join(map(json.dumps, entry)) + "\n]"
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{" + ",\n".join(f"{json.dumps(name)}: {told(entry)}" for name, entry in value.items()) + "}\n")
+
+
 def write(folder, result, charts):
     """Writes a scenario's result and charts, and makes the page of tables again."""
     write_json(folder / f"{result['scenario']}-{result['device']}.json", result)

@@ -165,7 +165,7 @@ def write(kept, args, told, described):
         "not_valid": late,
         "predicted": told,
     }
-    report.write_json(kept.folder / file_name(args.scale, args.slower), study)
+    report.write_rows(kept.folder / file_name(args.scale, args.slower), study)
     if args.json:
         report.write_json(args.json, study)
     return study
