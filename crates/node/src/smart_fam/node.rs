@@ -110,7 +110,7 @@ impl Drop for Lock {
     }
 }
 
-/// Locks a folder, which is made if there is none.
+/// Locks a folder, and makes it first if it is missing.
 fn lock(folder: &Path) -> Result<Lock, FolderError> {
     fs::create_dir_all(folder).map_err(FolderError::on(folder))?;
     let path = folder.join(LOCK_NAME);
