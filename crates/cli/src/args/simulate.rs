@@ -219,6 +219,11 @@ pub struct SimulateRunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub report: Option<PathBuf>,
 
+    /// Write each request to FILE, in the order of submission, with the time that it took (a trace, as
+    /// emulate --trace writes it)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub latencies: Option<PathBuf>,
+
     /// Print data, not a table
     #[arg(long, help_heading = "Results")]
     pub json: bool,

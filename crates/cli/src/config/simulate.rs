@@ -17,7 +17,7 @@ use crate::args::{
 };
 use crate::config::ReportForm;
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, is_same_file};
 
 /// The task of `simulate`.
 #[derive(Debug)]
@@ -60,6 +60,8 @@ pub struct SimulateRun {
     pub load: Load,
     /// The file of the report, and its kind.
     pub report: Option<(PathBuf, ReportForm)>,
+    /// The file of all requests with their times.
+    pub latencies: Option<PathBuf>,
     /// Data, not a table.
     pub json: bool,
 }
@@ -191,6 +193,7 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
             .to_owned()
             .into());
     }
+    check_apart(&typed)?;
     let words = words(&typed);
     let bounds = Bounds { share, ..Bounds::default() };
     let precondition = typed.precondition.map(|_| (bounds, by_workload));
@@ -216,7 +219,27 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
         None => Load::Streams(streams(&typed.stream, &words)?),
     };
     let (device, filled) = (device(typed.device), typed.filled);
-    Ok(SimulateRun { device, filled, precondition, load, report, json: typed.json })
+    let (latencies, json) = (typed.latencies, typed.json);
+    Ok(SimulateRun { device, filled, precondition, load, report, latencies, json })
+}
+
+/// Refuses files of which one would overwrite another, by whatever name or link it is reached.
+fn check_apart(typed: &SimulateRunArgs) -> Result<(), Failure> {
+    let trace = typed.trace_file.as_deref().filter(|path| path.as_os_str() != "-");
+    let written =
+        [("--report", typed.report.as_deref()), ("--latencies", typed.latencies.as_deref())];
+    let named = [("--trace", trace)].into_iter().chain(written);
+    for (read, one) in named {
+        for (option, other) in written {
+            if option != read
+                && let (Some(one), Some(other)) = (one, other)
+                && (one == other || is_same_file(one, other))
+            {
+                return Err(format!("{read}, {option}: both are the same file").into());
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The workload that was typed.
@@ -342,6 +365,14 @@ mod tests {
             (
                 &["run", "--trace", "-", "--repeat", "2"],
                 "--repeat: standard input can be read once; name a file",
+            ),
+            (
+                &["run", "--trace", "x.json", "--report", "x.json"],
+                "--trace, --report: both are the same file",
+            ),
+            (
+                &["run", "--report", "x.json", "--latencies", "x.json"],
+                "--report, --latencies: both are the same file",
             ),
             (&["run", "--trace", "x", "--time-scale=-1"], "--time-scale: -1, expected 0 or more"),
             (

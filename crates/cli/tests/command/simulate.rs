@@ -508,3 +508,65 @@ fn requests_arrive_at_a_rate() {
     assert!(seconds(&late) > 1.0, "{late}");
     assert!(number(&late, "/results/reads/latency_ns/mean") > 2e8, "{late}");
 }
+
+/// The lines of a trace: submission, kind, first byte, bytes, and the time that it took.
+fn requests_of(dir: &Path, name: &str) -> Vec<(u64, String, u64, u64, u64)> {
+    let text = fs::read_to_string(dir.join(name)).expect("written");
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    let requests = lines.map(|line| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| -> u64 { fields[at].parse().expect("a number") };
+        (number(0), fields[1].to_owned(), number(2), number(3), number(4))
+    });
+    requests.collect()
+}
+
+#[test]
+fn each_request_is_written_with_its_time() {
+    let dir = folder();
+    let device = ["run", "--device", "barracuda", "--filled"];
+    let load = ["--read", "0.7", "--rate", "150", "--requests", "400", "--latencies", "r.trace"];
+    let run = data(dir.path(), &[&device[..], &load].concat());
+    let requests = requests_of(dir.path(), "r.trace");
+    assert!(requests.windows(2).all(|two| two[0].0 <= two[1].0), "in the order of submission");
+    for (letter, class) in [("R", "reads"), ("W", "writes")] {
+        let took: Vec<u64> =
+            requests.iter().filter(|one| one.1 == letter).map(|one| one.4).collect();
+        let figure = |name: &str| number(&run, &format!("/results/{class}/{name}"));
+        assert_eq!(figure("requests"), took.len() as f64);
+        let mean = took.iter().sum::<u64>() as f64 / took.len() as f64;
+        let told = figure("latency_ns/mean");
+        assert!((mean / told - 1.0).abs() < 1e-9, "{class}: {mean} and {told}");
+        assert_eq!(figure("latency_ns/min"), took.iter().copied().min().expect("some") as f64);
+    }
+    // It is a trace of the run: played to the same device, each request takes as long again.
+    let again = ["--trace", "r.trace", "--latencies", "again.trace"];
+    let replayed = data(dir.path(), &[&device[..], &again].concat());
+    assert_eq!(requests, requests_of(dir.path(), "again.trace"));
+    assert_eq!(run["results"]["digest"], replayed["results"]["digest"]);
+}
+
+#[test]
+fn times_of_requests_count_from_the_begin_of_a_run_with_all_its_streams() {
+    let dir = folder();
+    let words = ["run", "--device", "msr", "--set", "blocks_per_plane=16", "--precondition"];
+    let streams = ["--stream", "depth=4,requests=50", "--stream", "begin=2ms,read=0,requests=30"];
+    text(dir.path(), &[&words[..], &streams, &["--latencies", "r.trace"]].concat());
+    let requests = requests_of(dir.path(), "r.trace");
+    let writes: Vec<_> = requests.iter().filter(|one| one.1 == "W").collect();
+    assert_eq!((requests.len(), writes.len()), (80, 30));
+    assert_eq!((requests[0].0, writes[0].0), (0, 2_000_000));
+}
+
+#[test]
+fn a_trace_is_not_overwritten_by_what_a_run_writes() {
+    let dir = folder();
+    let trace = "# merganser trace 1\n0 R 0 4096\n";
+    fs::write(dir.path().join("made.json"), trace).expect("written");
+    fs::hard_link(dir.path().join("made.json"), dir.path().join("link")).expect("linked");
+    for (option, name) in [("--report", "made.json"), ("--latencies", "link")] {
+        let said = fails(dir.path(), &["simulate", "run", "--trace", "made.json", option, name]);
+        assert_eq!(said, format!("--trace, {option}: both are the same file"));
+    }
+    assert_eq!(fs::read_to_string(dir.path().join("made.json")).expect("there"), trace);
+}

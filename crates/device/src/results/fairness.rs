@@ -121,7 +121,7 @@ mod tests {
     fn ended(number: u64, together: bool, response: u64) -> Ended {
         let (submitted, at) = (SimTime(number * 100), SimTime(number * 100 + response));
         let (kind, len) = (RequestKind::Read, 4096);
-        Ended { stream: 0, number, together, kind, len, submitted, at }
+        Ended { stream: 0, number, order: number, together, kind, offset: 0, len, submitted, at }
     }
 
     /// Only requests 2 and 3 are compared: 40 and 60 next to others, 10 and 30 alone.

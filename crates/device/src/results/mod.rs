@@ -69,10 +69,14 @@ pub struct Ended {
     pub stream: usize,
     /// Its number in the stream, counted from 0.
     pub number: u64,
+    /// Its number among those of all streams in the order of submission, counted from 0.
+    pub order: u64,
     /// Whether all streams had begun when it was submitted, and none had submitted its last request.
     pub together: bool,
     /// The kind of request.
     pub kind: RequestKind,
+    /// Its first byte.
+    pub offset: u64,
     /// Number of bytes.
     pub len: u64,
     /// When it was submitted.

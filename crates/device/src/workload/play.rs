@@ -272,7 +272,8 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
             let queue = &mut self.queues[stream];
             queue.flying -= 1;
             queue.free = queue.free.max(at);
-            let ended = Ended { stream, number, together, kind, len, submitted, at };
+            let order = id - 1;
+            let ended = Ended { stream, number, order, together, kind, offset, len, submitted, at };
             (self.ended)(&*self.device, &ended);
         }
         Ok(())

@@ -1,16 +1,18 @@
 //! `merganser simulate`: plays requests to modelled devices and shows the results.
 //!
 //! ```text
-//!   model    a preset and its changes ──► a device
-//!   run      requests ──► device ──► Results ──► table, data, page (with time_series)
-//!   streams  several workloads on one device, and each alone
-//!   sort     the engine on a device
-//!   record   a trace of something else
-//!   array    traces ──► a hybrid volume without its data, on several devices
+//!   model      a preset and its changes ──► a device
+//!   run        requests ──► device ──► Results ──► table, data, page (with time_series)
+//!   latencies  the time of each request of a run, in a file
+//!   streams    several workloads on one device, and each alone
+//!   sort       the engine on a device
+//!   record     a trace of something else
+//!   array      traces ──► a hybrid volume without its data, on several devices
 //! ```
 
 mod array;
 pub(super) mod data;
+mod latencies;
 mod list;
 mod measured;
 pub(super) mod model;

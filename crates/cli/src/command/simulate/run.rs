@@ -6,15 +6,16 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use merganser_device::device::Device;
-use merganser_device::request::Request;
-use merganser_device::results::{Collector, Played};
+use merganser_device::request::{Request, SimTime};
+use merganser_device::results::{Collector, Ended, Played};
 use merganser_device::trace::{self, Address, Options, Repeat, Tally, TraceError};
 use merganser_device::workload::{
-    Pace, PlayError, PreconditionError, Preconditioned, Preconditioning, Workload, WorkloadError,
-    play, precondition,
+    Pace, PlayError, PreconditionError, Preconditioned, Preconditioning, Stream, Workload,
+    WorkloadError, play_streams, precondition,
 };
 
 use super::super::kept::Kept;
+use super::latencies::Latencies;
 use super::measured::MeasuredRun;
 use super::model::Model;
 use super::{data, opened, page, streams, table};
@@ -35,30 +36,41 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let report =
         |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
     let report = config.report.as_ref().map(report).transpose()?;
+    let latencies = config.latencies.as_deref().map(Kept::open).transpose()?;
     let started = Instant::now();
     let preconditioned = worn(&mut *device, config, cancel)?;
     let mut collector = Collector::new(&*device);
+    let title = format!("played to {}, with the time that each request took", device.name());
+    let mut latencies = latencies.map(|kept| Latencies::new(kept, title, device.now()));
+    let mut count = |device: &dyn Device, ended: &Ended| {
+        collector.served(device, ended.kind, ended.len, ended.submitted, ended.at);
+        if let Some(latencies) = &mut latencies {
+            latencies.add(ended);
+        }
+    };
     let (mut tally, mut shares) = (None, Vec::new());
     let (played, load) = match &config.load {
         Load::Made(of) => {
             let workload = workload(&*device, of, config.device.seed)?;
             let asked = requests(&workload, cancel)?;
-            let played = play(&mut *device, asked, workload.pace(), &mut collector);
+            let played = alone(&mut *device, asked, workload.pace(), &mut count);
             (played.map_err(failure)?, table::words(&workload))
         }
         Load::Streams(choices) => {
             let (played, found) =
-                streams::together(&mut *device, choices, config, &mut collector, cancel)?;
+                streams::together(&mut *device, choices, config, &mut count, cancel)?;
             shares = found;
             (played, format!("{} streams", choices.len()))
         }
         Load::Trace { input, reading, times, depth } => {
             let (played, found, words) =
-                traced(&mut *device, (input, reading, *times, *depth), &mut collector, cancel)?;
+                traced(&mut *device, (input, reading, *times, *depth), &mut count, cancel)?;
             tally = Some(found);
             (played, words)
         }
     };
+    // An error here is reported last: what was measured is not lost.
+    let written = latencies.map_or(Ok(()), Latencies::finish);
     let results = collector.finish(&*device, played, &model.power());
     let wall_seconds = started.elapsed().as_secs_f64();
     // Its memory is for the devices on which the streams are alone.
@@ -73,10 +85,24 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let as_data = || format!("{:#}\n", data::of_run(&run));
     print(&if config.json { as_data() } else { table::of_run(&run) })?;
     match report {
-        Some((kept, ReportForm::Html)) => kept.write(&page::page(&run)),
-        Some((kept, ReportForm::Json)) => kept.write(&as_data()),
-        None => Ok(()),
+        Some((kept, ReportForm::Html)) => kept.write(&page::page(&run))?,
+        Some((kept, ReportForm::Json)) => kept.write(&as_data())?,
+        None => {}
     }
+    written
+}
+
+/// Gets each request that has ended.
+pub(super) type Count<'a> = dyn FnMut(&dyn Device, &Ended) + 'a;
+
+/// Plays requests that are the only stream.
+fn alone(
+    device: &mut dyn Device,
+    requests: impl Iterator<Item = Result<Request, TraceError>>,
+    pace: Pace,
+    count: &mut Count<'_>,
+) -> Result<Played, PlayError> {
+    play_streams(device, vec![Stream { requests, pace, begin: SimTime(0) }], count)
 }
 
 /// The device, filled if that is asked for.
@@ -212,7 +238,7 @@ pub(super) fn failure(error: PlayError) -> Failure {
 fn traced(
     device: &mut dyn Device,
     (input, reading, times, depth): (&Input, &Reading, u64, Option<u32>),
-    collector: &mut Collector,
+    count: &mut Count<'_>,
     cancel: &Cancel,
 ) -> Result<(Played, Tally, String), Failure> {
     let capacity = device.capacity_bytes();
@@ -230,7 +256,7 @@ fn traced(
     let pace = depth.map_or(Pace::Open, Pace::Closed);
     let mut repeat = Repeat::new(times, open);
     let asked = repeat.by_ref().map(|request| wanted(request?, cancel));
-    let played = play(device, asked, pace, collector).map_err(|error| match failure(error) {
+    let played = alone(device, asked, pace, count).map_err(|error| match failure(error) {
         Failure::Cancelled => Failure::Cancelled,
         failure => format!("{input}: {}", failure.sentence().unwrap_or_default()).into(),
     })?;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use merganser_device::device::Device;
 use merganser_device::request::{Request, SimTime};
-use merganser_device::results::{Class, Collector, Fairness, Played, Share};
+use merganser_device::results::{Class, Fairness, Played, Share};
 use merganser_device::trace::TraceError;
 use merganser_device::workload::{Stream, Workload, play_streams};
 use serde_json::{Value, json};
@@ -90,13 +90,13 @@ pub fn together(
     device: &mut dyn Device,
     choices: &[StreamChoice],
     config: &SimulateRun,
-    collector: &mut Collector,
+    count: &mut run::Count<'_>,
     cancel: &Cancel,
 ) -> Result<(Played, Vec<Share>), Failure> {
     let streams = drawn(device, choices, config, cancel)?;
     let mut shares = vec![Share::default(); choices.len()];
     let played = play_streams(device, streams, &mut |device, ended| {
-        collector.served(device, ended.kind, ended.len, ended.submitted, ended.at);
+        count(device, ended);
         shares[ended.stream].next_to_others(ended);
     });
     Ok((played.map_err(run::failure)?, shares))
