@@ -346,7 +346,7 @@ fn shortest_read_of_400_ms(path: PathTime, len: usize) -> Duration {
 
 #[test]
 fn the_path_to_a_device_is_part_of_its_time() {
-    let path = PathTime { fixed_ns: 300_000_000, ns_per_mib: 0 };
+    let path = PathTime { fixed_ns: 300_000_000, ..PathTime::default() };
     let shortest = shortest_read_of_400_ms(path, 4096);
     assert!(shortest < Duration::from_millis(400), "{shortest:?}");
 }
@@ -354,7 +354,8 @@ fn the_path_to_a_device_is_part_of_its_time() {
 /// The copy of bytes takes a part for each MiB: with 16 KiB a 64th.
 #[test]
 fn the_path_of_many_bytes_is_longer() {
-    let path = PathTime { fixed_ns: 50_000_000, ns_per_mib: 64 * 250_000_000 };
+    let (fixed_ns, read_ns_per_mib) = (50_000_000, 64 * 250_000_000);
+    let path = PathTime { fixed_ns, read_ns_per_mib, write_ns_per_mib: u64::MAX };
     let shortest = shortest_read_of_400_ms(path, 16 << 10);
     assert!(shortest < Duration::from_millis(340), "{shortest:?}");
     let shortest = shortest_read_of_400_ms(path, 1 << 10);
@@ -372,7 +373,7 @@ fn the_path_to_a_slower_disk_is_a_shorter_part_of_its_time() {
     let disk = Emulated::start(EmulatedOptions {
         device: Box::new(ssd),
         backing: memory(1 << 20),
-        path: PathTime { fixed_ns: PATH.as_nanos() as u64, ns_per_mib: 0 },
+        path: PathTime { fixed_ns: PATH.as_nanos() as u64, ..PathTime::default() },
         spin_ns: SPIN_NS,
         slower: NonZeroU32::new(4).expect("not zero"),
         power: POWER(),

@@ -1,7 +1,8 @@
 //! `merganser emulate`.
 
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, ParseIntError};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 
@@ -78,10 +79,10 @@ pub struct EmulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
     pub path_us: u32,
 
-    /// Microseconds more of that way for each MiB of a read or write: the copies of its bytes (what 1 MiB
-    /// takes longer than 4 KiB on --device null)
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Door")]
-    pub path_us_per_mib: u32,
+    /// Microseconds more of that way for each MiB of a request: the copies of its bytes (what 1 MiB takes
+    /// longer than 4 KiB on --device null). R,W are those of reads and of writes
+    #[arg(long, value_name = "N|R,W", default_value = "0", help_heading = "Door")]
+    pub path_us_per_mib: CopyTime,
 
     /// Microseconds before each event of the model in which the thread that keeps the time does not sleep.
     /// More of them make fewer requests late, and take more of a processor
@@ -107,4 +108,40 @@ pub struct EmulateArgs {
     /// (FILE.json)
     #[arg(long, value_name = "FILE", help_heading = "Report")]
     pub report: Option<PathBuf>,
+}
+
+/// Microseconds for each MiB of a read and of a write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyTime {
+    pub read: u32,
+    pub write: u32,
+}
+
+impl FromStr for CopyTime {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        let (read, write) = typed.split_once(',').unwrap_or((typed, typed));
+        let number = |text: &str| {
+            text.parse().map_err(|why: ParseIntError| {
+                format!("'{text}': {why}; expected microseconds, as 300, or of reads and writes, as 150,400")
+            })
+        };
+        Ok(CopyTime { read: number(read)?, write: number(write)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_reads_and_of_writes_have_times() {
+        assert_eq!("7".parse(), Ok(CopyTime { read: 7, write: 7 }));
+        assert_eq!("150,400".parse(), Ok(CopyTime { read: 150, write: 400 }));
+        for wrong in ["", "a", "1,", ",1", "1,2,3", "-1", "1.5"] {
+            let said = wrong.parse::<CopyTime>().expect_err(wrong);
+            assert!(said.contains("expected microseconds, as 300"), "{said}");
+        }
+    }
 }

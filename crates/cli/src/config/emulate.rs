@@ -115,7 +115,8 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             door,
             path: PathTime {
                 fixed_ns: u64::from(typed.path_us) * 1000,
-                ns_per_mib: u64::from(typed.path_us_per_mib) * 1000,
+                read_ns_per_mib: u64::from(typed.path_us_per_mib.read) * 1000,
+                write_ns_per_mib: u64::from(typed.path_us_per_mib.write) * 1000,
             },
             spin_ns: u64::from(typed.spin_us) * 1000,
             slower: typed.slower,

@@ -48,15 +48,20 @@ pub struct EmulatedOptions {
 pub struct PathTime {
     /// Nanoseconds of each request.
     pub fixed_ns: u64,
-    /// Nanoseconds of each MiB that is read or written.
-    pub ns_per_mib: u64,
+    /// Nanoseconds more of each MiB that is read.
+    pub read_ns_per_mib: u64,
+    /// Nanoseconds more of each MiB that is written.
+    pub write_ns_per_mib: u64,
 }
 
 impl PathTime {
     fn of(self, request: &Request) -> u64 {
-        let copied = matches!(request.kind, RequestKind::Read | RequestKind::Write);
-        let bytes = if copied { request.len } else { 0 };
-        let copying = (u128::from(bytes) * u128::from(self.ns_per_mib)) >> 20;
+        let ns_per_mib = match request.kind {
+            RequestKind::Read => self.read_ns_per_mib,
+            RequestKind::Write => self.write_ns_per_mib,
+            RequestKind::Trim | RequestKind::Flush => 0,
+        };
+        let copying = (u128::from(request.len) * u128::from(ns_per_mib)) >> 20;
         self.fixed_ns.saturating_add(u64::try_from(copying).unwrap_or(u64::MAX))
     }
 }
