@@ -5,8 +5,8 @@
 
 For each device, pattern, size and depth: fio runs on `merganser emulate`, then `merganser simulate run`
 plays the requests that fio issued, in their order and with as many in flight, so that both go to the same
-places. The table has mean and 99th percentile of both, their ratio, and the late requests of the emulation.
-A row is "missed" if one of its ratios is more than 5 % away from 1, and "not valid" if the machine was too
+places. The last ones to end don't count: as many as were in flight. The table has mean and 99th percentile of
+both, their ratio, and the late requests of the emulation. A row is "missed" if one of its ratios is more than 5 % away from 1, and "not valid" if the machine was too
 slow. If there is such a row, the exit status is 1.
 
 The last table is the cost of the path: a model that takes no time (`--device null`), through FUSE, through a
@@ -127,35 +127,48 @@ def fio(args, target, pattern, size, depth, log=None):
     return json.loads(done.stdout[done.stdout.index(b"{") :])["jobs"][0]
 
 
-def latencies(log, depth):
-    """The nanoseconds of reads and of writes, sorted. The last `depth` requests don't count: at its end, fio waits for
-    all that are in flight, and takes the end of the last one for the end of each."""
+def of_kinds(times, depth):
+    """The times of reads and of writes, sorted, of pairs of a kind and a time in the order in which requests ended.
+
+    The last `depth` don't count: at its end, fio waits for all that are in flight, and takes the end of the last one
+    for the end of each. Of the simulator's, the same number is left out: the last ones have waited longest."""
+    counted = times[: max(len(times) - depth, 1)]
+    return {kind: sorted(time for one, time in counted if one == kind) for kind in KINDS}
+
+
+def seen_by_fio(log, slower):
+    """The kind of each request, and its nanoseconds in the time of the disk, as they ended."""
     with open(f"{log}_lat.1.log", encoding="ascii") as file:
         rows = [line.split(", ") for line in file]
-    rows = rows[: max(len(rows) - depth, 1)]
-    return tuple(sorted(int(row[1]) for row in rows if row[2] == kind) for kind in ("0", "1"))
+    return [(list(KINDS)[int(row[2])], int(row[1]) / slower) for row in rows]
 
 
-def mean_and_p99(nanoseconds, slower):
-    """The mean and the 99th percentile of sorted times, in the time of the disk."""
+def mean_and_p99(nanoseconds):
+    """The mean and the 99th percentile of sorted times."""
     at = min(len(nanoseconds) - 1, -(-99 * len(nanoseconds) // 100) - 1)
-    return sum(nanoseconds) / len(nanoseconds) / slower, nanoseconds[at] / slower
+    return sum(nanoseconds) / len(nanoseconds), nanoseconds[at]
 
 
-def write_trace(log, requests, path):
-    """Makes a trace of the first requests that fio issued."""
+def write_trace(log, path):
+    """Makes a trace of the requests that fio issued."""
     with open(f"{log}_issued", encoding="ascii") as file:
         issued = [fields[-3:] for fields in map(str.split, file) if len(fields) > 3 and fields[-3] in KINDS]
-    lines = ["# merganser trace 1", *(f"0 {KINDS[kind]} {offset} {size}" for kind, offset, size in issued[:requests])]
+    lines = ["# merganser trace 1", *(f"0 {KINDS[kind]} {offset} {size}" for kind, offset, size in issued)]
     with open(path, "w", encoding="ascii") as file:
         file.write("\n".join(lines) + "\n")
 
 
-def virtual(args, device, trace, depth):
-    """Plays a trace in virtual time, with `depth` requests in flight."""
-    command = [args.merganser, "simulate", "run", "--device", device, f"--filled={SPAN}", "--json"]
+def simulated(args, device, trace, depth):
+    """Plays a trace in virtual time, with `depth` requests in flight: the kind and the nanoseconds of each, as they ended."""
+    played = f"{trace}.played"
+    command = [args.merganser, "simulate", "run", "--device", device, f"--filled={SPAN}", "--latencies", played]
     command += ["--trace", trace, "--depth", str(depth)]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["results"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    with open(played, encoding="ascii") as file:
+        rows = [line.split() for line in file if not line.startswith("#")]
+    words = {letter: kind for kind, letter in KINDS.items()}
+    rows.sort(key=lambda row: int(row[0]) + int(row[4]))
+    return [(words[row[1]], int(row[4])) for row in rows]
 
 
 def has_nbd():
@@ -171,8 +184,8 @@ def judged(ratios, valid):
 
 
 def path_times(args):
-    """The time of the way to the model and back, for a request and for each MiB of it: the means of single requests to a
-    model that takes no time. That of a MiB is the mean of reads and writes."""
+    """The time of the way to the model and back, for a request and for each MiB that it reads or writes: the means of
+    single requests to a model that takes no time."""
     disk = Disk(args, ["--device", "null"], filled=False, nbd=args.nbd)
     took = {}
     for pattern, size in (("write", "1m"), ("randwrite", "1m"), ("randread", "1m"), ("randread", "4k")):
@@ -180,33 +193,35 @@ def path_times(args):
         took[pattern, size] = job["read" if "read" in pattern else "write"]["lat_ns"]["mean"] / 1e3
     disk.end()
     fixed = took["randread", "4k"]
-    a_mib = (took["randread", "1m"] + took["randwrite", "1m"]) / 2 - fixed
-    return round(fixed), max(round(a_mib), 0)
+    a_mib = [max(round(took[pattern, "1m"] - fixed), 0) for pattern in ("randread", "randwrite")]
+    return round(fixed), ",".join(map(str, a_mib))
 
 
 def compare(args, device, pattern, size, depth):
     """Prints the rows of a workload. Returns what they say."""
-    path = ["--path-us", str(args.path_us), "--path-us-per-mib", str(args.path_us_per_mib)]
+    path = ["--path-us", str(args.path_us), "--path-us-per-mib", args.path_us_per_mib]
     disk = Disk(args, ["--device", device, *path], nbd=args.nbd)
     with tempfile.TemporaryDirectory() as folder:
         log = os.path.join(folder, "x")
         fio(args, disk.target, pattern, size, depth, log)
-        seen = dict(zip(KINDS, latencies(log, depth)))
+        seen = seen_by_fio(log, args.slower)
         report = disk.end()
         trace = os.path.join(folder, "trace")
-        write_trace(log, sum(map(len, seen.values())), trace)
-        model = virtual(args, device, trace, depth)
+        write_trace(log, trace)
+        model = simulated(args, device, trace, depth)
+    if len(seen) != len(model):
+        sys.exit(f"{device}, {pattern}: fio says that {len(model)} requests were issued, and that {len(seen)} have ended")
+    seen, model = of_kinds(seen, depth), of_kinds(model, depth)
     late = report["lag"]["late"] / max(1, report["lag"]["requests"]) * 100
     said = []
-    for theirs, ours in (("read", "reads"), ("write", "writes")):
-        if not seen[theirs]:
+    for kind in KINDS:
+        if not (seen[kind] and model[kind]):
             continue
-        mean, p99 = mean_and_p99(seen[theirs], args.slower)
-        expected = model[ours]["latency_ns"]
-        want, want99 = expected["mean"], expected["percentiles"]["p99"]
+        mean, p99 = mean_and_p99(seen[kind])
+        want, want99 = mean_and_p99(model[kind])
         said.append(judged((mean / want, p99 / want99), report["valid"]))
         print(
-            f"| {device} | {pattern} {theirs} {size}, {depth} | {len(seen[theirs])} | {mean / 1e3:.0f} | {want / 1e3:.0f} | {mean / want:.3f} "
+            f"| {device} | {pattern} {kind} {size}, {depth} | {len(seen[kind])} | {mean / 1e3:.0f} | {want / 1e3:.0f} | {mean / want:.3f} "
             f"| {p99 / 1e3:.0f} | {want99 / 1e3:.0f} | {p99 / want99:.3f} "
             f"| {late:.2f} | {said[-1]} |",
             flush=True,
@@ -218,9 +233,9 @@ def compare_all(args):
     """Prints the rows of all workloads. Returns what they say."""
     if args.path_us is None:
         args.path_us, a_mib = path_times(args)
-        args.path_us_per_mib = a_mib if args.path_us_per_mib is None else args.path_us_per_mib
-    args.path_us_per_mib = args.path_us_per_mib or 0
-    print(f"path: {args.path_us} us, and {args.path_us_per_mib} us for each MiB\n")
+        args.path_us_per_mib = args.path_us_per_mib or a_mib
+    args.path_us_per_mib = args.path_us_per_mib or "0"
+    print(f"path: {args.path_us} us, and {args.path_us_per_mib} us for each MiB of reads and of writes\n")
     print("| device | workload | requests | mean, us | virtual | ratio | p99, us | virtual | ratio | late, % | within 5 % |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     said = []
@@ -270,7 +285,7 @@ def main():
     parser.add_argument("--devices", default="barracuda,830,jasmine")
     parser.add_argument("--seconds", type=int, default=20, help="of each run of fio")
     parser.add_argument("--path-us", type=int, help="see merganser emulate --help [measured]")
-    parser.add_argument("--path-us-per-mib", type=int, help="the same [measured, or 0 with --path-us]")
+    parser.add_argument("--path-us-per-mib", metavar="N|R,W", help="the same [measured, or 0 with --path-us]")
     parser.add_argument("--cpu", type=int, metavar="N", help="give the emulation processor N, and fio the others")
     parser.add_argument("--slower", type=int, default=1, metavar="N", help="emulate disks that are N times as slow")
     parser.add_argument("--quick", action="store_true", help="five workloads instead of 45")

@@ -16,13 +16,13 @@ WORDS = ("--quick", "--path-us", "0", "--no-overhead", "--devices", "830")
 
 
 def times(mean, p99):
-    """Sorted times of a hundred requests."""
-    return [(100 * mean - 2 * p99) / 98] * 98 + [p99] * 2
+    """The times of a hundred reads."""
+    return [("read", (100 * mean - 2 * p99) / 98)] * 98 + [("read", p99)] * 2
 
 
-def model(mean, p99):
-    """What the simulator says about them."""
-    return {"latency_ns": {"mean": mean, "percentiles": {"p99": p99}}}
+def log_of(times):
+    """What fio writes down of requests that ended in this order."""
+    return "".join(f"{at}, {round(time)}, {0 if kind == 'read' else 1}, 4096, 0, 0\n" for at, (kind, time) in enumerate(times))
 
 
 class Rows(unittest.TestCase):
@@ -30,13 +30,19 @@ class Rows(unittest.TestCase):
         """Runs all of it with a stand-in for each program; gives the exit status and the lines."""
         args = ["validate.py", *WORDS, *words]
         report = {"valid": valid, "lag": {"late": 1, "requests": 100}}
+
+        def fio(_args, _target, _pattern, _size, depth, log):
+            Path(f"{log}_lat.1.log").write_text(log_of([*seen, *[("read", 9e9)] * depth]))
+
+        def simulated(_args, _device, _trace, depth):
+            return [*times(1e6, 2e6), *[("read", 7e9)] * depth]
+
         with (
             mock.patch.object(validate.sys, "argv", args),
             mock.patch.object(validate, "Disk", return_value=SimpleNamespace(target=[], end=lambda: report)),
-            mock.patch.object(validate, "fio"),
-            mock.patch.object(validate, "latencies", return_value=(seen, [])),
+            mock.patch.object(validate, "fio", fio),
             mock.patch.object(validate, "write_trace"),
-            mock.patch.object(validate, "virtual", return_value={"reads": model(1e6, 2e6), "writes": model(0, 0)}),
+            mock.patch.object(validate, "simulated", simulated),
             contextlib.redirect_stdout(io.StringIO()) as out,
             self.assertRaises(SystemExit) as ended,
         ):
@@ -64,15 +70,32 @@ class Rows(unittest.TestCase):
         status, _ = self.ran(times(4e6, 8e6), words=("--slower", "4"))
         self.assertEqual(status, 0)
 
+    def test_requests_that_got_lost_end_the_comparison(self):
+        status, _ = self.ran(times(1e6, 2e6)[1:])
+        self.assertIn("fio says that 101 requests were issued, and that 100 have ended", status)
+
 
 class Latencies(unittest.TestCase):
     def test_the_requests_that_end_together_do_not_count(self):
         with tempfile.TemporaryDirectory() as folder:
             lines = [f"{at}, {1000 + at}, {at % 2}, 4096, 0, 0" for at in range(200)] + ["200, 9000000, 0, 4096, 0, 0"] * 8
             Path(folder, "x_lat.1.log").write_text("\n".join(lines))
-            reads, writes = validate.latencies(f"{folder}/x", 8)
-        self.assertEqual((len(reads), len(writes), max(reads)), (100, 100, 1198))
-        self.assertEqual(validate.mean_and_p99(reads, 2), (1099 / 2, 1196 / 2))
+            seen = validate.of_kinds(validate.seen_by_fio(f"{folder}/x", 2), 8)
+        reads, writes = seen["read"], seen["write"]
+        self.assertEqual((len(reads), len(writes), max(reads)), (100, 100, 1198 / 2))
+        self.assertEqual(validate.mean_and_p99(reads), (1099 / 2, 1196 / 2))
+
+    def test_of_the_simulator_too_the_last_to_end_do_not_count(self):
+        def run(command, **_how):
+            played = command[command.index("--latencies") + 1]
+            # The first request ends last.
+            Path(played).write_text("# merganser trace 1\n# x\n0 R 0 4096 +900\n1 W 0 4096 +20\n2 R 0 4096 +30\n")
+
+        args = SimpleNamespace(merganser="merganser")
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(validate.subprocess, "run", run):
+            times = validate.simulated(args, "830", f"{folder}/trace", 1)
+        self.assertEqual(times, [("write", 20), ("read", 30), ("read", 900)])
+        self.assertEqual(validate.of_kinds(times, 1), {"read": [30], "write": [20]})
 
 
 class Paths(unittest.TestCase):
@@ -86,9 +109,9 @@ class Paths(unittest.TestCase):
 
         disk = SimpleNamespace(target=[], end=lambda: None)
         with mock.patch.object(validate, "Disk", return_value=disk), mock.patch.object(validate, "fio", fio):
-            self.assertEqual(validate.path_times(SimpleNamespace(nbd=False)), (45, 300))
+            self.assertEqual(validate.path_times(SimpleNamespace(nbd=False)), (45, "200,400"))
             took["read", "1m"] = took["write", "1m"] = 40
-            self.assertEqual(validate.path_times(SimpleNamespace(nbd=False)), (45, 0))
+            self.assertEqual(validate.path_times(SimpleNamespace(nbd=False)), (45, "0,0"))
 
 
 class Traces(unittest.TestCase):
@@ -97,9 +120,9 @@ class Traces(unittest.TestCase):
             issued = "fio version 3 iolog\n0 /m/disk add\n0 /m/disk open\n"
             issued += "3 /m/disk write 8192 4096\n5 /m/disk read 0 4096\n9 /m/disk read 4096 4096\n9 /m/disk close\n"
             Path(folder, "x_issued").write_text(issued)
-            validate.write_trace(f"{folder}/x", 2, f"{folder}/trace")
+            validate.write_trace(f"{folder}/x", f"{folder}/trace")
             trace = Path(folder, "trace").read_text().splitlines()
-        self.assertEqual(trace, ["# merganser trace 1", "0 W 8192 4096", "0 R 0 4096"])
+        self.assertEqual(trace, ["# merganser trace 1", "0 W 8192 4096", "0 R 0 4096", "0 R 4096 4096"])
 
 
 class Engines(unittest.TestCase):
