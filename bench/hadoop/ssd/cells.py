@@ -19,6 +19,11 @@ SORT_MB, FACTOR, BLOCK_MB = 100, 200, 64
 """The paper's defaults (Table 1), with the fan-in of 4.3."""
 SORT_MB_SWEPT, BLOCK_MB_SWEPT = (64, 100, 192), (32, 64, 128)
 """The paper's text has no values of Figure 6's axes. With 64 MB blocks, these are two spills, one, and one."""
+ADVISED = (
+    {"flavour": STOCK, "sort_mb": 192, "factor": 10, "block_mb": 128},
+    {"flavour": ACTIVE, "sort_mb": 32, "factor": 10, "block_mb": 256},
+)
+"""What `advise hadoop --job` chooses for the sort at a scale of 0.05, for the hard disk and for the SSD."""
 PAPER_SIZES = (2.5, 5, 10, 20)
 """GB; the text of Figure 5 has no values of its axis, but names 10 and 20."""
 
@@ -121,6 +126,10 @@ def _settings_join(scale):
     return _swept("join", 15, scale)
 
 
+def _settings_advised(scale):
+    return [cell for chosen in ADVISED for cell in _both(job="sort", paper_gb=10, **chosen)(scale)]
+
+
 def _cpu_bound(scale):
     return [cell for job in ("wordcount", "wordmean", "aggregate-words") for cell in _both(job=job, paper_gb=10)(scale)]
 
@@ -148,6 +157,7 @@ FIGURES = {
     "size": ("Figure 5: sort and join by the size of the data", _sizes),
     "settings": ("Table 1, Figure 6: io.sort.mb and dfs.blocksize for the sort", _settings),
     "settings-join": ("Figure 6: the same for the join", _settings_join),
+    "settings-advised": ("what `advise hadoop --job` chooses for the sort, for each disk", _settings_advised),
     "traces": ("Figures 3 and 4: what the disk sees of a sort and of a join", _traces),
     "io-bound": ("Figure 8: jobs that wait for the disk", _io_bound),
     "cpu-bound": ("Figure 7: jobs that wait for the processor", _cpu_bound),
@@ -175,7 +185,7 @@ def cells_of(figures, scale, slower=1, rounds=1):
     telling = [
         *_sort(scale), *_settings(scale)[:6], *_traces(scale)[:2], *_both(job="join", paper_gb=15)(scale), *_io_bound(scale)[:8],
         *_cpu_bound(scale)[:2], *_beyond(scale)[:4], *_settings(scale), *_io_bound(scale), *_cpu_bound(scale), *_traces(scale),
-        *_beyond(scale), *_sizes(scale), *_settings_join(scale),
+        *_beyond(scale), *_settings_advised(scale), *_sizes(scale), *_settings_join(scale),
     ]  # fmt: skip
     pairs = in_pairs([replace(cell, slower=slower) for cell in dict.fromkeys(telling) if cell in wanted])
     return [

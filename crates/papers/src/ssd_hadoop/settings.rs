@@ -1,6 +1,6 @@
 //! Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `advise hadoop --job` makes of the sort.
 
-use super::study::{self, Cell, Combination, HDD, Measured, SAYS, SSD, Study};
+use super::study::{self, Advice, Cell, Combination, HDD, Measured, SAYS, SSD, Study};
 use crate::chart::{Chart, Table};
 use crate::error::Error;
 use crate::lab::Lab;
@@ -24,7 +24,7 @@ const JOIN: Job = ("join", 15.);
 
 /// Runs the cells, or reads their results.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Study::of(lab, &["settings", "settings-join"])?))
+    Ok(outcome(&Study::of(lab, &["settings", "settings-advised", "settings-join"])?))
 }
 
 fn cell(study: &Study, (job, gb): Job, device: &str, block_mb: u64, sort_mb: u64) -> Cell {
@@ -116,12 +116,34 @@ fn statements(study: &Study, job: Job) -> Section {
     says
 }
 
-/// The combination of the sweep that the model of `advise hadoop --job` finds best, and all of its times.
+/// The cell with the settings that `advise hadoop --job` prints.
+fn chosen(study: &Study, device: &str, advice: &Advice) -> Option<Cell> {
+    let setting = |name: &str| advice.advice.get(name).map(String::as_str);
+    let number = |name: &str| setting(name)?.parse::<u64>().ok();
+    let flavour = if setting("merganser.shuffle.defer")? == "true" { "active" } else { "stock" };
+    Some(Cell {
+        flavour: flavour.into(),
+        factor: number("mapreduce.task.io.sort.factor")?,
+        ..cell(
+            study,
+            SORT,
+            device,
+            number("dfs.blocksize")? >> 20,
+            number("mapreduce.task.io.sort.mb")?,
+        )
+    })
+}
+
+/// The combination of the sweep that the model of `advise hadoop --job` finds best, all of its times, and the
+/// combination that the command itself chooses.
 fn advised(study: &Study) -> Vec<Section> {
     let mut choice = Section::new(
         "measured seconds of the cell that `advise hadoop --job` takes, over the best cell's",
     );
     let mut all = Section::new("seconds of `advise hadoop --job`, over the measured ones");
+    let mut own = Section::new(
+        "measured seconds of what `advise hadoop --job` itself chooses, over the best cell's of the sweep",
+    );
     for (device, of) in DEVICES {
         let Some(advice) = study.predicted.get(device) else {
             choice.neither(format!("{of}: no prediction"));
@@ -131,8 +153,9 @@ fn advised(study: &Study) -> Vec<Section> {
             advice.combinations.iter().filter_map(in_sweep).collect();
         let measured = |block, sort| study.get(&cell(study, SORT, device, block, sort));
         let best = predicted.iter().min_by(|a, b| a.2.total_cmp(&b.2));
-        let ratio = grid(study, SORT, device).zip(best).and_then(|(rows, &(block, sort, _))| {
-            let fastest = rows.iter().flatten().copied().fold(f64::MAX, f64::min);
+        let fastest = grid(study, SORT, device)
+            .map(|rows| rows.iter().flatten().copied().fold(f64::MAX, f64::min));
+        let ratio = fastest.zip(best).and_then(|(fastest, &(block, sort, _))| {
             Some(study::seconds(measured(block, sort))? / fastest)
         });
         if let Some((block, sort, _)) = best {
@@ -145,8 +168,15 @@ fn advised(study: &Study) -> Vec<Section> {
             let name = format!("{of}, {block} MiB, {sort} MB: {seconds:.0} s predicted");
             all.of_cell(&name, measured(block, sort), of_it);
         }
+        if let Some((cell, fastest)) = chosen(study, device, advice).zip(fastest) {
+            let Cell { flavour, sort_mb, factor, block_mb, .. } = &cell;
+            let name = format!(
+                "{of}: {flavour}, blocks of {block_mb} MiB, buffer of {sort_mb} MB, fan-in of {factor}"
+            );
+            own.of_cell(&name, study.get(&cell), |one| one.elapsed_s / fastest);
+        }
     }
-    vec![choice, all]
+    vec![choice, all, own]
 }
 
 /// Block and buffer in MiB, and seconds, if the sweep has the combination.
@@ -158,7 +188,6 @@ fn in_sweep(one: &Combination) -> Option<(u64, u64, f64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::study::Advice;
     use super::super::study::tests::{late, measured, study};
     use super::*;
 
@@ -187,7 +216,14 @@ mod tests {
             combination(128., 192., true, 10.),
             combination(512., 192., false, 20.),
         ];
-        study.predicted.insert(HDD.into(), Advice { combinations });
+        let advice = [
+            ("mapreduce.task.io.sort.mb", "32"),
+            ("mapreduce.task.io.sort.factor", "10"),
+            ("dfs.blocksize", "268435456"),
+            ("merganser.shuffle.defer", "true"),
+        ];
+        let advice = advice.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        study.predicted.insert(HDD.into(), Advice { advice, combinations });
         study
     }
 
@@ -203,6 +239,31 @@ mod tests {
         assert_eq!(choice[2]["what"], "SSD: no prediction");
         let all = json["sections"][4]["rows"].as_array().expect("rows");
         assert_eq!(all.len(), 2, "the sweep's own: {all:?}");
+    }
+
+    #[test]
+    fn what_the_command_itself_chooses_is_held_against_the_best_of_the_sweep() {
+        let seconds = [[120., 119., 118.], [110., 100., 90.], [130., 120., 108.]];
+        let mut study = sweep(seconds);
+        let row = |study: &Study| {
+            let json = crate::report::tests::json(outcome(study));
+            json["sections"][5]["rows"][0].clone()
+        };
+        let name = "HDD: active, blocks of 256 MiB, buffer of 32 MB, fan-in of 10";
+        assert_eq!(row(&study)["what"], format!("{name}: not measured"));
+        let own = Cell { flavour: "active".into(), factor: 10, ..cell(&study, SORT, HDD, 256, 32) };
+        let more = measured(own, 99.);
+        let predicted = std::mem::take(&mut study.predicted);
+        let mut cells = vec![more];
+        for (rows, block) in seconds.iter().zip(BLOCK_MB) {
+            for (&seconds, sort) in rows.iter().zip(SORT_MB) {
+                cells.push(measured(cell(&study, SORT, HDD, block, sort), seconds));
+            }
+        }
+        study = study::tests::study(cells);
+        study.predicted = predicted;
+        assert_eq!(row(&study)["what"], name);
+        assert_eq!(row(&study)["ours"], 1.1);
     }
 
     #[test]
@@ -224,11 +285,11 @@ mod tests {
         assert!(outcome.chart.svg().contains("join, HDD"));
         let json = crate::report::tests::json(outcome);
         assert!(json["sections"][0]["rows"][0]["ours"].is_null(), "no sort");
-        let says = &json["sections"][5];
+        let says = &json["sections"][6];
         assert!(says["title"].as_str().is_some_and(|title| title.starts_with("join: ")), "{says}");
         let ours: Vec<_> = (0..3).map(|row| says["rows"][row]["ours"].clone()).collect();
         assert_eq!(ours, [1.0, 1.0, 1.0]);
-        assert_eq!(json["sections"][6]["rows"][3]["ours"], 90.);
+        assert_eq!(json["sections"][7]["rows"][3]["ours"], 90.);
     }
 
     #[test]

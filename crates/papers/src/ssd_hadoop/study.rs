@@ -56,6 +56,8 @@ pub struct Cell {
     pub flavour: String,
     /// `mapreduce.task.io.sort.mb`.
     pub sort_mb: u64,
+    /// `mapreduce.task.io.sort.factor`.
+    pub factor: u64,
     /// `dfs.blocksize`, in MiB.
     pub block_mb: u64,
     /// `merganser.shuffle.defer.min-segment-bytes`; empty for the default.
@@ -139,6 +141,9 @@ pub struct Points {
 /// What `merganser advise hadoop --job --json` says.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Advice {
+    /// The settings that it prints, by name; empty in an older file.
+    #[serde(default)]
+    pub advice: BTreeMap<String, String>,
     /// Every combination that it tried.
     pub combinations: Vec<Combination>,
 }
@@ -168,6 +173,7 @@ impl Cell {
             scale,
             flavour: "stock".into(),
             sort_mb: 100,
+            factor: 200,
             block_mb: 64,
             least_segment: String::new(),
         }
