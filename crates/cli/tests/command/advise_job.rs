@@ -59,11 +59,15 @@ fn table(title: &str) -> BTreeMap<Settings, Row> {
         .collect()
 }
 
+/// What the command says of the job.
+fn told(device: &str) -> Value {
+    let words: BTreeMap<String, Vec<String>> = serde_json::from_str(WORDS).expect("words");
+    serde_json::from_slice(&prints(folder().path(), &words[device])).expect("JSON")
+}
+
 /// What the command says of the sweep's settings.
 fn predicted(device: &str) -> BTreeMap<Settings, f64> {
-    let words: BTreeMap<String, Vec<String>> = serde_json::from_str(WORDS).expect("words");
-    let told: Value =
-        serde_json::from_slice(&prints(folder().path(), &words[device])).expect("JSON");
+    let told = told(device);
     let combinations = told["combinations"].as_array().expect("combinations").iter();
     let of_sweep = combinations.filter(|one| one["factor"] == FACTOR && one["defer"] == false);
     let figure = |one: &Value, name: &str| one[name].as_f64().expect("a figure");
@@ -93,5 +97,23 @@ fn the_table_of_the_page_has_todays_predictions() {
                 "{device}, {block} MiB, {sort} MB: {over:.3}, {row:?}"
             );
         }
+    }
+}
+
+/// They are the cells of `study.py settings-advised`.
+#[test]
+fn the_page_has_the_settings_that_the_command_chooses() {
+    for (of, device) in [("hard disk", "wd5000aakx"), ("SSD", "830")] {
+        let told = told(device);
+        let setting = |name: &str| told["advice"][name].as_str().expect("a setting").to_owned();
+        let number = |name: &str| setting(name).parse::<u64>().expect("a number");
+        let (sort, factor) =
+            (number("mapreduce.task.io.sort.mb"), number("mapreduce.task.io.sort.factor"));
+        let block = number("dfs.blocksize") >> 20;
+        let deferred = if setting("merganser.shuffle.defer") == "true" { ", deferred" } else { "" };
+        let row = format!(
+            "| {block} MiB, {sort} MB, fan-in of {factor}{deferred} (chosen for the {of}) |"
+        );
+        assert!(PAGE.contains(&row), "docs/advise-job.md has no row of {row}");
     }
 }
