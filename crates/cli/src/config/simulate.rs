@@ -223,7 +223,7 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
     Ok(SimulateRun { device, filled, precondition, load, report, latencies, json })
 }
 
-/// Refuses files of which one would overwrite another, by whatever name or link it is reached.
+/// Refuses two options with the same file, by whatever names or links: one would overwrite the other.
 fn check_apart(typed: &SimulateRunArgs) -> Result<(), Failure> {
     let trace = typed.trace_file.as_deref().filter(|path| path.as_os_str() != "-");
     let written =
