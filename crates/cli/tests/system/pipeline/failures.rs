@@ -273,7 +273,10 @@ fn a_full_disk_is_waited_for_and_reported() {
     let _ = Command::new("umount").arg("-l").arg(&disk).status();
     let (sums, sentence, left) = made.expect("it ran");
     assert!(sums >= 14, "{sums}");
-    assert!(sentence.contains("the disk of its output is full"), "{sentence}");
+    // Which of them finds the disk full last, a stage or the next partition, depends on time.
+    let of_stage = sentence.contains("the disk of its output is full");
+    let of_partition = sentence.ends_with(".part.new: No space left on device");
+    assert!(of_stage || of_partition, "{sentence}");
     assert!(left.iter().all(|name| name == ".out.unfinished"), "{left:?}");
     assert!(fs::read(folder.at("in")).expect("there") == text);
 }
