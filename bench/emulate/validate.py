@@ -6,8 +6,8 @@
 For each device, pattern, size and depth: fio runs on `merganser emulate`, then `merganser simulate run`
 plays the requests that fio issued, in their order and with as many in flight, so that both go to the same
 places. The last ones to end don't count: as many as were in flight. The table has mean and 99th percentile of
-both, their ratio, and the late requests of the emulation. A row is "missed" if one of its ratios is more than 5 % away from 1, and "not valid" if the machine was too
-slow. If there is such a row, the exit status is 1.
+both, their ratio, and the late requests of the emulation. A row is "missed" if one of its ratios is more than 5 %
+away from 1, and "not valid" if the machine was too slow. If there is such a row, the exit status is 1.
 
 The last table is the cost of the path: a model that takes no time (`--device null`), through FUSE, through a
 loop device (root), and through NBD (fio needs its engine `nbd`). `--nbd` compares through NBD instead of FUSE.

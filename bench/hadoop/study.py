@@ -31,7 +31,7 @@ from hadoop.config import ACTIVE, Jars  # noqa: E402
 from hadoop.history import BadHistory  # noqa: E402
 from hadoop.run import fetch_jars  # noqa: E402
 from hadoop.ssd import cell as one  # noqa: E402
-from hadoop.ssd.cells import FIGURES, SORT_MB_SWEPT, cells_of, in_pairs  # noqa: E402
+from hadoop.ssd.cells import ADVISED, FIGURES, SORT_MB_SWEPT, cells_of, in_pairs  # noqa: E402
 from hadoop.ssd.image import Images  # noqa: E402
 from hadoop.ssd.rounds import Rounds, file_name, gathered  # noqa: E402
 
@@ -115,6 +115,16 @@ def predicted(merganser, cells):
     return told
 
 
+def told_of(args):
+    """The same at the scale and the clock of the options; empty if the command was not built."""
+    if not args.merganser.exists():
+        return {}
+    try:
+        return predicted(args.merganser.resolve(), cells_of(["settings"], args.scale, args.slower))
+    except FAILURES as error:
+        sys.exit(f"study: {error}")
+
+
 def memory_bytes(cells):
     """The memory that the disk of the largest of these cells takes."""
     return MEMORY_TIMES * max((cell.data_bytes for cell in cells), default=0) + MEMORY_MORE_BYTES
@@ -155,7 +165,7 @@ def state_of(cell, kept, here):
 
 def write(kept, args, told, described):
     """Writes all kept cells of a scale and a clock as one file, and returns them."""
-    measured, late = gathered(kept, cells_of(FIGURES, args.scale, args.slower))
+    measured, late = gathered(kept, cells_of(FIGURES, args.scale, args.slower, told=told))
     study = {
         "study": "ssd-hadoop",
         "scale": args.scale,
@@ -235,7 +245,8 @@ def main():
     described = machine.describe(BENCH)
     folder = args.results or machine.kept_results(BENCH / "results", described, "-study")
     kept = Rounds(folder)
-    cells = cells_of(args.figure, args.scale, args.slower, args.rounds)
+    told = told_of(args) if ADVISED in args.figure else {}
+    cells = cells_of(args.figure, args.scale, args.slower, args.rounds, told)
     cells = [cell for cell in cells if (args.only or "") in cell.name]
     if args.cells:
         here = build_of(args)
@@ -245,11 +256,7 @@ def main():
     if args.gather:
         if not args.merganser.exists():
             sys.exit(f"study: {args.merganser} is not there: `make build` makes it")
-        try:
-            told = predicted(args.merganser.resolve(), cells_of(["settings"], args.scale, args.slower))
-        except FAILURES as error:
-            sys.exit(f"study: {error}")
-        write(kept, args, told, described)
+        write(kept, args, told_of(args), described)
         say(f"results in {folder / file_name(args.scale, args.slower)}")
         return 0
 

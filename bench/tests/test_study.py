@@ -57,6 +57,21 @@ class Cells(unittest.TestCase):
         alone = [cell for cell in swept if cell not in others]
         self.assertEqual(set(cells.cells_of(ALL, 0.1)[-len(alone):]), set(alone))
 
+    def test_what_the_command_chooses_is_measured_on_both_disks(self):
+        def says(block, sort_mb, defer):
+            names = ("dfs.blocksize", "mapreduce.task.io.sort.mb", "mapreduce.task.io.sort.factor", "merganser.shuffle.defer")
+            return {"advice": dict(zip(names, (str(block << 20), str(sort_mb), "10", defer)))}
+
+        told = {cells.HDD: says(128, 192, "false"), cells.SSD: says(256, 32, "true")}
+        every = cells.cells_of([cells.ADVISED], 0.05, 4, told=told)
+        self.assertEqual([cell.device for cell in every], [*cells.DEVICES] * 2)
+        decided = [(cell.flavour, cell.block_mb, cell.sort_mb, cell.factor) for cell in every[::2]]
+        self.assertEqual(decided, [("stock", 128, 192, 10), (ACTIVE, 256, 32, 10)])
+        self.assertLessEqual(set(every), set(cells.cells_of(ALL, 0.05, 4, told=told)))
+        alike = {device: says(128, 192, "false") for device in cells.DEVICES}
+        self.assertEqual(len(cells.cells_of([cells.ADVISED], 0.05, 4, told=alike)), 2, "each cell once")
+        self.assertEqual(cells.cells_of([cells.ADVISED], 0.05, 4), [], "not known")
+
     def test_memory_is_the_papers_whatever_the_data(self):
         ten, twenty = (cells.Cell("sort", size, cells.HDD, 0.1) for size in (10, 20))
         self.assertEqual((ten.data_bytes, twenty.data_bytes), (10**9, 2 * 10**9))

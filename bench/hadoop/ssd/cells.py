@@ -19,11 +19,8 @@ SORT_MB, FACTOR, BLOCK_MB = 100, 200, 64
 """The paper's defaults (Table 1), with the fan-in of 4.3."""
 SORT_MB_SWEPT, BLOCK_MB_SWEPT = (64, 100, 192), (32, 64, 128)
 """The paper's text has no values of Figure 6's axes. With 64 MB blocks, these are two spills, one, and one."""
-ADVISED = (
-    {"flavour": STOCK, "sort_mb": 192, "factor": 10, "block_mb": 128},
-    {"flavour": ACTIVE, "sort_mb": 32, "factor": 10, "block_mb": 256},
-)
-"""What `advise hadoop --job` chooses for the sort at a scale of 0.05, for the hard disk and for the SSD."""
+ADVISED = "settings-advised"
+"""The figure whose cells are what `advise hadoop --job` chooses today."""
 PAPER_SIZES = (2.5, 5, 10, 20)
 """GB; the text of Figure 5 has no values of its axis, but names 10 and 20."""
 
@@ -126,8 +123,21 @@ def _settings_join(scale):
     return _swept("join", 15, scale)
 
 
-def _settings_advised(scale):
-    return [cell for chosen in ADVISED for cell in _both(job="sort", paper_gb=10, **chosen)(scale)]
+def _advised(told, scale):
+    """What the command chose for each device, on both. `told` is what it said, by device."""
+    cells = []
+    for device in DEVICES:
+        if device not in told:
+            continue
+        advice = told[device]["advice"]
+        chosen = {
+            "flavour": ACTIVE if advice["merganser.shuffle.defer"] == "true" else STOCK,
+            "sort_mb": int(advice["mapreduce.task.io.sort.mb"]),
+            "factor": int(advice["mapreduce.task.io.sort.factor"]),
+            "block_mb": int(advice["dfs.blocksize"]) >> 20,
+        }
+        cells += _both(job="sort", paper_gb=10, **chosen)(scale)
+    return cells
 
 
 def _cpu_bound(scale):
@@ -157,7 +167,7 @@ FIGURES = {
     "size": ("Figure 5: sort and join by the size of the data", _sizes),
     "settings": ("Table 1, Figure 6: io.sort.mb and dfs.blocksize for the sort", _settings),
     "settings-join": ("Figure 6: the same for the join", _settings_join),
-    "settings-advised": ("what `advise hadoop --job` chooses for the sort, for each disk", _settings_advised),
+    ADVISED: ("what `advise hadoop --job` chooses for the sort, for each disk", lambda _scale: []),
     "traces": ("Figures 3 and 4: what the disk sees of a sort and of a join", _traces),
     "io-bound": ("Figure 8: jobs that wait for the disk", _io_bound),
     "cpu-bound": ("Figure 7: jobs that wait for the processor", _cpu_bound),
@@ -178,14 +188,17 @@ def in_pairs(cells):
     return pairs
 
 
-def cells_of(figures, scale, slower=1, rounds=1):
+def cells_of(figures, scale, slower=1, rounds=1, told=None):
     """All cells of these figures, each once per round, in the order in which they should be measured: a round of all before
-    the next. The two cells of a ratio are next to each other. Odd rounds begin with the hard disk, others with the SSD."""
-    wanted = {cell for name in figures for cell in FIGURES[name][1](scale)}
+    the next. The two cells of a ratio are next to each other. Odd rounds begin with the hard disk, others with the SSD.
+
+    `told` is what `advise hadoop --job --json` says, by device; without it, the figure of its choice has no cells."""
+    advised = _advised(told or {}, scale) if ADVISED in figures else []
+    wanted = {cell for name in figures for cell in FIGURES[name][1](scale)} | set(advised)
     telling = [
         *_sort(scale), *_settings(scale)[:6], *_traces(scale)[:2], *_both(job="join", paper_gb=15)(scale), *_io_bound(scale)[:8],
         *_cpu_bound(scale)[:2], *_beyond(scale)[:4], *_settings(scale), *_io_bound(scale), *_cpu_bound(scale), *_traces(scale),
-        *_beyond(scale), *_settings_advised(scale), *_sizes(scale), *_settings_join(scale),
+        *_beyond(scale), *advised, *_sizes(scale), *_settings_join(scale),
     ]  # fmt: skip
     pairs = in_pairs([replace(cell, slower=slower) for cell in dict.fromkeys(telling) if cell in wanted])
     return [
