@@ -11,6 +11,7 @@ mod emulate;
 mod examples;
 mod export;
 mod generate;
+mod in_order;
 mod info;
 mod kept;
 mod manual;

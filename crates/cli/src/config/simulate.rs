@@ -1,6 +1,6 @@
 //! The meaning of the options of `merganser simulate`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use merganser_device::trace::{Address, Disks, Event, Format, Options};
 use merganser_device::workload::Bounds;
@@ -225,17 +225,18 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
 
 /// Refuses two options with the same file, by whatever names or links: one would overwrite the other.
 fn check_apart(typed: &SimulateRunArgs) -> Result<(), Failure> {
-    let trace = typed.trace_file.as_deref().filter(|path| path.as_os_str() != "-");
-    let written =
-        [("--report", typed.report.as_deref()), ("--latencies", typed.latencies.as_deref())];
-    let named = [("--trace", trace)].into_iter().chain(written);
-    for (read, one) in named {
-        for (option, other) in written {
-            if option != read
-                && let (Some(one), Some(other)) = (one, other)
-                && (one == other || is_same_file(one, other))
-            {
-                return Err(format!("{read}, {option}: both are the same file").into());
+    let stdin = |path| if path == Path::new("-") { Path::new("/dev/stdin") } else { path };
+    let named = [
+        ("--trace", typed.trace_file.as_deref().map(stdin)),
+        ("--report", typed.report.as_deref()),
+        ("--latencies", typed.latencies.as_deref()),
+    ];
+    let files: Vec<(&str, &Path)> =
+        named.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    for (index, (first, one)) in files.iter().enumerate() {
+        for (second, other) in &files[index + 1..] {
+            if one == other || is_same_file(one, other) {
+                return Err(format!("{first}, {second}: both are the same file").into());
             }
         }
     }

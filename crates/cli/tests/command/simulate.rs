@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::{fails, folder, names, prints};
+use crate::{fails, folder, merganser, names, prints};
 
 const DEVICES: [&str; 9] =
     ["jasmine", "msr", "nvme", "isc", "830", "tlc", "cheetah", "barracuda", "wd5000aakx"];
@@ -568,5 +568,10 @@ fn a_trace_is_not_overwritten_by_what_a_run_writes() {
         let said = fails(dir.path(), &["simulate", "run", "--trace", "made.json", option, name]);
         assert_eq!(said, format!("--trace, {option}: both are the same file"));
     }
+    let piped = merganser(dir.path(), &["simulate", "run", "--trace", "-", "--latencies", "link"])
+        .stdin(fs::File::open(dir.path().join("made.json")).expect("opened"))
+        .output()
+        .expect("it starts");
+    assert_eq!(piped.status.code(), Some(2), "{piped:?}");
     assert_eq!(fs::read_to_string(dir.path().join("made.json")).expect("there"), trace);
 }

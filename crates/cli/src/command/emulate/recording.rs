@@ -6,7 +6,6 @@
 //!
 //! If the trace can't be written, it ends there, a line says so at once, and all else continues.
 
-use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use merganser_device::trace::Writer;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
+use super::super::in_order::InOrder;
 use super::super::kept::Kept;
 use super::activity::Activity;
 use crate::failure::{Failure, notice};
@@ -129,8 +129,8 @@ impl Trace {
 
 fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failure>) {
     let mut activity = Activity::default();
-    let mut early: BTreeMap<u64, Served> = BTreeMap::new();
-    let (mut next, mut ended, mut traced) = (0, false, Ok(()));
+    let mut waiting = InOrder::default();
+    let (mut ended, mut traced) = (false, Ok(()));
     while !ended {
         let mut answered = list.state.lock();
         if !answered.ended {
@@ -139,16 +139,16 @@ fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failur
         ended = answered.ended;
         let served = std::mem::take(&mut answered.served);
         drop(answered);
-        early.extend(served.into_iter().map(|served| (served.number, served)));
-        let mut in_order = Vec::new();
-        // At the end, one before these was never answered.
-        while let Some(entry) = early.first_entry()
-            && (ended || *entry.key() == next)
-        {
-            let served = entry.remove();
-            next = served.number + 1;
-            activity.add(&served);
-            in_order.push(served);
+        for one in served {
+            waiting.add(one.number, one);
+        }
+        let mut in_order: Vec<Served> = std::iter::from_fn(|| waiting.take()).collect();
+        if ended {
+            // One before these was never answered.
+            in_order.extend(waiting.rest());
+        }
+        for one in &in_order {
+            activity.add(one);
         }
         if let Some(writing) = &mut trace
             && let Err(error) = writing.write(&in_order)

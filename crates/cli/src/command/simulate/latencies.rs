@@ -3,7 +3,6 @@
 //! Requests end in any order, so one that has ended waits here until all that were submitted before it have ended.
 //! If the file can't be written, it ends there, and the run continues: its results are not lost.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter};
 
@@ -11,6 +10,7 @@ use merganser_device::request::{Request, SimTime};
 use merganser_device::results::Ended;
 use merganser_device::trace::Writer;
 
+use super::super::in_order::InOrder;
 use super::super::kept::Kept;
 use crate::failure::Failure;
 
@@ -22,9 +22,7 @@ pub struct Latencies {
     start: SimTime,
     /// The file keeps its old content until the first request has ended.
     writer: Option<Writer<BufWriter<File>>>,
-    waiting: BTreeMap<u64, Ended>,
-    /// The next one to be written.
-    next: u64,
+    waiting: InOrder<Ended>,
     failed: Option<io::Error>,
 }
 
@@ -32,7 +30,7 @@ impl Latencies {
     /// Requests from `start` on, below a comment with the title.
     pub fn new(kept: Kept, title: String, start: SimTime) -> Self {
         let (writer, failed) = (None, None);
-        Latencies { kept, title, start, writer, waiting: BTreeMap::new(), next: 0, failed }
+        Latencies { kept, title, start, writer, waiting: InOrder::default(), failed }
     }
 
     /// A request that has ended.
@@ -40,15 +38,11 @@ impl Latencies {
         if self.failed.is_some() {
             return;
         }
-        self.waiting.insert(ended.order, *ended);
-        while let Some(entry) = self.waiting.first_entry()
-            && *entry.key() == self.next
-        {
-            let ended = entry.remove();
-            self.next += 1;
+        self.waiting.add(ended.order, *ended);
+        while let Some(ended) = self.waiting.take() {
             if let Err(error) = self.write(&ended) {
                 self.failed = Some(error);
-                self.waiting.clear();
+                self.waiting = InOrder::default();
             }
         }
     }
@@ -143,7 +137,7 @@ mod tests {
         for order in 0..10_000 {
             latencies.add(&ended(order, order, order + 5));
         }
-        assert!(latencies.waiting.is_empty(), "what can't be written takes no memory");
+        assert_eq!(latencies.waiting.rest().count(), 0, "what can't be written takes no memory");
         let said = latencies.finish().expect_err("the device is full");
         assert!(said.sentence().expect("a sentence").starts_with("/dev/full: "), "{said:?}");
     }
