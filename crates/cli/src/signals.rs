@@ -5,16 +5,18 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::backend::SignalDelivery;
+use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::crash;
 use crate::failure::Stopped;
@@ -103,28 +105,36 @@ impl Cancel {
 /// When the system refuses a handler or a thread.
 pub fn install() -> io::Result<Cancel> {
     let cancel = Cancel::default();
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    if !is_ignored(SIGHUP) {
-        signals.add_signal(SIGHUP)?;
-    }
+    let watched = [Some(SIGINT), Some(SIGTERM), (!is_ignored(SIGHUP)).then_some(SIGHUP)];
+    let (read, write) = UnixStream::pair()?;
+    let signals =
+        SignalDelivery::with_pipe(read, write, SignalOnly, watched.into_iter().flatten())?;
     let flag = cancel.clone();
-    merganser_storage::thread::spawn("signals", move || {
-        for signal in signals.forever() {
+    merganser_storage::thread::spawn("signals", move || watch(signals, &flag))?;
+    Ok(cancel)
+}
+
+/// Sets `flag` at the first signal, and ends the process at the next one or after [`PATIENCE`]. One thread does both,
+/// because a process that is short of memory could not start another when the signal is there.
+fn watch(mut signals: SignalDelivery<UnixStream, SignalOnly>, flag: &Cancel) -> ! {
+    let mut first: Option<(i32, Instant)> = None;
+    loop {
+        let left = first.map(|(_, until)| until.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        // It fails when a signal interrupts it, and is asked again.
+        let _ = poll(&mut [PollFd::new(signals.get_read(), PollFlags::IN)], left.as_ref());
+        for signal in signals.pending() {
             if flag.is_set() {
                 end(signal);
             }
             flag.set(signal);
-            let patience = move || {
-                std::thread::sleep(PATIENCE);
-                end(signal);
-            };
-            if merganser_storage::thread::spawn("patience", patience).is_err() {
-                // Without that thread, nothing could end the process later.
-                end(signal);
-            }
+            first = Some((signal, Instant::now() + PATIENCE));
         }
-    })?;
-    Ok(cancel)
+        match first {
+            Some((signal, until)) if Instant::now() >= until => end(signal),
+            _ => {}
+        }
+    }
 }
 
 /// Whether the program that started this one made it ignore `signal`. False without /proc.

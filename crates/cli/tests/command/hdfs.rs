@@ -162,6 +162,13 @@ fn frames(stream: &mut UnixStream) -> Vec<Frame> {
     frames
 }
 
+/// A size of the server's memory, in KiB, by its name in /proc/PID/status.
+fn kib(server: &Server, name: &str) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
+    let size = status.lines().find_map(|line| line.strip_prefix(name)).expect("a size");
+    size.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
 #[test]
 fn a_map_is_done_and_refused_ones_are_told() {
     let dir = folder();
@@ -203,9 +210,7 @@ fn maps_stay_within_the_memory() {
             });
         }
     });
-    let status = fs::read_to_string(format!("/proc/{}/status", server.0.id())).expect("it runs");
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
-    let peak = peak.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") >> 10;
+    let peak = kib(&server, "VmHWM:") >> 10;
     assert!(peak < 48 + 64, "{peak} MiB");
     server.end();
 }
@@ -351,6 +356,23 @@ fn without_memory_a_map_is_refused_or_cut_and_the_next_process_serves() {
     }
     assert_eq!(whole, 1, "enough memory is enough");
     assert!(ended + refused > 0, "no limit was too small");
+}
+
+/// A process that gets no memory for the stack of one more thread still ends in order.
+#[test]
+fn without_room_for_a_thread_it_ends_as_it_is_asked_to() {
+    let dir = folder();
+    let request = request(dir.path(), 1000);
+    let mut server = serve(dir.path());
+    assert_eq!(became(ask(dir.path(), &request)), Became::Done(1000));
+    let taken = kib(&server, "VmSize:") << 10;
+    let limits = libc::rlimit { rlim_cur: taken + (1 << 20), rlim_max: taken + (1 << 20) };
+    let id = libc::pid_t::try_from(server.0.id()).expect("a process");
+    // SAFETY: it reads one value, and is told to write none.
+    let limited =
+        unsafe { libc::prlimit(id, libc::RLIMIT_AS, &raw const limits, std::ptr::null_mut()) };
+    assert_eq!(limited, 0, "{}", std::io::Error::last_os_error());
+    server.end();
 }
 
 /// A process that is stopped in the middle of a map: its task notices the silence, leaves, and the next map finds the place
