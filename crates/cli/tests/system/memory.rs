@@ -139,6 +139,31 @@ fn records_of_very_different_lengths_stay_within_memory() {
     assert!(fs::read(folder.at("out")).expect("there") == sorted_lines(&content));
 }
 
+/// Lines with more bytes in common than the index of a run has of each.
+#[test]
+fn lines_that_begin_alike_stay_within_memory() {
+    let memory = small_memory().max(24 << 20);
+    let mut chance = Chance::new();
+    let mut content = Vec::new();
+    let source = "x".repeat(280);
+    while content.len() < (memory * 6) as usize {
+        let (number, len) = (chance.next(), chance.below(300) as usize);
+        let line = format!(r#"{{"source": "{source}", "id": {number}, "{}": 0}}"#, "v".repeat(len));
+        content.extend(line.bytes());
+        content.push(b'\n');
+    }
+    let folder = Folder::new();
+    let sorted = sorted_lines(&content);
+    for consume in [false, true] {
+        let input = folder.write("input", &content);
+        let mut sort = merganser_itself(["sort", "--memory", &memory.to_string()]);
+        sort.args(consume.then_some("--consume")).arg(&input).arg("-o").arg(folder.at("out"));
+        let Some((peak, _)) = peak_within(memory + OVERHEAD_BYTES, sort) else { return };
+        eprintln!("peak {} MiB of {} MiB", peak >> 20, memory >> 20);
+        assert!(fs::read(folder.at("out")).expect("there") == sorted);
+    }
+}
+
 /// A command that reads part of a view does not hold the whole view in memory.
 #[test]
 fn the_head_of_a_view_costs_little() {

@@ -64,13 +64,15 @@ impl Bound {
         self.count(run, number, range, false)
     }
 
-    /// The number of fences on the left, as [`Bound::fences_left`], including those that may be on
-    /// the left; `left` is the number of those that surely are.
-    pub(crate) fn fences_maybe_left(&self, run: &Run, number: usize, left: usize) -> usize {
-        if run.has_cut_fences() {
-            return self.count(run, number, left..run.fences(), true);
-        }
-        left
+    /// As [`Bound::fences_left`], including those that may be on the left because their keys are cut; as many as
+    /// `range.start` surely are.
+    pub(crate) fn fences_maybe_left(
+        &self,
+        run: &Run,
+        number: usize,
+        range: std::ops::Range<usize>,
+    ) -> usize {
+        if run.has_cut_fences() { self.count(run, number, range, true) } else { range.start }
     }
 
     fn count(

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   bound   a place in the total order (key, run, position): where one window ends and the next begins
+//!   exact   whole keys of fences, where the cut ones leave a place open
 //!   plan    walks all fences in key order and cuts the output into windows of bounded memory
 //!   window  the blocks of every run that one window needs: all asked for at once, merged when there
 //!   tree    the loser tree
@@ -21,6 +22,7 @@
 //! know nothing of each other, so they are merged on as many cores as there are.
 
 pub(crate) mod bound;
+pub(crate) mod exact;
 pub mod ifile;
 pub(crate) mod kernel;
 pub(crate) mod plan;

@@ -35,11 +35,14 @@ pub(crate) fn stream_size(
     mut workers: Workers,
 ) -> Result<StreamSize> {
     let least = least_window_bytes(segments.footers());
+    // Of each run, a window reads the stretch that its lower bound cuts, and should have as much of its own.
+    let stretches = segments.runs.iter().map(|run| 2 * run.stretch_bytes_max());
+    let good = least.max(stretches.sum());
     let biggest = segments.data_bytes().next_multiple_of(4096) + least;
     loop {
         let one = StreamSize { window_bytes: 1, workers };
         let share = room / one.memory_bytes(segments);
-        if share >= least || workers.count() == 1 {
+        if share >= good || workers.count() == 1 {
             let window_bytes = share
                 .saturating_sub(4096)
                 .min(window_bytes_max(segments.footers().map(shared_bytes).sum()))

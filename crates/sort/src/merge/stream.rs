@@ -74,7 +74,7 @@ impl Stream {
     ) -> Result<Self> {
         let StreamSize { window_bytes, workers } = size;
         let memory = budget.reserve(size.memory_bytes(&segments), "merging")?;
-        let planner = Planner::new(segments.clone(), window_bytes, lower, end);
+        let planner = Planner::new(segments.clone(), window_bytes, lower, end)?;
         let ahead = workers.count() as u64 + SLOTS_AHEAD;
         let stage = Windows { segments, window_bytes, ahead, align };
         let windows = Pipeline::new(stage, WindowSource { planner, free: Vec::new() }, workers)?;

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Completions};
 
 use super::bound::Bound;
+use super::exact::fences_left;
 use super::kernel::{MergeCount, SortedSlice, merge};
 use super::width::Width;
 use crate::access::with_access;
@@ -59,36 +60,80 @@ pub(crate) struct WindowPlan {
     pub(crate) blocks: Vec<Range<u64>>,
     /// For each run, the position from which the lower bound is searched, at or before it.
     pub(crate) from: Vec<u64>,
+    /// For each run, the fences on the left of each bound.
+    pub(crate) lower_left: Vec<usize>,
+    pub(crate) upper_left: Vec<usize>,
 }
 
 impl WindowPlan {
     /// The blocks between two bounds. `None` stands for the start or the end of everything.
-    pub(crate) fn between(segments: &Segments, lower: Option<Bound>, upper: Option<Bound>) -> Self {
-        Self::new(segments, lower, upper, false)
+    ///
+    /// # Errors
+    /// Those of [`fences_left`].
+    pub(crate) fn between(
+        segments: &Segments,
+        lower: Option<Bound>,
+        upper: Option<Bound>,
+    ) -> Result<Self> {
+        let (lower_left, open) = left_and_open(segments, lower.as_ref())?;
+        Self::new(segments, lower, lower_left, upper, open, false)
+    }
+
+    /// As [`WindowPlan::between`], where the fences on the left of the lower bound are known, and for each run those that
+    /// are `open`: neither on the left nor on the right of the upper one for sure.
+    ///
+    /// # Errors
+    /// Those of [`fences_left`].
+    pub(crate) fn following(
+        segments: &Segments,
+        lower: Option<(Bound, Vec<usize>)>,
+        upper: Option<Bound>,
+        open: Vec<Range<usize>>,
+    ) -> Result<Self> {
+        let (lower, lower_left) = match lower {
+            Some((lower, left)) => (Some(lower), left),
+            None => (None, vec![0; segments.runs.len()]),
+        };
+        Self::new(segments, lower, lower_left, upper, open, false)
     }
 
     /// As [`WindowPlan::between`], but where the last block is there only for the rest of a small
     /// record, it is left out: the window grows when that record turns out to be needed, once in as
     /// many times as a block has records.
+    ///
+    /// # Errors
+    /// Those of [`fences_left`].
     pub(crate) fn barely_between(
         segments: &Segments,
         lower: Option<Bound>,
         upper: Option<Bound>,
-    ) -> Self {
-        Self::new(segments, lower, upper, true)
+    ) -> Result<Self> {
+        let (lower_left, open) = left_and_open(segments, lower.as_ref())?;
+        Self::new(segments, lower, lower_left, upper, open, true)
     }
 
-    fn new(segments: &Segments, lower: Option<Bound>, upper: Option<Bound>, barely: bool) -> Self {
+    fn new(
+        segments: &Segments,
+        lower: Option<Bound>,
+        lower_left: Vec<usize>,
+        upper: Option<Bound>,
+        open: Vec<Range<usize>>,
+        barely: bool,
+    ) -> Result<Self> {
+        let mut upper_left = Vec::with_capacity(segments.runs.len());
         let mut blocks = Vec::with_capacity(segments.runs.len());
         let mut from = Vec::with_capacity(segments.runs.len());
-        for (number, run) in segments.runs.iter().enumerate() {
+        for ((number, run), open) in segments.runs.iter().enumerate().zip(open) {
             let fences = run.fences();
-            let low = lower.as_ref().map_or(0, |b| b.fences_left(run, number, 0..fences));
+            let low = lower_left[number];
             let start = if low == 0 { 0 } else { run.fence_position(low - 1) };
             from.push(start);
-            // The first fence that may be on the right of the upper bound ends the range; when it
-            // is a cut key that is not, the window grows on demand.
-            let left = upper.as_ref().map_or(fences, |b| b.fences_left(run, number, 0..fences));
+            // The first fence on the right of the upper bound ends the range.
+            let left = match &upper {
+                Some(bound) => fences_left(segments, bound, number, open)?,
+                None => fences,
+            };
+            upper_left.push(left);
             let mut end = run.fence_position(left);
             // Where the bound is this run's own fence, the record before it is surely needed.
             let own = upper.as_ref().is_some_and(|b| b.tie.is_some_and(|tie| tie.0 == number));
@@ -105,7 +150,7 @@ impl WindowPlan {
                 0..0
             });
         }
-        WindowPlan { lower, upper, blocks, from }
+        Ok(WindowPlan { lower, upper, blocks, from, lower_left, upper_left })
     }
 
     /// Bytes of memory that the window's input takes.
@@ -113,6 +158,24 @@ impl WindowPlan {
         let runs = segments.runs.iter().zip(&self.blocks);
         runs.map(|(run, b)| (b.end - b.start) * run.block_bytes()).sum()
     }
+}
+
+/// For each run, the number of fences on the left of a lower bound (none at the start of everything), and those that are
+/// not.
+fn left_and_open(
+    segments: &Segments,
+    lower: Option<&Bound>,
+) -> Result<(Vec<usize>, Vec<Range<usize>>)> {
+    let (mut left, mut open) = (Vec::new(), Vec::new());
+    for (number, run) in segments.runs.iter().enumerate() {
+        let fences = 0..run.fences();
+        left.push(match lower {
+            Some(bound) => fences_left(segments, bound, number, fences)?,
+            None => 0,
+        });
+        open.push(left[number]..run.fences());
+    }
+    Ok((left, open))
 }
 
 /// A window whose reads are under way.
@@ -238,11 +301,15 @@ impl LoadingWindow {
                 part.start = part.next_block * run.block_bytes();
             }
             let low = match &self.plan.lower {
-                Some(bound) => part.locate(bound, from, &segments.order)?,
+                Some(bound) => {
+                    part.locate(bound, from, self.plan.lower_left[number], &segments.order)?
+                }
                 None => 0,
             };
             let high = match &self.plan.upper {
-                Some(bound) => part.locate(bound, low, &segments.order)?,
+                Some(bound) => {
+                    part.locate(bound, low, self.plan.upper_left[number], &segments.order)?
+                }
                 None => run.data_bytes(),
             };
             if high < low {
@@ -351,24 +418,21 @@ impl RunPart {
         Ok(())
     }
 
-    /// Position of the first record from `from` (a record's start) on that is right of `bound`.
-    fn locate(&mut self, bound: &Bound, from: u64, order: &Order) -> Result<u64> {
+    /// Position of the first record from `from` (a record's start) on that is right of `bound`, which has `left`
+    /// fences on its left.
+    fn locate(&mut self, bound: &Bound, from: u64, left: usize, order: &Order) -> Result<u64> {
         if let Some((run, position)) = bound.tie
             && run == self.number
         {
             return Ok(position);
         }
-        // Nearly all of the part is on one side, so the search leaps over fences first. If the next
-        // fence is surely on the right, it ends the search: its record does not have to be in
-        // memory.
-        let left = bound.fences_left(&self.run, self.number, 0..self.run.fences());
-        let maybe_left = bound.fences_maybe_left(&self.run, self.number, left);
-        let end =
-            if left == maybe_left { self.run.fence_position(left) } else { self.run.data_bytes() };
-        if end == 0 {
+        // Nearly all of the part is on one side, so the search leaps over fences first. The next fence is on the
+        // right and ends the search: its record does not have to be in memory.
+        let end = self.run.fence_position(left);
+        if left == 0 {
             return Ok(0);
         }
-        let mut at = from.max(if left == 0 { 0 } else { self.run.fence_position(left - 1) });
+        let mut at = from.max(self.run.fence_position(left - 1));
         let mut key = Vec::new();
         while at < end {
             let in_memory = (self.end() - self.start) as usize;

@@ -22,6 +22,8 @@ pub struct Run {
     /// For compressed runs: where each block is stored and how long it is there.
     places: Vec<(u64, u32)>,
     fences: Fences,
+    /// Most bytes from one fence to the next.
+    stretch_bytes_max: u64,
     /// The memory that it holds of a budget; nothing when the opener has reserved it.
     memory: Option<Reservation>,
 }
@@ -272,7 +274,11 @@ impl Run {
                 "malformed fences".to_owned(),
             ));
         }
-        Ok(Run { storage, footer, spec, crcs, places, fences, memory })
+        let ends = fences.positions.iter().skip(1).chain([&footer.data_bytes]);
+        let stretches =
+            fences.positions.iter().zip(ends).map(|(from, to)| to.saturating_sub(*from));
+        let stretch_bytes_max = stretches.max().unwrap_or(0);
+        Ok(Run { storage, footer, spec, crcs, places, fences, stretch_bytes_max, memory })
     }
 
     /// The storage with its bytes.
@@ -319,6 +325,11 @@ impl Run {
     /// Mean length of its fences' keys, in bytes per block.
     pub(crate) fn mean_fence_key_bytes(&self) -> f64 {
         self.fences.keys.len() as f64 / self.footer.blocks.max(1) as f64
+    }
+
+    /// Most bytes from one fence to the next: about a block, more where a record is longer.
+    pub(crate) fn stretch_bytes_max(&self) -> u64 {
+        self.stretch_bytes_max
     }
 
     /// Number of fences.

@@ -1,15 +1,16 @@
-//! Multi-sequence selection: from a place in the output to a bound near it, by fences alone.
+//! Multi-sequence selection: from a place in the output to a bound near it, by fences.
 //!
 //! A bound's exact place in the output is known only after looking into one block of every run, but
 //! fences bracket it: in each run it is between two neighbouring fences. Selection looks for the
 //! last fence whose place is surely not after the target. It bisects all runs' fences at once
 //! (after Frederickson and Johnson 1982; Varman et al. 1991), and aims its first steps at the
-//! target. No I/O, O(k log k log n) compares.
+//! target. O(k log k log n) compares, and no I/O where fences hold whole keys.
 
 use std::ops::Range;
 
 use crate::Result;
 use crate::merge::bound::Bound;
+use crate::merge::exact::fences_left;
 use crate::merge::plan::bound_at_fence;
 use crate::merge::window::Segments;
 use crate::run::Run;
@@ -105,12 +106,12 @@ fn search(
     let mut upper = Search::new(segments, unit, range.end);
     // The search for one bound narrows down the other one, too.
     while let Some(pivot) = lower.pivot(segments)? {
-        let seen = pivot.look(segments, unit, &lower.ranges);
+        let seen = pivot.look(segments, unit, &lower.ranges)?;
         upper.narrow(&pivot, &seen, !after(&seen.place));
         lower.narrow(&pivot, &seen, before(&seen.place));
     }
     while let Some(pivot) = upper.pivot(segments)? {
-        let seen = pivot.look(segments, unit, &upper.ranges);
+        let seen = pivot.look(segments, unit, &upper.ranges)?;
         upper.narrow(&pivot, &seen, !after(&seen.place));
     }
     Ok(Enclosure { lower: lower.last, upper: upper.first })
@@ -125,32 +126,33 @@ struct Pivot {
 
 /// The result of that comparison.
 struct SeenRecords {
-    /// For each run, how many of its fences are surely on the pivot's left.
+    /// For each run, how many of its fences are on the pivot's left.
     lefts: Vec<usize>,
     place: Bracket,
 }
 
 impl Pivot {
-    fn look(&self, segments: &Segments, unit: Unit, ranges: &[Range<usize>]) -> SeenRecords {
+    /// Outside its range, a run's fences are known to be left or right of the pivot.
+    fn look(
+        &self,
+        segments: &Segments,
+        unit: Unit,
+        ranges: &[Range<usize>],
+    ) -> Result<SeenRecords> {
         let mut place = Bracket { low: 0, high: 0, gaps_squared: 0.0 };
         let mut lefts = Vec::with_capacity(ranges.len());
-        // Outside its range, a run's fences are known to be left or right of the pivot. Cut keys
-        // leave that open for any number of fences. Then all fences are looked at; otherwise a
-        // fence that counts as surely on one side might be on the other.
-        let open = segments.runs.iter().any(|run| run.has_cut_fences());
         for (number, run) in segments.runs.iter().enumerate() {
-            let range = if open { 0..run.fences() } else { ranges[number].clone() };
-            let n = self.bound.fences_left(run, number, range);
+            let n = fences_left(segments, &self.bound, number, ranges[number].clone())?;
             lefts.push(n);
             if number == self.run {
                 let at = unit.of(run, self.fence);
                 place.add(at, at);
             } else {
                 let low = if n == 0 { 0 } else { unit.of(run, n - 1) };
-                place.add(low, unit.of(run, self.bound.fences_maybe_left(run, number, n)));
+                place.add(low, unit.of(run, n));
             }
         }
-        SeenRecords { lefts, place }
+        Ok(SeenRecords { lefts, place })
     }
 }
 

@@ -56,7 +56,7 @@ impl SortedBucket {
         range: &Range<u64>,
         out: &mut [u8],
     ) -> Result<bool> {
-        let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper);
+        let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper)?;
         let blocks = plan.memory_bytes(&self.segments);
         let scratch = self.scratch(memory, blocks, out.len() as u64)?;
         let Scratch { input, mut merged, memory: reserved } = scratch;
@@ -176,7 +176,7 @@ impl Making for SortedBucket {
     fn place_of_record(&self, memory: &ReadMemory, record: u64) -> Result<u64> {
         let range = record..record + 1;
         let Enclosure { lower, upper } = enclose(&self.segments, Unit::Records, range)?;
-        let plan = WindowPlan::between(&self.segments, lower, upper);
+        let plan = WindowPlan::between(&self.segments, lower, upper)?;
         let need = 3 * plan.memory_bytes(&self.segments);
         let _memory = memory.reserve(need, "finding a record of a view")?;
         let window =
@@ -195,7 +195,7 @@ impl Making for SortedBucket {
 
     fn place_of_key(&self, memory: &ReadMemory, key: &[u8]) -> Result<u64> {
         let bound = Bound::before_key(key.to_vec());
-        let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound));
+        let plan = WindowPlan::between(&self.segments, Some(bound.clone()), Some(bound))?;
         let need = plan.memory_bytes(&self.segments);
         let _memory = memory.reserve(need, "finding a key of a view")?;
         let window =
