@@ -396,7 +396,7 @@ fn a_process_that_hangs_is_silent_and_serves_when_it_runs_again() {
     let mut other = UnixStream::connect(dir.path().join("s")).expect("it listens");
     other.write_all(&Request::Hello.encode().expect("short")).expect("sent");
     other.set_read_timeout(Some(Duration::from_secs(1))).expect("a socket");
-    let silent = other.read(&mut [0; 1]).expect_err("it hangs");
+    let silent = other.read_exact(&mut [0; 1]).expect_err("it hangs");
     assert_eq!(silent.kind(), std::io::ErrorKind::WouldBlock);
     drop(stream);
     signal(&server.0, libc::SIGCONT);
