@@ -124,7 +124,7 @@ def _settings_join(scale):
 
 
 def _advised(told, scale):
-    """What the command chose for each device, on both. `told` is what it said, by device."""
+    """The cells of the command's choice for each device, on both. `told` is its output, by device."""
     cells = []
     for device in DEVICES:
         if device not in told:

@@ -1,4 +1,4 @@
-//! What comes in any order, and is taken in the order of its numbers, which count up from 0 without gaps.
+//! Items that come in any order, and are taken in the order of their numbers, which count up from 0 without gaps.
 
 use std::collections::BTreeMap;
 

@@ -368,7 +368,7 @@ fn without_room_for_a_thread_it_ends_as_it_is_asked_to() {
     let taken = kib(&server, "VmSize:") << 10;
     let limits = libc::rlimit { rlim_cur: taken + (1 << 20), rlim_max: taken + (1 << 20) };
     let id = libc::pid_t::try_from(server.0.id()).expect("a process");
-    // SAFETY: it reads one value, and is told to write none.
+    // SAFETY: it reads one value, and has no place to write another to.
     let limited =
         unsafe { libc::prlimit(id, libc::RLIMIT_AS, &raw const limits, std::ptr::null_mut()) };
     assert_eq!(limited, 0, "{}", std::io::Error::last_os_error());

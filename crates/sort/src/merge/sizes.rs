@@ -35,7 +35,7 @@ pub(crate) fn stream_size(
     mut workers: Workers,
 ) -> Result<StreamSize> {
     let least = least_window_bytes(segments.footers());
-    // Of each run, a window reads the stretch that its lower bound cuts, and should have as much of its own.
+    // A window reads the stretch of each run that its lower bound cuts, and should have as much of its own.
     let stretches = segments.runs.iter().map(|run| 2 * run.stretch_bytes_max());
     let good = least.max(stretches.sum());
     let biggest = segments.data_bytes().next_multiple_of(4096) + least;
