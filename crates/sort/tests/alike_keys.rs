@@ -135,7 +135,7 @@ fn a_consumed_view_continues_wherever_it_was_interrupted() {
                         checkpoint_bytes: Some(64 << 10),
                     };
                     materialize(&copying, progress)?;
-                    forget(&disk).map_err(Error::from)
+                    forget(&disk)
                 };
                 let first = copy(&Interrupt { nth, steps: AtomicU32::new(0) });
                 let ended = match first {
