@@ -52,12 +52,13 @@ fn sorted(lines: &[u8]) -> Vec<u8> {
     all.concat()
 }
 
-fn inputs() -> [(&'static str, Vec<u8>); 4] {
+/// About `bytes` of each kind.
+fn inputs(bytes: usize) -> [(&'static str, Vec<u8>); 4] {
     [
-        ("one stem", lines(1, 0, 3_000_000)),
-        ("one stem and long lines", lines(1, 20_000, 3_000_000)),
-        ("a few stems", lines(5, 300, 3_000_000)),
-        ("nested", nested(30_000, 3_000_000)),
+        ("one stem", lines(1, 0, bytes)),
+        ("one stem and long lines", lines(1, 20_000, bytes)),
+        ("a few stems", lines(5, 300, bytes)),
+        ("nested", nested(30_000, bytes)),
     ]
 }
 
@@ -77,7 +78,7 @@ fn options(compression: Compression, threads: usize) -> SortOptions {
 /// The temporary runs of a sort are given back behind its merge.
 #[test]
 fn a_sort_reads_nothing_that_it_has_given_back() {
-    for (what, input) in inputs() {
+    for (what, input) in inputs(12_000_000) {
         for compression in [Compression::Off, Compression::Lz4] {
             for threads in [1, 3] {
                 let output = MemoryStorage::from_bytes("output", b"");
@@ -112,7 +113,7 @@ impl Progress for Interrupt {
 /// A view that is given back while it is copied, interrupted at each step and continued.
 #[test]
 fn a_consumed_view_continues_wherever_it_was_interrupted() {
-    for (what, input) in inputs() {
+    for (what, input) in inputs(3_000_000) {
         let expected = sorted(&input);
         for compression in [Compression::Off, Compression::Lz4] {
             let mut interrupted = 0;
