@@ -170,8 +170,8 @@ impl Planner {
                 (self.end.clone(), runs.map(|(run, left)| *left..run.fences()).collect())
             }
         };
-        let lower = self.lower.take().map(|lower| (lower, std::mem::take(&mut self.lower_left)));
-        let plan = WindowPlan::following(&self.segments, lower, upper.clone(), open)?;
+        let (lower, left) = (self.lower.take(), std::mem::take(&mut self.lower_left));
+        let plan = WindowPlan::following(&self.segments, lower, left, upper.clone(), open)?;
         self.lower = upper;
         self.lower_left.clone_from(&plan.upper_left);
         Ok(Some(plan))

@@ -79,21 +79,18 @@ impl WindowPlan {
         Self::new(segments, lower, lower_left, upper, open, false)
     }
 
-    /// As [`WindowPlan::between`], where the fences on the left of the lower bound are known, and for each run those that
+    /// As [`WindowPlan::between`], where `lower_left` fences of each run are on the left of the lower bound, and those that
     /// are `open`: neither on the left nor on the right of the upper one for sure.
     ///
     /// # Errors
     /// Those of [`fences_left`].
     pub(crate) fn following(
         segments: &Segments,
-        lower: Option<(Bound, Vec<usize>)>,
+        lower: Option<Bound>,
+        lower_left: Vec<usize>,
         upper: Option<Bound>,
         open: Vec<Range<usize>>,
     ) -> Result<Self> {
-        let (lower, lower_left) = match lower {
-            Some((lower, left)) => (Some(lower), left),
-            None => (None, vec![0; segments.runs.len()]),
-        };
         Self::new(segments, lower, lower_left, upper, open, false)
     }
 
