@@ -11,6 +11,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -269,19 +270,18 @@ impl<'a> Shared<'a> {
         self.limit()
     }
 
-    /// Removes an item of a partition, if it is still there.
+    /// Removes an item of a partition, if it is still there. Two threads may do it at the same time: the one that ran
+    /// a stage, and the one that ran the next stage meanwhile. Its bytes are free once.
     pub(super) fn release(&self, k: u32, item: usize) -> Result<(), PipelineError> {
-        let bytes = self.lock().held[k as usize].get(item).copied().unwrap_or(0);
-        if bytes == 0 && item > 0 {
-            // An output of no bytes is there all the same.
-            return remove(&self.item_path(k, item));
-        }
+        // An output of no bytes is there all the same.
         remove(&self.item_path(k, item))?;
         let mut state = self.lock();
-        state.held[k as usize][item] = 0;
-        state.used_bytes -= bytes;
-        state.freed += 1;
-        self.changed.notify_all();
+        let bytes = state.held[k as usize].get_mut(item).map_or(0, mem::take);
+        if bytes > 0 {
+            state.used_bytes -= bytes;
+            state.freed += 1;
+            self.changed.notify_all();
+        }
         Ok(())
     }
 
@@ -424,5 +424,81 @@ impl State {
             most.saturating_sub(self.held[k].iter().sum())
         };
         self.in_flight.iter().map(missing).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Barrier;
+
+    use merganser_sort::journal::{CommandNote, Text};
+
+    use super::super::border::PieceFormat;
+    use super::super::journal::{Cut, Header, MergeBy, Partitions};
+    use super::super::plan::{Pool, Stage};
+    use super::*;
+
+    fn settings(folder: PathBuf) -> Settings {
+        let text = |text: &str| Text(text.into());
+        Settings {
+            records: PieceFormat::Lines { delimiter: b'\n' },
+            partitions: Partitions::Bytes(3),
+            partition_bytes_max: None,
+            total_bytes: None,
+            stages: vec![Stage {
+                name: "copy".into(),
+                command: "cat".into(),
+                pool: "all".into(),
+                keep: false,
+            }],
+            pools: vec![Pool { name: "all".into(), threads: 2 }],
+            merge: MergeBy::Cat,
+            in_flight: None,
+            temp_limit_bytes: None,
+            retries: 0,
+            time_limit: None,
+            memory_bytes: 1 << 20,
+            folder,
+            command: CommandNote {
+                words: vec![text("merganser")],
+                folder: text("/"),
+                output: text("/out"),
+                view: false,
+                mode: 0o600,
+                owner: None,
+            },
+        }
+    }
+
+    /// A partition's thread and that of its next stage find an item that nobody needs at the same moment.
+    #[test]
+    fn what_two_threads_remove_is_free_once() {
+        let temporary = tempfile::tempdir().expect("a folder");
+        let settings = settings(temporary.path().to_owned());
+        let plan = settings.plan().expect("it can be");
+        let folder = Folder::new(temporary.path());
+        folder.create().expect("made");
+        let header = Header::new(settings.command.clone(), settings.work(), Vec::new());
+        let journal = Journal::create(&folder.journal(), &header).expect("made");
+        let shared =
+            Shared::new(&settings, &plan, &folder, journal, Done::default()).expect("made");
+        for k in 0..100 {
+            fs::write(folder.part(k), b"abc").expect("written");
+            let cut = Cut { k, start: u64::from(k) * 3, bytes: 3, records: 1, crc: 0 };
+            shared.was_cut(cut, 0.0).expect("noted");
+            let both = Barrier::new(2);
+            let release = || {
+                both.wait();
+                shared.release(k, 0).expect("removed");
+            };
+            std::thread::scope(|scope| {
+                scope.spawn(release);
+                release();
+            });
+            let state = shared.lock();
+            assert_eq!((state.used_bytes, state.freed), (0, u64::from(k) + 1));
+            assert!(!folder.part(k).exists());
+        }
     }
 }
