@@ -5,7 +5,7 @@
 //! - [`oracle`] judges every sorted output: order, permutation, stability.
 //! - [`faulty`] wraps a directory that fails as a seed says, and forgets data that was not synced.
 //! - [`within`] fails a test that would hang.
-//! - [`has`] says whether another program can be run, [`has_blast`] whether BLAST+ can.
+//! - [`has`] says whether another program can be run, [`has_blast`] whether BLAST+ can; [`install_program`] copies one.
 //! - [`word_counts`] reads the rows of a word count.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.
@@ -28,6 +28,6 @@ mod watchdog;
 mod words;
 
 pub use merganser_random::Random;
-pub use programs::{has, has_blast};
+pub use programs::{has, has_blast, install_program};
 pub use watchdog::within;
 pub use words::word_counts;

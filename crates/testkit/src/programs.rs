@@ -1,6 +1,8 @@
 //! Programs of others that tests run.
 
+use std::ffi::OsStr;
 use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Whether BLAST+ is installed, as [`has`] says.
@@ -29,6 +31,19 @@ pub fn has(program: &str, word: &str, package: &str) -> bool {
     // Output of `eprintln` is hidden if the test succeeds.
     let _ = writeln!(std::io::stderr(), "skipped: {program} ({package}) is not installed");
     false
+}
+
+/// Copies the program or script `from` to `to`, for all users to run.
+///
+/// Another process writes the copy. The system refuses to run a file that is open for writing (`ETXTBSY`), and while this
+/// process had it open, children that other threads are starting would get the open file, too.
+///
+/// # Panics
+/// If it can't be copied.
+pub fn install_program(from: impl AsRef<OsStr>, to: &Path) {
+    let mut install = Command::new("install");
+    install.args(["-m", "755"]).arg(from.as_ref()).arg(to);
+    assert!(install.status().expect("install starts").success(), "{install:?}");
 }
 
 fn runs(program: &str, words: &[&str]) -> bool {

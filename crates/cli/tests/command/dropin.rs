@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use merganser_random::Random;
+use merganser_testkit::install_program;
 
 use crate::{folder, merganser, stderr};
 
@@ -265,7 +266,7 @@ fn a_link_and_a_hard_link_are_the_command_sort() {
     std::fs::create_dir(dir.path().join("hard")).expect("made");
     if std::fs::hard_link(env!("CARGO_BIN_EXE_merganser"), &hard).is_err() {
         // Another file system.
-        std::fs::copy(env!("CARGO_BIN_EXE_merganser"), &hard).expect("copied");
+        install_program(env!("CARGO_BIN_EXE_merganser"), &hard);
     }
     for program in [link, hard] {
         let run = |words: &[&str]| {

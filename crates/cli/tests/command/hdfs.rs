@@ -15,6 +15,7 @@ use merganser_node::hdfs::{
     Block, Codec, CombineKind, FolderState, MapRequest, Order, Partitioner, Range, SsdletName,
     Writable,
 };
+use merganser_testkit::install_program;
 
 use crate::{fails, folder, merganser, names, signal};
 
@@ -106,11 +107,10 @@ fn a_process_of_another_user_says_that_it_may_not_read() {
     let request = request(dir.path(), 10);
     // The program where this user may find it.
     let program = dir.path().join("merganser");
-    fs::copy(env!("CARGO_BIN_EXE_merganser"), &program).expect("copied");
+    install_program(env!("CARGO_BIN_EXE_merganser"), &program);
     let user = 60_000 + std::process::id() % 5000;
     std::os::unix::fs::chown(dir.path(), Some(user), None).expect("root");
     let mode = fs::Permissions::from_mode;
-    fs::set_permissions(&program, mode(0o755)).expect("mine");
     let finalized = dir.path().join("dfs/current/BP-1/current/finalized");
     for (closed, state) in [
         (dir.path().join("dfs"), FolderState::Denied),

@@ -1,9 +1,8 @@
 //! Experiments of the papers, so small that they say nothing but that they run.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use merganser_testkit::has_blast;
+use merganser_testkit::{has_blast, install_program};
 use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints, stderr};
@@ -146,8 +145,9 @@ fn a_search_that_fails_is_one_sentence() {
     let (dir, programs) = (folder(), folder());
     let blastp = programs.path().join("blastp");
     let script = "#!/bin/sh\n[ \"$1\" = -version ] && exit 0\necho no memory >&2\nexit 3\n";
-    std::fs::write(&blastp, script).expect("written");
-    std::fs::set_permissions(&blastp, PermissionsExt::from_mode(0o755)).expect("set");
+    let text = programs.path().join("text");
+    std::fs::write(&text, script).expect("written");
+    install_program(text, &blastp);
     let path = std::env::var("PATH").expect("a path");
     let path = format!("{}:{path}", programs.path().display());
     let mut command = merganser(dir.path(), &["reproduce", "ppblast-elapsed", "--size", "1MB"]);

@@ -2,12 +2,11 @@
 //! partitions. `MERGANSER_BLAST_CASES` asks for more cases than a quick run takes.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use merganser_testkit::has_blast;
+use merganser_testkit::{has_blast, install_program};
 
 use crate::harness::{
     Chance, Folder, asked, fails, merganser, merganser_itself, prints, sorted_lines, stderr,
@@ -648,8 +647,7 @@ fn a_search_of_other_queries_is_not_continued() {
     let programs = folder.at("programs");
     fs::create_dir(&programs).expect("made");
     let script = b"#!/bin/sh\ncase \" $* \" in *' -db '*) echo broken >&2; exit 3;; esac\nPATH=${PATH#*:}; exec blastn \"$@\"\n";
-    let program = folder.write("programs/blastn", script);
-    fs::set_permissions(program, fs::Permissions::from_mode(0o755)).expect("set");
+    install_program(folder.write("programs/text", script), &programs.join("blastn"));
     let path =
         format!("{}:{}", programs.display(), std::env::var("PATH").expect("programs are found"));
     let search = || {

@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use merganser_testkit::install_program;
+
 use crate::harness::{
     Chance, Folder, binary, is_root, merganser, one_sentence, prints, sorted_lines, stderr,
 };
@@ -116,8 +118,7 @@ fn f16_few_threads_are_one_sentence() {
     let programs = Folder::new();
     fs::set_permissions(programs.path(), fs::Permissions::from_mode(0o755)).expect("mine");
     let program = programs.at("merganser");
-    fs::copy(binary(), &program).expect("copied");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("mine");
+    install_program(binary(), &program);
     let (mut done, mut refused) = (0, 0);
     for threads in [1, 2, 3, 4, 5, 7, 9, 12, 40] {
         let this = || {

@@ -8,6 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::process::Stdio;
 
+use merganser_testkit::install_program;
+
 use super::Place;
 use crate::harness::{binary, is_root, names, one_sentence, prints};
 
@@ -117,8 +119,7 @@ fn f11_an_input_that_cannot_be_removed() {
     open(&place.folder.at("results"), 0o777);
     // The binary itself must be within reach of that user.
     let own = place.folder.at("merganser");
-    fs::copy(binary(), &own).expect("copied");
-    open(&own, 0o755);
+    install_program(binary(), &own);
     for mode in [0o755, 0o1777] {
         open(&place.folder.at("d"), mode);
         let mut command = Command::new("setpriv");
