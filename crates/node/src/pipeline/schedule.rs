@@ -471,7 +471,7 @@ mod tests {
         }
     }
 
-    /// A partition's thread and that of its next stage find an item that nobody needs at the same moment.
+    /// A partition's thread and that of its next stage find an item that is needed no longer at the same moment.
     #[test]
     fn what_two_threads_remove_is_free_once() {
         let temporary = tempfile::tempdir().expect("a folder");
