@@ -4,16 +4,15 @@
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use rustix::process::umask;
 
 use crate::ListenError;
 
@@ -54,14 +53,7 @@ impl Socket {
         })?;
         lock(&folder, patience)?;
         clear(path)?;
-        // Nobody must be able to connect before the mode is set.
-        let mask = umask(Mode::from(0o177));
-        let bound = UnixListener::bind(path);
-        umask(mask);
-        let listener = bound.map_err(|e| match e.kind() {
-            io::ErrorKind::InvalidInput => ListenError::PathTooLong,
-            _ => e.into(),
-        })?;
+        let listener = listen(path)?;
         let socket =
             Socket { listener, path: path.to_path_buf(), file: Mutex::new(identity(path)) };
         fs::set_permissions(path, Permissions::from_mode(mode))?;
@@ -108,6 +100,21 @@ fn lock(folder: &File, patience: Duration) -> Result<(), ListenError> {
     }
 }
 
+/// Listens at `path`, for this user only. Linux gives the file the mode that the socket has. A private umask would do
+/// that, too, but for all threads of the process.
+fn listen(path: &Path) -> Result<UnixListener, ListenError> {
+    // The system takes a byte more than clients do.
+    SocketAddr::from_pathname(path).map_err(|_| ListenError::PathTooLong)?;
+    let address = SocketAddrUnix::new(path).map_err(|_| ListenError::PathTooLong)?;
+    let socket =
+        net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+            .map_err(io::Error::from)?;
+    fchmod(&socket, Mode::from(0o600)).map_err(io::Error::from)?;
+    net::bind(&socket, &address).map_err(io::Error::from)?;
+    net::listen(&socket, i32::MAX).map_err(io::Error::from)?;
+    Ok(socket.into())
+}
+
 /// Removes what a dead process left at `path`.
 fn clear(path: &Path) -> Result<(), ListenError> {
     match fs::symlink_metadata(path) {
@@ -145,6 +152,8 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     #[test]
@@ -160,6 +169,41 @@ mod tests {
             drop(socket);
             assert!(!path.exists());
         }
+    }
+
+    #[test]
+    fn nobody_else_can_connect_before_the_mode_is_set() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("s");
+        let _listener = listen(&path).expect("bound");
+        assert_eq!(fs::symlink_metadata(&path).expect("there").mode() & 0o7777, 0o600);
+    }
+
+    /// It is the whole process's: other threads may make files at the same time.
+    #[test]
+    fn the_umask_stays_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let stop = AtomicBool::new(false);
+        let umask = || {
+            let status = fs::read_to_string("/proc/self/status").expect("/proc");
+            status.lines().find(|line| line.starts_with("Umask:")).map(str::to_owned)
+        };
+        let before = umask();
+        thread::scope(|scope| {
+            let looks = || {
+                while !stop.load(Ordering::Relaxed) && umask() == before {
+                    thread::yield_now();
+                }
+            };
+            let look = scope.spawn(looks);
+            for number in 0..500 {
+                let path = folder.path().join(number.to_string());
+                drop(Socket::bind(&path, 0o600).expect("bound"));
+            }
+            assert!(!look.is_finished(), "another umask was seen");
+            stop.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(umask(), before);
     }
 
     #[test]
