@@ -191,8 +191,9 @@ fn signal(child: &mut Child, signal: libc::c_int) -> bool {
         return false;
     }
     let pid = libc::pid_t::try_from(child.id()).expect("a pid");
-    // SAFETY: the child was not waited for, so its number is not another process's.
-    unsafe { libc::kill(pid, signal) == 0 }
+    // SAFETY: the child was not waited for, so its number is not another process's. It is `timeout`, which leads a
+    // group of its own that the command is in, too.
+    unsafe { libc::kill(-pid, signal) == 0 }
 }
 
 /// Ends a mounted ext4 at once, its journal and all, as `xfs_io -c shutdown` does.

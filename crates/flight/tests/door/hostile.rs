@@ -348,7 +348,8 @@ fn bodies_that_never_come_do_not_keep_others_away() {
         slow.write_all(&http2(1, 4, stream, &headers_of_a_call())).expect("open");
         slow.write_all(&http2(0, 0, stream, &[0, 0, 0][..stream as usize % 4])).expect("open");
     }
-    thread::sleep(Duration::from_millis(500));
+    // Their places are taken once the node has read them, and free 5 seconds later.
+    thread::sleep(Duration::from_secs(3));
     // A request that found no place for 30 seconds would be refused.
     node.client().list().expect("it is answered");
     assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());

@@ -1,5 +1,6 @@
 //! The life of sessions.
 
+use std::io::{self, Read};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -84,6 +85,40 @@ fn a_blob_stays_on_the_node_and_is_an_input() {
     assert!(refused.contains("no open session"), "{refused}");
 }
 
+/// A reader whose disk fails.
+struct Broken;
+
+impl Read for Broken {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::Error::other("the disk broke"))
+    }
+}
+
+/// What came before the error is no blob, and replaces none.
+#[test]
+fn a_blob_whose_reader_fails_is_not_kept() {
+    let node = node();
+    let mut client = node.client();
+    let session = client.open(&of("copy")).expect("opened").session;
+    client.put(&session, "part", &mut &b"whole\n"[..]).expect("kept");
+    let lines = b"line\n".repeat(1 << 20);
+    for (name, bytes) in [("part", 0), ("part", 10), ("part", lines.len()), ("other", 10)] {
+        let mut reader = lines[..bytes].chain(Broken);
+        let broken = client.put(&session, name, &mut reader).expect_err("it broke").to_string();
+        assert_eq!(broken, format!("the blob {name}: the disk broke"));
+    }
+    let run = |client: &mut Client, name: &str| {
+        let range = Range { blob: Some(name.to_owned()), ..Range::default() };
+        client.set(&SetBody { session: session.clone(), ranges: vec![range], run: true })?;
+        rows(client, rows_of(&session, 0))
+    };
+    let all = run(&mut client, "part").expect("the first one");
+    assert_eq!(all.len(), 1);
+    assert_eq!(all[0].0, b"whole\n");
+    let missing = run(&mut client, "other").expect_err("it was not kept").to_string();
+    assert!(missing.contains("no blob called other"), "{missing}");
+}
+
 #[test]
 fn a_broken_stream_continues_at_its_row() {
     let node = node();
@@ -133,14 +168,14 @@ fn a_run_fails_with_one_sentence_and_others_go_on() {
 #[test]
 fn idle_sessions_end_and_there_are_so_many_at_most() {
     let node = node_with(|options| {
-        options.sessions.idle = Duration::from_secs(3);
+        options.sessions.idle = Duration::from_secs(10);
         options.sessions.sessions_max = 2;
     });
     let mut client = node.client();
     let sessions = [(); 2].map(|()| client.open(&of("copy")).expect("opened").session);
     let busy = client.open(&of("copy")).expect_err("two are open").to_string();
     assert!(busy.contains("busy"), "{busy}");
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     while client.list().expect("listed").sessions > 0 {
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(50));

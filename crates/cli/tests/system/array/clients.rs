@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_testkit::has;
@@ -295,16 +295,17 @@ fn synced(number: usize) -> Vec<u8> {
     (0..pages).flat_map(|at| page(seed(at))).collect()
 }
 
-/// Writes files, and makes each and its name durable, until that fails or `stop` is set. Returns how many were.
-fn write_synced(folder: &Path, stop: &AtomicBool) -> usize {
+/// Writes files, makes each and its name durable, and counts it in `kept`, until that fails or `stop` is set.
+fn write_synced(folder: &Path, stop: &AtomicBool, kept: &AtomicUsize) {
     let write = |number: usize| -> std::io::Result<()> {
         let mut file = File::create(folder.join(format!("{number}")))?;
         file.write_all(&synced(number))?;
         file.sync_all()?;
         File::open(folder)?.sync_all()
     };
-    let goes_on = |number: &usize| !stop.load(Ordering::Relaxed) && write(*number).is_ok();
-    (0..).take_while(goes_on).count()
+    while !stop.load(Ordering::Relaxed) && write(kept.load(Ordering::Relaxed)).is_ok() {
+        kept.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// ext4 on a volume, with a source tree of some thousand files and files that are synced one by one. The server is killed
@@ -343,18 +344,24 @@ fn a_mounted_file_system_survives_a_killed_server() {
     fio_on(&mounted, false);
     fs::create_dir(mounted.join("synced")).expect("made");
     run("sync", &["-f", text(&mounted)]);
-    let stop = AtomicBool::new(false);
-    let kept = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| write_synced(&mounted.join("synced"), &stop));
-        std::thread::sleep(Duration::from_millis(700 + Chance::new().below(800)));
+    let (stop, kept) = (AtomicBool::new(false), AtomicUsize::new(0));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| write_synced(&mounted.join("synced"), &stop, &kept));
+        let started = Instant::now();
+        while kept.load(Ordering::Relaxed) < 4 && !writer.is_finished() {
+            assert!(started.elapsed() < Duration::from_secs(60), "nothing is synced");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(Chance::new().below(1000)));
         assert!(!writer.is_finished(), "the file system is full, or failed too early");
         server.kill().expect("killed");
         server.wait().expect("it ends");
         // Its next write fails. If nothing tells it, it stops here.
         std::thread::sleep(Duration::from_millis(500));
         stop.store(true, Ordering::Relaxed);
-        writer.join().expect("no panic")
+        writer.join().expect("no panic");
     });
+    let kept = kept.into_inner();
     assert!(kept > 3, "only {kept} files were synced");
     drop(on);
     drop(disk);
