@@ -1,9 +1,9 @@
 //! smartFAM: two sides on one folder, with and without inotify; torn records at every byte; a node that
-//! is killed at every step; files that are no logs.
+//! is killed at every step; a full disk; too few open files; files that are no logs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -20,6 +20,7 @@ use merganser_node::ssdlet::{Chunk, Description, Emitter, Ssdlet, SsdletError, W
 use merganser_node::{frame, smart_fam};
 use merganser_testkit::{within, word_counts};
 use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -127,6 +128,12 @@ fn call(client: &mut Client, inputs: &[&str]) -> Result<BTreeMap<String, i64>, C
     client.call("wordcount", &json!({}), inputs, LIMIT).map(counts)
 }
 
+/// The record of a request for the counts of the words in `small`.
+fn record(id: u64) -> Vec<u8> {
+    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
+    frame::encode(smart_fam::MAGIC, id, &request, 1000).expect("short")
+}
+
 #[test]
 fn several_clients_call_with_inotify_and_without() {
     for waiting in [POLLING, Waiting::default()] {
@@ -216,12 +223,10 @@ fn a_number_has_one_answer() {
     assert_eq!(call(&mut client, &["small"]).expect("answered").len(), 1);
     assert!(place.answers("c").starts_with(&before), "what was answered stays");
     // A request that a client sent twice is answered twice, with the same bytes.
-    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
-    let record = frame::encode(smart_fam::MAGIC, 1, &request, 1000).expect("short");
     let mut file =
         OpenOptions::new().append(true).open(place.module().join("c.req")).expect("open");
     let len = place.answers("c").len();
-    file.write_all(&record).expect("written");
+    file.write_all(&record(1)).expect("written");
     within(&"an answer", LIMIT, {
         let path = place.module().join("c.res");
         move || {
@@ -268,6 +273,22 @@ fn what_ended_clients_leave_is_removed_by_the_next_node() {
         names.map(|entry| entry.expect("there").file_name().into_string().expect("text")).collect();
     names.sort();
     assert_eq!(names, ["here.1.rows", "here.req", "here.res", "notes"]);
+}
+
+/// A node that was killed may leave the part of a result to a client that is still there.
+#[test]
+fn parts_of_results_are_removed_with_their_client() {
+    let place = Place::new();
+    let _node = place.node(POLLING);
+    let mut client = place.client("c");
+    call(&mut client, &["sub/large"]).expect("answered");
+    fs::write(place.module().join(".c.9.rows.part"), b"x").expect("written");
+    client.close();
+    let begun = Instant::now();
+    while fs::read_dir(place.module()).expect("there").count() > 0 {
+        assert!(begun.elapsed() < LIMIT, "not removed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// An SSDlet that takes a fifth of a second for each chunk.
@@ -317,8 +338,7 @@ fn a_request_that_a_stop_interrupts_is_answered_by_the_next_node() {
 fn torn_requests_are_awaited() {
     let place = Place::new();
     let _node = place.node(POLLING);
-    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
-    let record = frame::encode(smart_fam::MAGIC, 1, &request, 1000).expect("short");
+    let record = record(1);
     let names: Vec<String> = (0..record.len()).map(|cut| format!("c{cut}")).collect();
     for (cut, name) in names.iter().enumerate() {
         fs::write(place.module().join(format!("{name}.req")), &record[..cut]).expect("written");
@@ -385,18 +405,140 @@ fn start(place: &Place, mut command: Command) -> Child {
         .expect("started")
 }
 
+/// The process of a node, killed when it is dropped.
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+impl Process {
+    /// Starts it by bash after `command`, with the folder of its module.
+    fn after(command: &str, place: &Place) -> Process {
+        fs::create_dir_all(place.module()).expect("made");
+        let mut bash = Command::new("bash");
+        bash.args(["-c", &format!("{command}; exec \"$0\" \"$@\"")])
+            .arg(std::env::current_exe().expect("this test"));
+        Process(start(place, bash))
+    }
+
+    /// Sets its soft limit, or the one that it can have at most.
+    fn limit(&self, resource: Resource, current: Option<u64>) {
+        let maximum = getrlimit(resource).maximum;
+        let limits = Rlimit { current: current.or(maximum), maximum };
+        prlimit(Some(Pid::from_child(&self.0)), resource, limits).expect("allowed");
+    }
+
+    /// The numbers of the files that it has open all the time: at each of some moments.
+    fn open_files(&self) -> BTreeSet<u64> {
+        let path = format!("/proc/{}/fd", self.0.id());
+        let number = |entry: io::Result<fs::DirEntry>| {
+            let name = entry.expect("it runs").file_name();
+            name.to_str().and_then(|name| name.parse().ok()).expect("a number")
+        };
+        let moment = |_| -> BTreeSet<u64> {
+            std::thread::sleep(Duration::from_millis(1));
+            fs::read_dir(&path).expect("it runs").map(number).collect()
+        };
+        (0..20).map(moment).reduce(|all, moment| &all & &moment).expect("some")
+    }
+}
+
+/// An answer that can't be written is given when there is room, and later requests are answered, too.
+#[test]
+fn answers_wait_for_room_on_a_full_disk() {
+    let place = Place::new();
+    // No file of the node is longer than a KiB.
+    let node = Process::after("trap '' XFSZ; ulimit -S -f 1 || exit 9", &place);
+    let mut client = place.client("c");
+    call(&mut client, &["small"]).expect("answered");
+    let fitting = 1024 / place.answers("c").len() as u64;
+    for _ in 1..fitting {
+        call(&mut client, &["small"]).expect("answered");
+    }
+    let late = client.call("wordcount", &json!({}), &["small"], Duration::from_millis(600));
+    assert!(matches!(late, Err(CallError::Timeout { .. })), "{late:?}");
+    node.limit(Resource::Fsize, None);
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
+    let (bytes, mut at, mut given) = (place.answers("c"), 0, Vec::new());
+    while let Some((found, len)) =
+        frame::Frame::decode(smart_fam::MAGIC, smart_fam::BODY_MAX, &bytes[at..]).expect("whole")
+    {
+        given.push(found.id);
+        at += len;
+    }
+    assert_eq!(given, (1..=fitting + 2).collect::<Vec<_>>());
+    assert_eq!(at, bytes.len());
+}
+
+/// A node that can't open a file for a while serves its clients again when it can. A client that has ended has no
+/// open file.
+#[test]
+fn clients_are_served_again_after_the_open_files_were_used_up() {
+    let place = Place::new();
+    let node = Process::after("true", &place);
+    let mut client = place.client("c");
+    call(&mut client, &["small"]).expect("answered");
+    client.close();
+    let gone = |name: &str| {
+        let (path, begun) = (place.module().join(format!("{name}.res")), Instant::now());
+        while path.exists() {
+            assert!(begun.elapsed() < LIMIT, "{name} is not removed");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    };
+    gone("c");
+    let idle = node.open_files();
+    let mut client = place.client("c");
+    call(&mut client, &["small"]).expect("answered");
+    for more in 0..6 {
+        let name = format!("new-{more}");
+        let open = node.open_files();
+        let free = (0..).find(|number| !open.contains(number)).expect("one");
+        node.limit(Resource::Nofile, Some(free + more));
+        fs::write(place.module().join(format!("{name}.req")), record(1)).expect("written");
+        // The answer, if there is one, may be the error that an input can't be opened.
+        let _ = client.call("wordcount", &json!({}), &["small"], Duration::from_millis(400));
+        node.limit(Resource::Nofile, None);
+        assert_eq!(call(&mut client, &["small"]).expect("answered"), small(), "{more}");
+        let mut new = place.client(&name);
+        let first = new.ask("wordcount", 1, &json!({}), &["small"], LIMIT);
+        assert!(matches!(first, Ok(_) | Err(CallError::Failed(_))), "{more}: {first:?}");
+        assert_eq!(call(&mut new, &["small"]).expect("answered"), small(), "{more}");
+        new.close();
+        gone(&name);
+    }
+    client.close();
+    gone("c");
+    assert_eq!(node.open_files(), idle);
+}
+
+/// The files of clients, open all the time, leave some for the calls.
+#[test]
+fn clients_that_ask_nothing_can_not_use_up_the_open_files() {
+    let place = Place::new();
+    fs::create_dir_all(place.module()).expect("made");
+    let idle = |n| place.module().join(format!("idle-{n}.req"));
+    (0..200).for_each(|n| fs::write(idle(n), b"").expect("written"));
+    fs::write(place.module().join("first.req"), record(1)).expect("written");
+    let _node = Process::after("ulimit -n 64", &place);
+    let mut client = place.client("first");
+    let first = client.ask("wordcount", 1, &json!({}), &["small"], LIMIT);
+    assert_eq!(counts(first.expect("answered")), small());
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
+    // Those that have ended make room for others.
+    (0..200).for_each(|n| fs::remove_file(idle(n)).expect("there"));
+    assert_eq!(call(&mut place.client("later"), &["small"]).expect("answered"), small());
+}
+
 /// A file that a request names again and again is open once.
 #[test]
 fn a_request_can_not_use_up_the_open_files() {
     let place = Place::new();
-    fs::create_dir_all(place.module()).expect("made");
-    let mut few = Command::new("bash");
-    few.args(["-c", "ulimit -n 64; exec \"$0\" \"$@\""])
-        .arg(std::env::current_exe().expect("this"));
-    let mut node = start(&place, few);
+    let _node = Process::after("ulimit -n 64", &place);
     let counted = call(&mut place.client("c"), &["small"; 500]);
-    node.kill().expect("killed");
-    node.wait().expect("ended");
     assert_eq!(
         counted.expect("answered"),
         BTreeMap::from([("a".to_owned(), 1000), ("b".to_owned(), 500)])
@@ -457,10 +599,6 @@ fn a_node_may_be_killed_at_any_time() {
 fn numbers_out_of_order_end_their_client() {
     let place = Place::new();
     fs::create_dir_all(place.module()).expect("made");
-    let record = |id: u64| {
-        let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
-        frame::encode(smart_fam::MAGIC, id, &request, 1000).expect("short")
-    };
     let numbers = |count: u64| (1..=count).flat_map(|k| record(2 * k)).collect::<Vec<_>>();
     fs::write(place.module().join("many.res"), numbers(20_000)).expect("written");
     fs::write(place.module().join("many.req"), record(1)).expect("written");
@@ -516,6 +654,15 @@ fn hostile_files_are_left_alone() {
     });
     let last = String::from_utf8_lossy(&place.answers("garbage")[20..]).into_owned();
     assert!(last.contains("can't be read further: there is no record"), "{last}");
+    fs::remove_file(at("garbage.req")).expect("there");
+    within(&"removal", LIMIT, {
+        let path = at("garbage.res");
+        move || {
+            while path.exists() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+    });
     assert_eq!(call(&mut place.client("good-2"), &["small"]).expect("answered"), small());
     assert_eq!(fs::read(&secret).expect("there"), vec![b's'; 5000], "untouched");
 }

@@ -13,7 +13,9 @@
 //! - a frame that is not whole yet is awaited; its writer cuts it off when it starts again after a crash;
 //! - a request's number is answered once and remembered in the file of answers. If a client sends
 //!   it again, or the node was killed at any point, the answer is the same;
-//! - a long result is written under another name, synced and renamed before its answer is appended.
+//! - a long result is written under another name, synced and renamed before its answer is appended;
+//! - an error that may pass, such as a full disk, ends no client: the node keeps the answer and appends it later;
+//! - another file with the name of a file of requests is a new client's. The old client has ended.
 //!
 //! The paper's daemons use inotify on both sides. Over NFS it reports nothing of what another machine
 //! did, so here both sides poll, less often while nothing happens. inotify only ends a wait early
@@ -79,9 +81,31 @@ fn rows_file(client: &str, id: u64) -> String {
     format!("{client}.{id}.rows")
 }
 
-/// Whether `name` is that of a long result of `client`.
+/// The name of a file of rows while it is written.
+fn part_file(rows: &str) -> String {
+    format!(".{rows}.part")
+}
+
+/// Whether `name` is that of a long result of `client`, or of a part of one.
 fn is_rows_file(name: &str, client: &str) -> bool {
+    let part = name.strip_prefix('.').and_then(|name| name.strip_suffix(".part"));
+    let name = part.unwrap_or(name);
     let rest = name.strip_prefix(client).and_then(|rest| rest.strip_prefix('.'));
     let id = rest.and_then(|rest| rest.strip_suffix(".rows")).and_then(|id| id.parse().ok());
     id.is_some_and(|id| rows_file(client, id) == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_rows_and_their_parts_are_known_by_their_names() {
+        assert!(is_rows_file("c.7.rows", "c") && is_rows_file(&part_file("c.7.rows"), "c"));
+        for other in
+            ["c.rows", "c.07.rows", "c.7.rows.part", ".c.7.rows", "d.7.rows", ".d.7.rows.part"]
+        {
+            assert!(!is_rows_file(other, "c"), "{other}");
+        }
+    }
 }

@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirEntryExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_storage::Directory;
+use merganser_storage::file::descriptors;
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 
 use super::counts::Counts;
-use super::log::{LogReader, LogWriter, Next};
+use super::log::{LogReader, LogWriter, Next, is_permanent};
 use super::record::{self, Answer, Outcome};
 use super::wait::{Waiter, Waiting};
 use super::work::answer;
@@ -25,12 +27,17 @@ use crate::isc::Installed;
 const LOCK_NAME: &str = ".lock";
 /// The most clients of a module.
 const CLIENTS_MAX: usize = 1024;
+/// Files of a client that are open: those of requests and of answers.
+const CLIENT_DESCRIPTORS: u64 = 2;
 /// The most numbers of a client that are remembered one by one: those that it asked for several times, and those that are
 /// not next to the others.
 const NUMBERS_MAX: usize = 10_000;
 /// For so long bytes that are no record may become one: an NFS server shows the pages of an append in
 /// any order.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// For so long a client is left in peace after an error that may pass. Without a pause, an append that fails and is cut
+/// off would wake the node by inotify to fail again.
+const RETRY: Duration = Duration::from_millis(250);
 
 /// What a node serves.
 pub struct Serve {
@@ -59,7 +66,7 @@ pub struct Serve {
 ///
 /// # Errors
 /// When another node serves the folder; when it or its modules can't be made or listed. What is wrong with one
-/// client ends that client alone.
+/// client ends that client alone. An error that may pass, such as a full disk, ends none: the node tries again.
 pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
     let _lock = lock(&serve.folder)?;
     let mut waiter = Waiter::new(serve.waiting);
@@ -78,10 +85,14 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
         remove_ended(&folder).map_err(FolderError::on(&shown))?;
         modules.push(Module { name, shown, folder, handle, clients: BTreeMap::new() });
     }
+    // The calls need open files, too: half of them are for the clients.
+    let clients_max = descriptors::left() / 2 / CLIENT_DESCRIPTORS;
+    let clients_max = usize::try_from(clients_max).unwrap_or(usize::MAX).max(1);
     while !stop.load(Ordering::Relaxed) {
         let mut served = false;
-        for module in &mut modules {
-            served |= module.serve(serve, stop)?;
+        for at in 0..modules.len() {
+            let known: usize = modules.iter().map(|module| module.clients.len()).sum();
+            served |= modules[at].serve(serve, stop, clients_max.saturating_sub(known))?;
         }
         if served {
             waiter.reset();
@@ -120,7 +131,7 @@ fn lock(folder: &Path) -> Result<Lock, FolderError> {
         options.write(true).create(true).truncate(false).mode(0o644).custom_flags(flags);
         let file = options.open(&path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-            rustix::io::Errno::WOULDBLOCK => {
+            Errno::WOULDBLOCK => {
                 io::Error::new(io::ErrorKind::WouldBlock, "another node serves this folder")
             }
             error => error.into(),
@@ -160,13 +171,26 @@ struct Module<'a> {
 
 /// A client whose request file was found.
 struct Seen {
-    /// The request file that was found.
-    inode: u64,
+    /// Reads the request file that was found, and no other one of its name: that is another client's.
     requests: LogReader,
-    /// `None` if the file of answers can't be used: the client is left alone.
+    /// `None` until the file of answers could be opened.
     answers: Option<Answers>,
+    /// The next append to the answers. It stays here until it succeeds.
+    due: Option<Due>,
     /// Since when the next bytes are no record.
     bad_since: Option<Instant>,
+    /// It is not served before. `None` if its files can't be used: it is left alone until they are made again.
+    served_from: Option<Instant>,
+}
+
+/// An append to the answers of a client.
+enum Due {
+    /// The answer to a request.
+    Answer(u64, Answer),
+    /// The answer that this request has already, once more.
+    Repeat(u64),
+    /// The last answer, because of this error.
+    Last(String),
 }
 
 /// The answers that were given: they are in the log, and their numbers here. A node that starts reads all requests
@@ -179,9 +203,18 @@ struct Answers {
 }
 
 impl Module<'_> {
-    /// Serves one request of each client; whether there was one.
-    fn serve(&mut self, serve: &Serve, stop: &AtomicBool) -> Result<bool, FolderError> {
-        self.look().map_err(FolderError::on(&self.shown))?;
+    /// Serves one request of each client; whether there was one. It takes at most `room` new clients.
+    fn serve(
+        &mut self,
+        serve: &Serve,
+        stop: &AtomicBool,
+        room: usize,
+    ) -> Result<bool, FolderError> {
+        match self.look(room) {
+            // The clients that are known are served. The next round finds the others.
+            Err(error) if is_used_up(&error) => {}
+            looked => looked.map_err(FolderError::on(&self.shown))?,
+        }
         let mut served = false;
         for (client, seen) in &mut self.clients {
             if stop.load(Ordering::Relaxed) {
@@ -192,8 +225,8 @@ impl Module<'_> {
         Ok(served)
     }
 
-    /// Finds new clients, and forgets those whose request file is gone: they have ended.
-    fn look(&mut self) -> io::Result<()> {
+    /// Finds new clients, at most `room`, and forgets those whose request file is gone or is another one: they have ended.
+    fn look(&mut self, room: usize) -> io::Result<()> {
         if self.handle.metadata()?.nlink() == 0 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed"));
         }
@@ -202,57 +235,58 @@ impl Module<'_> {
             let entry = entry?;
             let name = entry.file_name();
             let client = name.to_str().and_then(|name| name.strip_suffix(".req"));
-            if let Some(client) = client.filter(|client| is_name(client)) {
-                present.insert(client.to_owned(), entry.ino());
+            let Some(client) = client.filter(|client| is_name(client)) else { continue };
+            let metadata = entry.metadata();
+            if !metadata.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+                present.insert(client.to_owned(), metadata.ok());
             }
         }
         let folder = &self.folder;
         self.clients.retain(|client, seen| {
-            let now = present.get(client);
-            if now.is_none() {
-                seen.remove(folder, client);
+            // A file whose metadata can't be read now may still be the same.
+            let is_same = |found: &Option<fs::Metadata>| {
+                found.as_ref().is_none_or(|metadata| seen.requests.is_of(metadata))
+            };
+            let stays = present.get(client).is_some_and(is_same);
+            if !stays {
+                remove(folder, client);
             }
-            // One that was left alone has another chance with another file.
-            now.is_some_and(|inode| seen.answers.is_some() || seen.inode == *inode)
+            stays
         });
-        for (client, inode) in present {
-            if self.clients.len() < CLIENTS_MAX && !self.clients.contains_key(&client) {
-                let seen = Seen::new(folder, &client, inode);
-                self.clients.insert(client, seen);
+        let most = CLIENTS_MAX.min(self.clients.len().saturating_add(room));
+        for client in present.into_keys() {
+            if self.clients.len() < most
+                && !self.clients.contains_key(&client)
+                && let Ok(requests) = LogReader::pinned(folder.join(request_file(&client)))
+            {
+                self.clients.insert(client, Seen::new(requests));
             }
         }
         Ok(())
     }
 }
 
-impl Seen {
-    fn new(folder: &Path, client: &str, inode: u64) -> Seen {
-        let mut given = Counts::default();
-        let path = folder.join(answer_file(client));
-        let log = LogWriter::open(&path, |id, _| {
-            if given.places() <= NUMBERS_MAX {
-                given.add(id);
-            }
-        });
-        let requests = LogReader::new(folder.join(request_file(client)));
-        let asked = Counts::default();
-        let answers = log.ok().map(|log| Answers { path, log, asked, given });
-        Seen { inode, requests, answers, bad_since: None }
-    }
+/// Whether no more files can be opened now.
+fn is_used_up(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
 
-    /// Removes what was made for a client that has ended.
-    fn remove(&self, folder: &Path, client: &str) {
-        if self.answers.is_none() {
-            return;
+/// Removes what was made for a client that has ended.
+fn remove(folder: &Path, client: &str) {
+    let _ = fs::remove_file(folder.join(answer_file(client)));
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.to_str().is_some_and(|name| is_rows_file(name, client)) {
+            let _ = fs::remove_file(entry.path());
         }
-        let _ = fs::remove_file(folder.join(answer_file(client)));
-        let Ok(entries) = fs::read_dir(folder) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
-            if name.to_str().is_some_and(|name| is_rows_file(name, client)) {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
+    }
+}
+
+impl Seen {
+    fn new(requests: LogReader) -> Seen {
+        let served_from = Some(Instant::now());
+        Seen { requests, answers: None, due: None, bad_since: None, served_from }
     }
 
     /// Answers the next request, if there is one.
@@ -263,57 +297,102 @@ impl Seen {
         folder: &Path,
         client: &str,
     ) -> bool {
-        let Some(answers) = &mut self.answers else { return false };
-        let outcome = match self.requests.next() {
-            Ok(Next::Nothing) => {
-                self.bad_since = None;
-                return false;
-            }
-            Ok(Next::Record(id, body)) => {
-                self.bad_since = None;
-                answers.asked.add(id);
-                match answers.given.of(id) {
-                    _ if answers.asked.places() + answers.given.places() > NUMBERS_MAX => answers
-                        .give(0, unreadable("too many of its numbers are repeated or out of order"))
-                        .and_then(|()| Err(io::Error::other("too many numbers to remember"))),
-                    0 => match answer(serve, module, folder, client, id, &body) {
-                        Some(outcome) => answers.give(id, outcome),
-                        // The next node does it.
-                        None => return false,
-                    },
-                    given if given < answers.asked.of(id) => answers.repeat(id),
-                    _ => Ok(()),
-                }
-            }
-            Ok(Next::Bad(error)) => {
-                let since = *self.bad_since.get_or_insert_with(Instant::now);
-                if since.elapsed() < PATIENCE {
-                    return false;
-                }
-                answers
-                    .give(0, unreadable(&error.to_string()))
-                    .and_then(|()| Err(io::Error::other("the rest of the file is of no use")))
-            }
-            Err(error) => Err(error),
-        };
-        if outcome.is_err() {
-            // It is left alone until its files are made again.
-            self.answers = None;
+        if self.served_from.is_none_or(|from| Instant::now() < from) {
+            return false;
         }
-        true
+        match self.try_next(serve, module, folder, client) {
+            Ok(served) => served,
+            Err(error) if is_permanent(&error) => {
+                (self.answers, self.due, self.served_from) = (None, None, None);
+                true
+            }
+            Err(_) => {
+                self.served_from = Some(Instant::now() + RETRY);
+                false
+            }
+        }
+    }
+
+    fn try_next(
+        &mut self,
+        serve: (&Serve, &AtomicBool),
+        module: &str,
+        folder: &Path,
+        client: &str,
+    ) -> io::Result<bool> {
+        let answers = match &mut self.answers {
+            Some(answers) => answers,
+            none => none.insert(Answers::open(folder.join(answer_file(client)))?),
+        };
+        if self.due.is_none() {
+            let next = self.requests.next()?;
+            if !matches!(next, Next::Bad(_)) {
+                self.bad_since = None;
+            }
+            let due = match next {
+                Next::Nothing => return Ok(false),
+                Next::Record { id, body, is_first } => {
+                    if is_first {
+                        answers.asked = Counts::default();
+                    }
+                    answers.asked.add(id);
+                    match answers.given.of(id) {
+                        _ if answers.asked.places() + answers.given.places() > NUMBERS_MAX => {
+                            Due::Last("too many of its numbers are repeated or out of order".into())
+                        }
+                        0 => match answer(serve, module, folder, client, id, &body) {
+                            Some(outcome) => Due::Answer(id, Answer { outcome }),
+                            // The next node does it.
+                            None => return Ok(false),
+                        },
+                        given if given < answers.asked.of(id) => Due::Repeat(id),
+                        _ => return Ok(true),
+                    }
+                }
+                Next::Bad(error) => {
+                    let since = *self.bad_since.get_or_insert_with(Instant::now);
+                    if since.elapsed() < PATIENCE {
+                        return Ok(false);
+                    }
+                    Due::Last(error.to_string())
+                }
+            };
+            self.due = Some(due);
+        }
+        match &self.due {
+            Some(Due::Answer(id, answer)) => answers.give(*id, answer)?,
+            Some(Due::Repeat(id)) => answers.repeat(*id)?,
+            Some(Due::Last(error)) => {
+                answers.give(0, &unreadable(error))?;
+                return Err(io::Error::other("the rest of the file is of no use"));
+            }
+            None => {}
+        }
+        self.due = None;
+        Ok(true)
     }
 }
 
-fn unreadable(error: &str) -> Outcome {
-    Outcome::Failed {
-        error: format!("the file of requests can't be read further: {error}; use a new client"),
-    }
+fn unreadable(error: &str) -> Answer {
+    let error = format!("the file of requests can't be read further: {error}; use a new client");
+    Answer { outcome: Outcome::Failed { error } }
 }
 
 impl Answers {
+    /// Opens or makes the file of answers at `path`, and counts those that are there.
+    fn open(path: PathBuf) -> io::Result<Answers> {
+        let mut given = Counts::default();
+        let log = LogWriter::open(&path, |id, _| {
+            if given.places() <= NUMBERS_MAX {
+                given.add(id);
+            }
+        })?;
+        Ok(Answers { path, log, asked: Counts::default(), given })
+    }
+
     /// Appends an answer to `id`.
-    fn give(&mut self, id: u64, outcome: Outcome) -> io::Result<()> {
-        let record = record::encode(id, &Answer { outcome });
+    fn give(&mut self, id: u64, answer: &Answer) -> io::Result<()> {
+        let record = record::encode(id, answer);
         self.log.append(&record.map_err(|e| io::Error::other(e.to_string()))?)?;
         self.given.add(id);
         Ok(())
@@ -330,14 +409,65 @@ impl Answers {
             let why = "an answer that was given is gone";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         };
-        let answer: Answer = serde_json::from_slice(&body)?;
-        self.give(id, answer.outcome)
+        self.give(id, &serde_json::from_slice(&body)?)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+
+    use serde_json::json;
+
+    use super::super::record::Request;
     use super::*;
+    use crate::ssdlet::builtin;
+
+    /// A file system gives the inode of a removed file to the next one: most of the time, hence the attempts.
+    #[test]
+    fn a_new_client_with_the_name_of_an_old_one_is_served() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let folder = dir.path().join("wordcount");
+        let serving = Serve {
+            folder: dir.path().to_owned(),
+            data: dir.path().to_owned(),
+            modules: Vec::new(),
+            installed: Arc::new(builtin::open),
+            memory_bytes: 64 << 20,
+            threads: 1,
+            temp: Vec::new(),
+            waiting: Waiting::default(),
+        };
+        let handle = open_module(&folder).expect("made");
+        let (name, clients) = ("wordcount", BTreeMap::new());
+        let mut module =
+            Module { name, shown: folder.clone(), folder: folder.clone(), handle, clients };
+        let mut serve =
+            || module.serve(&serving, &AtomicBool::new(false), 1).expect("there is a folder");
+        let path = folder.join("c.req");
+        for attempt in 100..130 {
+            if attempt % 3 == 0 {
+                // It is left alone.
+                symlink("nothing", &path).expect("linked");
+                serve();
+                assert!(!serve());
+                fs::remove_file(&path).expect("there");
+            }
+            let inputs = vec![format!("none-{attempt}")];
+            let request = record::encode(1, &Request { args: json!({}), inputs }).expect("short");
+            fs::write(&path, request).expect("written");
+            assert!(serve());
+            let mut given = Vec::new();
+            let each = |id, body: &[u8]| {
+                given.push((id, String::from_utf8_lossy(body).into_owned()));
+                true
+            };
+            LogReader::new(folder.join("c.res")).scan(each).expect("readable");
+            assert_eq!((given.len(), given[0].0), (1, 1));
+            assert!(given[0].1.contains(&format!("none-{attempt}: ")), "{given:?}");
+            fs::remove_file(&path).expect("there");
+        }
+    }
 
     /// Between `fork` and `exec`, a child of another thread has all files of the process.
     #[test]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::record::{Outcome, to_hex};
-use super::{INLINE_MAX, rows_file};
+use super::{INLINE_MAX, part_file, rows_file};
 use crate::map::RowSink;
 use crate::ssdlet::SsdletError;
 
@@ -19,9 +19,54 @@ pub(super) struct ResultSink {
     keyed: bool,
     /// All of it, until there is a file.
     short: Vec<u8>,
-    file: Option<BufWriter<File>>,
+    part: Option<Part>,
     bytes: u64,
     crc: u32,
+}
+
+/// A file of rows that is being written. It is removed when it is dropped before it is in its place for good.
+struct Part {
+    folder: PathBuf,
+    path: PathBuf,
+    file: BufWriter<File>,
+    stays: bool,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.stays {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Part {
+    /// Makes the part of the file `name` in `folder`.
+    fn new(folder: PathBuf, name: &str) -> io::Result<Part> {
+        let path = folder.join(part_file(name));
+        // A part that a killed node left.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let flags = OFlags::NOFOLLOW.bits() as i32;
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o644).custom_flags(flags);
+        let file = BufWriter::new(options.open(&path)?);
+        Ok(Part { folder, path, file, stays: false })
+    }
+
+    /// Gives it its name.
+    fn put(mut self, name: &str) -> io::Result<()> {
+        self.file.flush()?;
+        self.file.get_ref().sync_all()?;
+        let place = self.folder.join(name);
+        fs::rename(&self.path, &place)?;
+        self.path = place;
+        File::open(&self.folder)?.sync_all()?;
+        self.stays = true;
+        Ok(())
+    }
 }
 
 impl ResultSink {
@@ -32,7 +77,7 @@ impl ResultSink {
             name: rows_file(client, id),
             keyed: false,
             short: Vec::new(),
-            file: None,
+            part: None,
             bytes: 0,
             crc: 0,
         }
@@ -43,51 +88,26 @@ impl ResultSink {
         self.keyed = keyed;
     }
 
-    fn part(&self) -> PathBuf {
-        self.folder.join(format!(".{}.part", self.name))
-    }
-
     fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.bytes += bytes.len() as u64;
         self.crc = crc32c::crc32c_append(self.crc, bytes);
-        if let Some(file) = &mut self.file {
-            return file.write_all(bytes);
+        if let Some(part) = &mut self.part {
+            return part.file.write_all(bytes);
         }
         self.short.extend_from_slice(bytes);
         if self.short.len() <= INLINE_MAX {
             return Ok(());
         }
-        // A part that a killed node left.
-        match fs::remove_file(self.part()) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let flags = OFlags::NOFOLLOW.bits() as i32;
-        let mut options = OpenOptions::new();
-        options.write(true).create_new(true).mode(0o644).custom_flags(flags);
-        let mut file = BufWriter::new(options.open(self.part())?);
-        file.write_all(&std::mem::take(&mut self.short))?;
-        self.file = Some(file);
-        Ok(())
+        let part = self.part.insert(Part::new(self.folder.clone(), &self.name)?);
+        part.file.write_all(&std::mem::take(&mut self.short))
     }
 
-    /// Puts a file into its place, and gives the answer.
+    /// Puts a file into its place, and gives the answer. Without it, nothing is left of the result.
     pub(super) fn finish(self) -> io::Result<Outcome> {
-        let (part, place) = (self.part(), self.folder.join(&self.name));
-        let ResultSink { keyed, short, file, bytes, crc, folder, .. } = self;
-        let Some(file) = file else { return Ok(Outcome::Inline { keyed, hex: to_hex(&short) }) };
-        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        fs::rename(&part, place)?;
-        File::open(folder)?.sync_all()?;
+        let ResultSink { keyed, short, part, bytes, crc, name, .. } = self;
+        let Some(part) = part else { return Ok(Outcome::Inline { keyed, hex: to_hex(&short) }) };
+        part.put(&name)?;
         Ok(Outcome::File { keyed, bytes, crc32c: crc })
-    }
-
-    /// Removes what was written of a result that failed.
-    pub(super) fn discard(self) {
-        if self.file.is_some() {
-            let _ = fs::remove_file(self.part());
-        }
     }
 }
 
@@ -107,5 +127,55 @@ impl RowSink for ResultSink {
     fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
         self.take(records).map_err(|e| failed(&e))?;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("there");
+        entries.map(|e| e.expect("there").file_name().into_string().expect("text")).collect()
+    }
+
+    /// The process of the test below; its files can't be longer than 68 KiB.
+    #[test]
+    fn results_on_a_full_disk() {
+        let Ok(folder) = std::env::var("MERGANSER_TEST_RESULTS") else { return };
+        let folder = Path::new(&folder);
+        // No room for the first bytes, for those that follow, and for the last ones, which a buffer has until the end.
+        let cases = [(vec![70], false), (vec![66, 66], false), (vec![66, 3], true)];
+        for (pieces, is_taken) in cases {
+            let mut sink = ResultSink::new(folder, "c", 1);
+            let taken = pieces.iter().all(|kib| sink.records(&vec![b'x'; kib << 10]).is_ok());
+            assert_eq!(taken, is_taken, "{pieces:?}");
+            if taken {
+                assert_eq!(names(folder), [".c.1.rows.part"]);
+                sink.finish().expect_err("no room");
+            } else {
+                drop(sink);
+            }
+            assert_eq!(names(folder), [""; 0], "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn a_result_that_fails_leaves_no_part() {
+        let dir = tempfile::tempdir().expect("made");
+        let this = std::env::current_exe().expect("this test");
+        let limited = "trap '' XFSZ; ulimit -f 68 || exit 9; exec \"$0\" --exact smart_fam::result::tests::results_on_a_full_disk";
+        let mut command = Command::new("bash");
+        command.args(["-c", limited]).arg(this).env("MERGANSER_TEST_RESULTS", dir.path());
+        let output = command.output().expect("bash");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        // Its place is taken.
+        fs::create_dir(dir.path().join("c.1.rows")).expect("made");
+        let mut sink = ResultSink::new(dir.path(), "c", 1);
+        sink.records(&[b'x'; 66 << 10]).expect("there is room");
+        sink.finish().expect_err("no file can have this name");
+        assert_eq!(names(dir.path()), ["c.1.rows"]);
     }
 }

@@ -43,7 +43,6 @@ pub(super) fn answer(
     let outcome = match mapped {
         Ok(()) => sink.finish().map_err(|e| format!("the result can't be written: {e}")),
         Err(error) => {
-            sink.discard();
             if matches!(error, SsdletError::Engine(Error::Cancelled)) {
                 return None;
             }
