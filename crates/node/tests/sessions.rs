@@ -384,14 +384,53 @@ fn a_get_that_is_given_up_is_forgotten() {
     assert_eq!(node.rows(&id, 0).expect("done"), [b"c\n"]);
 }
 
+/// All sessions share the descriptors of the server, so a run has few of its files open at once.
+#[test]
+fn a_run_of_many_files_has_few_of_them_open() {
+    let node = node();
+    let names: Vec<_> = (0..300).map(|n| format!("{n:03}")).collect();
+    let data = node.dir.path().join("data");
+    names.iter().for_each(|name| fs::write(data.join(name), format!("{name}\n")).expect("written"));
+    let ranges: Vec<_> = names.iter().map(Range::of).collect();
+    let go = SetRequest { ranges, run: true };
+    let begin = |id: &str| {
+        node.held.store(true, Ordering::Relaxed);
+        node.sessions.set(id, &go).expect("set");
+        let until = Instant::now() + Duration::from_secs(30);
+        while node.sessions.status(id).expect("open").bytes_total == 0 {
+            assert!(Instant::now() < until, "it does not begin");
+            sleep(Duration::from_millis(1));
+        }
+    };
+    let id = node.open("hold");
+    begin(&id);
+    let fds = fs::read_dir("/proc/self/fd").expect("listed");
+    let links = fds.filter_map(|fd| fs::read_link(fd.ok()?.path()).ok());
+    let open = links.filter(|link| link.starts_with(&data)).count();
+    assert!(open <= 30, "{open} files are open");
+    node.held.store(false, Ordering::Relaxed);
+    let rows = node.rows(&id, 0).expect("done");
+    assert_eq!(
+        rows.concat(),
+        names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes()
+    );
+
+    begin(&id);
+    fs::write(data.join("new"), "new\n").expect("written");
+    fs::rename(data.join("new"), data.join("150")).expect("renamed");
+    node.held.store(false, Ordering::Relaxed);
+    let told = node.rows(&id, 0).expect_err("another file").to_string();
+    assert!(told.starts_with("150: another file has taken its name"), "{told}");
+}
+
 #[test]
 fn sessions_are_limited_and_idle_ones_end() {
-    let node = node_with(|options| options.idle = Duration::from_secs(3));
+    let node = node_with(|options| options.idle = Duration::from_secs(10));
     let ids: Vec<_> = (0..4).map(|_| node.open("copy")).collect();
     let fifth = OpenRequest { ssdlet: Some("copy".to_owned()), ..OpenRequest::default() };
     assert!(matches!(node.sessions.open(&fifth), Err(SessionError::Busy { .. })));
     let kept = node.sessions.look(&ids[0]).expect("open");
-    let until = Instant::now() + Duration::from_secs(30);
+    let until = Instant::now() + Duration::from_secs(60);
     while node.sessions.list().sessions > 1 {
         assert!(Instant::now() < until, "idle sessions stay");
         sleep(Duration::from_millis(10));

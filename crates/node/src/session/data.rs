@@ -2,10 +2,14 @@
 
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_sort::error::InputError;
 use merganser_sort::view::MANIFEST_NAME;
+use merganser_storage::Storage;
+use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileDirectory, FileOptions, FileStorage};
 
 use super::request::check_path;
@@ -40,12 +44,36 @@ impl DataFolder {
     /// [`SessionError::Refused`], [`SessionError::Missing`], or what the system says.
     pub fn file(&self, path: &str) -> Result<Arc<FileStorage>> {
         check_path(path)?;
-        let open = || {
-            let file = beneath::open_file(&self.dir, Path::new(path))?;
-            let options = FileOptions { direct: Direct::Never, ..FileOptions::default() };
-            FileStorage::from_file(file, path.to_owned(), false, options)
+        self.open(path).map_err(|error| SessionError::on(path, &error))
+    }
+
+    fn open(&self, path: &str) -> io::Result<Arc<FileStorage>> {
+        let file = beneath::open_file(&self.dir, Path::new(path))?;
+        let options = FileOptions { direct: Direct::Never, ..FileOptions::default() };
+        FileStorage::from_file(file, path.to_owned(), false, options)
+    }
+
+    /// The file at `path` for one run: it is closed while others of `set` are read, and opened again if it is still
+    /// the same. Its size stays what it is now.
+    ///
+    /// # Errors
+    /// As [`DataFolder::file`].
+    pub(super) fn closable(&self, path: &str, set: &Arc<OpenSet>) -> Result<Closable> {
+        let file = self.file(path)?;
+        let known = identity(&file).map_err(|error| SessionError::on(path, &error))?;
+        let (folder, name) = (self.clone(), path.to_owned());
+        let again = move || -> io::Result<Arc<dyn Storage>> {
+            let failed = |cause: io::Error| {
+                io::Error::new(cause.kind(), InputError { name: name.clone(), cause })
+            };
+            let file = folder.open(&name).map_err(failed)?;
+            if identity(&file).map_err(failed)? != known {
+                let why = "another file has taken its name since the run began; begin a new run";
+                return Err(failed(io::Error::other(why)));
+            }
+            Ok(file)
         };
-        open().map_err(|error| SessionError::on(path, &error))
+        Ok(Closable::new(file, set, again).of_this_size())
     }
 
     /// Opens the folder at `path`, to read a view in it.
@@ -106,12 +134,15 @@ impl DataFolder {
     }
 }
 
+/// The device and the number of a file, which it keeps when its name changes.
+fn identity(file: &FileStorage) -> io::Result<(u64, u64)> {
+    file.file().metadata().map(|found| (found.dev(), found.ino()))
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
-
-    use merganser_storage::Storage;
 
     use super::*;
 

@@ -40,10 +40,12 @@ pub struct Getting {
 }
 
 impl Getting {
-    pub(super) fn new(session: &Arc<Session>) -> Self {
+    /// A GET of `run`. The caller has its number from when it looked at the session: by now, another client may
+    /// have set a later run.
+    pub(super) fn new(session: &Arc<Session>, run: u64) -> Self {
         let session = InUse::new(session);
         let mut inner = session.0.inner.lock();
-        let (number, run) = (inner.next_getting, inner.run);
+        let number = inner.next_getting;
         inner.next_getting += 1;
         drop(inner);
         Getting { session, number, run }
@@ -53,7 +55,7 @@ impl Getting {
     /// another call follows.
     pub fn when_over(&self, call: impl FnOnce() + Send + 'static) {
         let mut inner = self.session.0.inner.lock();
-        if inner.state.is_busy() {
+        if inner.run == self.run && inner.state.is_busy() {
             inner.waiting.insert(self.number, Box::new(call));
         } else {
             drop(inner);
@@ -138,5 +140,48 @@ impl BlobWriter {
         inner.blobs.insert(name.clone(), Arc::new(kept));
         drop(inner);
         Ok(BlobStatus { name, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use merganser_storage::file::FileDirectory;
+    use serde_json::json;
+
+    use super::super::request::{Range, SetRequest};
+    use super::super::scratch::Space;
+    use super::*;
+    use crate::ssdlet::builtin;
+
+    /// Another client may set the next run after this one has looked at the session, and begin it at any time.
+    #[test]
+    fn a_get_is_of_the_run_that_it_found() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let temp = FileDirectory::open(dir.path()).expect("there");
+        let ssdlet = builtin::open("wordcount", &json!({})).expect("built in");
+        let id = "session".to_owned();
+        let session = Session::new(id, ssdlet, (1 << 20, 1), temp, Space::new(0));
+        let set = SetRequest { ranges: vec![Range::of("a")], run: false };
+        session.set(&set).expect("open");
+        let (first, begun) = session.begin().expect("ranges");
+        assert!(begun.is_some());
+        session.ended(Err(SessionError::Failed("as asked".to_owned())));
+        let (found, begun) = session.begin().expect("over");
+        assert_eq!((found, begun.is_some()), (first, false));
+
+        session.set(&set).expect("over");
+        let getting = Getting::new(&session, found);
+        let is_over = || {
+            let over = Arc::new(AtomicBool::new(false));
+            let told = Arc::clone(&over);
+            getting.when_over(move || told.store(true, Ordering::Relaxed));
+            over.load(Ordering::Relaxed)
+        };
+        assert!(is_over());
+        session.begin().expect("ranges");
+        assert!(is_over(), "it does not wait for the next run");
+        assert!(matches!(getting.results(), Err(SessionError::State(_))), "nor gets its results");
     }
 }

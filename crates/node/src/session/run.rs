@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use merganser_sort::{Budget, Progress};
+use merganser_storage::closable::OpenSet;
 use merganser_storage::contained::{self, Cause};
 use merganser_storage::{Directory, Storage};
 
@@ -21,6 +22,9 @@ use crate::ssdlet::SsdletError;
 const LEAST_SHARE: u64 = 4;
 /// The least memory of a run, in bytes: one worker of any built-in SSDlet that spills has enough.
 pub(super) const MEMORY_BYTES_MIN: u64 = 6 << 20;
+/// Files of a run that are open at once, in addition to one for each thread. It may have 65,536 of them, and all runs
+/// share the descriptors of the server.
+const OPEN_FILES: usize = 8;
 
 /// How far a run is, and whether it shall end.
 #[derive(Debug, Default)]
@@ -85,7 +89,7 @@ fn work(
 ) -> Result<(Results, MapReport)> {
     let description = session.ssdlet.description();
     let budget = Budget::new(memory_bytes);
-    let inputs = inputs(session, begun, data, &budget)?;
+    let inputs = inputs(session, begun, data, &budget, threads)?;
     let mut recorder = Recorder::new(&description.output, &session.temp, &session.space)?;
     let options = MapOptions {
         budget,
@@ -99,14 +103,16 @@ fn work(
     Ok((recorder.finish()?, report))
 }
 
-/// Opens each file once, and makes an input of each range. Whole files may be compressed. A part of a compressed
+/// Looks each file up once, and makes an input of each range. Whole files may be compressed. A part of a compressed
 /// one is an error: its bytes are no records.
 fn inputs(
     session: &Session,
     begun: &Begun,
     data: &DataFolder,
     budget: &Budget,
+    threads: usize,
 ) -> Result<Vec<MapInput>> {
+    let open = OpenSet::new(OPEN_FILES + threads);
     let mut opened: HashMap<(bool, &str), Arc<dyn Storage>> = HashMap::new();
     let mut inputs = Vec::with_capacity(begun.ranges.len());
     let mut total = 0;
@@ -120,7 +126,7 @@ fn inputs(
             Some(storage) => Arc::clone(storage),
             None => {
                 let storage: Arc<dyn Storage> = match source {
-                    Source::Path(path) => data.file(path)?,
+                    Source::Path(path) => Arc::new(data.closable(path, &open)?),
                     Source::Blob(name) => session.blob(name)?.storage(),
                 };
                 opened.insert(key, Arc::clone(&storage));

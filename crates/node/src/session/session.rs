@@ -178,8 +178,8 @@ impl Session {
         Ok(())
     }
 
-    /// Has the run begin, if it has not. Returns its ranges if the caller must start it.
-    pub(super) fn begin(&self) -> Result<Option<Begun>> {
+    /// Has the run begin, if it has not. Returns its number, and its ranges if the caller must start it.
+    pub(super) fn begin(&self) -> Result<(u64, Option<Begun>)> {
         let mut inner = self.inner.lock();
         self.check_open(&inner)?;
         inner.used_at = Instant::now();
@@ -190,7 +190,8 @@ impl Session {
         let was = inner.state;
         inner.state = inner.state.after(Event::Begin)?;
         let begins = was == State::Open;
-        Ok(begins.then(|| Begun { ranges: inner.ranges.clone(), meter: Arc::clone(&inner.meter) }))
+        let begun = || Begun { ranges: inner.ranges.clone(), meter: Arc::clone(&inner.meter) };
+        Ok((inner.run, begins.then(begun)))
     }
 
     /// The run got memory and threads.

@@ -211,8 +211,8 @@ impl Sessions {
     /// When there is no input, or no thread for the run.
     pub fn get(&self, id: &str) -> Result<Getting> {
         let session = self.session(id)?;
-        self.begin(&session)?;
-        Ok(Getting::new(&session))
+        let run = self.begin(&session)?;
+        Ok(Getting::new(&session, run))
     }
 
     /// A session in use, without a run being begun: to learn what its rows are.
@@ -220,7 +220,9 @@ impl Sessions {
     /// # Errors
     /// When there is no such session.
     pub fn look(&self, id: &str) -> Result<Getting> {
-        Ok(Getting::new(&self.session(id)?))
+        let session = self.session(id)?;
+        let run = session.inner.lock().run;
+        Ok(Getting::new(&session, run))
     }
 
     /// The first half of GET: how far the run is.
@@ -312,8 +314,10 @@ impl Sessions {
         all.sessions.get(id).cloned().ok_or_else(|| no_session(id))
     }
 
-    fn begin(&self, session: &Arc<Session>) -> Result<()> {
-        let Some(begun) = session.begin()? else { return Ok(()) };
+    /// Starts the run of `session` if it has not begun, and returns its number.
+    fn begin(&self, session: &Arc<Session>) -> Result<u64> {
+        let (number, begun) = session.begin()?;
+        let Some(begun) = begun else { return Ok(number) };
         self.shared.all.lock().runs += 1;
         let (shared, running) = (Arc::clone(&self.shared), Arc::clone(session));
         let started = spawn("run", move || {
@@ -325,7 +329,7 @@ impl Sessions {
             self.shared.run_ended();
             session.ended(Err(SessionError::Failed(error.to_string())));
         }
-        Ok(())
+        Ok(number)
     }
 }
 
