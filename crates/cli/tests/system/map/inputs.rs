@@ -1,9 +1,13 @@
 //! Where records come from.
 
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use super::{map, text, tsv, words};
-use crate::harness::{Chance, Folder, fails, merganser, output_with, prints, stderr};
+use crate::harness::{
+    Chance, Folder, fails, merganser, merganser_itself, one_sentence, output_with, prints, stderr,
+};
 
 #[test]
 fn standard_input_is_one_of_many() {
@@ -17,6 +21,37 @@ fn standard_input_is_one_of_many() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "only\t1\n");
     let twice = fails(&mut merganser(["map", "wordcount", "-", "-"]));
     assert!(twice.contains("name it once"), "{twice}");
+}
+
+/// `tail -F log | merganser map ...`: the writer may be idle for hours, and the error is reported now.
+#[test]
+fn a_map_that_fails_does_not_wait_for_an_idle_pipe() {
+    // The first chunk has 512 KiB. The line that is wrong comes late in it, when another worker waits for the rest of
+    // the second one.
+    let numbers = |bytes: usize| "17\n".repeat(bytes / 3);
+    let rows = [&numbers(480_000), "wrong\n", &numbers(200_000)].concat();
+    for (words, head, told) in [
+        (&["histogram"][..], "", "at byte 480000"),
+        (&["histogram", "--header", "--column", "n"], "n\n", "at byte 480002"),
+        (&["project", "--header", "--columns", "missing"], "n\n", "missing"),
+    ] {
+        let mut command = merganser_itself(["map", "--threads=2", "--memory=64M"]);
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("it starts");
+        let mut pipe = child.stdin.take().expect("piped");
+        // It may have failed before it takes all.
+        drop(pipe.write_all([head, &rows].concat().as_bytes()));
+        let until = Instant::now() + Duration::from_secs(30);
+        while child.try_wait().expect("a child").is_none() {
+            if Instant::now() > until {
+                child.kill().expect("a child");
+                panic!("{command:?}: waits for more input");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let sentence = one_sentence(&command, &child.wait_with_output().expect("it ended"));
+        assert!(sentence.contains(told), "{sentence}");
+    }
 }
 
 /// Compressed files are known by what they hold, not by their names.

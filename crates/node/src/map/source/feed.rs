@@ -13,6 +13,8 @@
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
@@ -26,6 +28,9 @@ const BYTES_MAX: usize = 128 << 10;
 const BYTES_MIN: usize = 16 << 10;
 /// The least memory of a feed, in bytes.
 pub(in crate::map) const FEED_BYTES_MIN: usize = PIECES_MIN * BYTES_MIN;
+
+/// How long a reader sleeps before it looks whether the map was stopped: the writer of a pipe may be idle for hours.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// The bytes of a stream.
 pub(super) struct Feed {
@@ -44,6 +49,8 @@ struct Queue {
     emptied: Condvar,
     /// Empty pieces for which a thread that waits is woken.
     enough: usize,
+    /// The map needs no more bytes.
+    stopped: Arc<AtomicBool>,
 }
 
 struct State {
@@ -64,6 +71,7 @@ impl Feed {
         reader: Box<dyn Read + Send>,
         bytes: usize,
         budget: &Budget,
+        stopped: &Arc<AtomicBool>,
     ) -> merganser_sort::Result<Self> {
         let reserve = |bytes: usize| budget.reserve(bytes as u64, "reading a stream");
         // A long record may have some of it just now.
@@ -82,13 +90,14 @@ impl Feed {
             filled: Condvar::new(),
             emptied: Condvar::new(),
             enough: pieces / 2,
+            stopped: Arc::clone(stopped),
         });
         let pumped = Arc::clone(&queue);
         spawn("read", move || pump(reader, pumped))?;
         Ok(Feed { queue, current: Vec::new(), at: 0, _memory: memory })
     }
 
-    /// Copies the next bytes; 0 at the end, and after an error.
+    /// Copies the next bytes; 0 at the end, after an error, and when the map was stopped and none are there.
     pub(super) fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at == self.current.len() {
             self.at = 0;
@@ -112,7 +121,7 @@ impl Drop for Feed {
 }
 
 impl Queue {
-    /// The next full piece, for one that is `spent`; `None` at the end.
+    /// The next full piece, for one that is `spent`; `None` at the end, or when none comes before the map is stopped.
     fn take(&self, spent: Vec<u8>) -> io::Result<Option<Vec<u8>>> {
         let mut state = self.state.lock();
         if spent.capacity() > 0 {
@@ -128,7 +137,10 @@ impl Queue {
             match &mut state.end {
                 // An error is told once.
                 Some(end) => return std::mem::replace(end, Ok(())).map(|()| None),
-                None => self.filled.wait(&mut state),
+                None if self.stopped.load(Ordering::Relaxed) => return Ok(None),
+                None => {
+                    self.filled.wait_for(&mut state, LOOK);
+                }
             }
         }
     }
@@ -206,8 +218,8 @@ fn fill(reader: &mut dyn Read, piece: &mut Vec<u8>) -> (usize, Option<io::Result
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::{Duration, Instant};
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Instant;
 
     use super::*;
 
@@ -244,7 +256,8 @@ mod tests {
         let given = Arc::new(AtomicUsize::new(0));
         let source = Source { given: Arc::clone(&given), all, end };
         let budget = Budget::new(bytes as u64);
-        (Feed::start(Box::new(source), bytes, &budget).expect("fits"), given)
+        let feed = Feed::start(Box::new(source), bytes, &budget, &Arc::default());
+        (feed.expect("fits"), given)
     }
 
     #[test]
@@ -303,8 +316,9 @@ mod tests {
     #[test]
     fn less_memory_makes_a_shorter_queue() {
         let budget = Budget::new(FEED_BYTES_MIN as u64);
-        let feed = Feed::start(Box::new(io::empty()), 4 << 20, &budget).expect("fits");
-        assert!(Feed::start(Box::new(io::empty()), 4 << 20, &budget).is_err());
+        let start = || Feed::start(Box::new(io::empty()), 4 << 20, &budget, &Arc::default());
+        let feed = start().expect("fits");
+        assert!(start().is_err());
         drop(feed);
         assert_eq!(budget.free_bytes(), FEED_BYTES_MIN as u64);
     }

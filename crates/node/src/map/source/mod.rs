@@ -12,13 +12,17 @@
 //! newline may be in quotes that began anywhere before it.
 //!
 //! Chunks are numbered in the order of the input; some are empty.
+//!
+//! A worker that reads on in a stream holds the lock, and may wait for an idle pipe. What other workers need
+//! meanwhile is outside the lock: the header row, and the end of all.
 
 mod feed;
 mod local;
 mod sequential;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use merganser_sort::Budget;
 use merganser_sort::Error;
@@ -41,6 +45,9 @@ pub(super) struct Sources {
     chunk_bytes: usize,
     feed_bytes: usize,
     budget: Budget,
+    /// The header row of the first input, where inputs have one.
+    header: OnceLock<Vec<u8>>,
+    stopped: Arc<AtomicBool>,
     state: Mutex<State>,
 }
 
@@ -52,9 +59,6 @@ struct State {
     next_chunk: u64,
     /// Bytes of all chunks that were claimed.
     claimed: u64,
-    /// The header row of the first input, where inputs have one.
-    header: Option<Vec<u8>>,
-    stopped: bool,
 }
 
 enum Current {
@@ -100,11 +104,16 @@ impl Sources {
             next_input: 0,
             next_chunk: 0,
             claimed: 0,
-            header: None,
-            stopped: false,
         };
-        let (budget, state) = (budget.clone(), Mutex::new(state));
-        Sources { format, chunk_bytes, feed_bytes, budget, state }
+        Sources {
+            format,
+            chunk_bytes,
+            feed_bytes,
+            budget: budget.clone(),
+            header: OnceLock::new(),
+            stopped: Arc::default(),
+            state: Mutex::new(state),
+        }
     }
 
     /// A buffer for chunks.
@@ -115,19 +124,23 @@ impl Sources {
         ChunkBuffer::new(buffer_bytes(self.chunk_bytes), &self.budget)
     }
 
-    /// No more chunks are handed out.
+    /// No more chunks are handed out, but for those that are claimed at this moment.
     pub(super) fn stop(&self) {
-        self.state.lock().stopped = true;
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Relaxed)
     }
 
     /// The header row, once it was read; it is before any record is handed out.
     pub(super) fn header(&self) -> Option<Vec<u8>> {
-        self.state.lock().header.clone()
+        self.header.get().cloned()
     }
 
     /// The header row that was read.
     pub(super) fn into_header(self) -> Option<Vec<u8>> {
-        self.state.into_inner().header
+        self.header.into_inner()
     }
 
     /// The next chunk; `None` after the last one.
@@ -137,11 +150,11 @@ impl Sources {
     pub(super) fn next(&self, buffer: &mut ChunkBuffer) -> Result<Option<Claim>, Failed> {
         let mut state = self.state.lock();
         loop {
-            if state.stopped {
+            if self.is_stopped() {
                 return Ok(None);
             }
             let (number, before) = (state.next_chunk, state.claimed);
-            let State { current, header, next_input, .. } = &mut *state;
+            let State { current, next_input, .. } = &mut *state;
             let input = next_input.wrapping_sub(1);
             match current {
                 Some(Current::Local(local, next)) => {
@@ -161,10 +174,15 @@ impl Sources {
                     return Ok(Some(Claim { number, input, offset, records, bytes, before }));
                 }
                 Some(Current::Sequential(sequential)) => {
-                    let read = sequential.read(buffer, self.chunk_bytes, &self.budget, header);
+                    let (budget, header) = (&self.budget, &self.header);
+                    let read = sequential.read(buffer, self.chunk_bytes, budget, header);
+                    if self.is_stopped() {
+                        // A stream seems to end then, perhaps in a record.
+                        return Ok(None);
+                    }
                     match read {
                         Err(error) => {
-                            state.stopped = true;
+                            self.stop();
                             return Err(Failed { number, error });
                         }
                         Ok(None) => *current = None,
@@ -182,7 +200,7 @@ impl Sources {
                     match self.begin(input) {
                         Ok(begun) => state.current = Some(begun),
                         Err(error) => {
-                            state.stopped = true;
+                            self.stop();
                             return Err(Failed { number, error });
                         }
                     }
@@ -199,7 +217,8 @@ impl Sources {
                 Ok(Current::Local(Arc::new(local), start))
             }
             (format, input) => {
-                let sequential = Sequential::new(input, format, self.feed_bytes, &self.budget)?;
+                let (budget, stopped) = (&self.budget, &self.stopped);
+                let sequential = Sequential::new(input, format, self.feed_bytes, budget, stopped)?;
                 Ok(Current::Sequential(Box::new(sequential)))
             }
         }
@@ -233,5 +252,66 @@ fn too_long(file: &str, offset: u64, fits: usize, cause: Error) -> Error {
             factor: None,
         },
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Cursor, Read};
+    use std::sync::mpsc::{self, Receiver};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// A pipe whose writer is idle until it goes away.
+    struct Idle(Receiver<()>);
+
+    impl Read for Idle {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            // An error: the writer has gone.
+            let _ = self.0.recv();
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn no_worker_waits_for_one_that_reads_an_idle_pipe() {
+        const CHUNK_BYTES: usize = 4096;
+        let patience = Duration::from_secs(30);
+        let (_writer, idle) = mpsc::channel();
+        let rows = "head\n".repeat(FEED_BYTES_MIN / 5);
+        let reader = Box::new(Cursor::new(rows).chain(Idle(idle)));
+        let input = MapInput::Stream { name: "a pipe".to_owned(), reader, memory_bytes: 0 };
+        let format = Format::Csv { separator: b',', header: true };
+        let sizes = (CHUNK_BYTES, FEED_BYTES_MIN);
+        let sources = Arc::new(Sources::new(vec![input], format, sizes, &Budget::new(1 << 20)));
+
+        let (claims, claimed) = mpsc::channel();
+        let reading = Arc::clone(&sources);
+        thread::spawn(move || {
+            let mut buffer = reading.buffer().expect("room");
+            while let Some(claim) = reading.next(&mut buffer).ok().expect("no failure") {
+                claims.send(claim).expect("heard");
+            }
+        });
+        claimed.recv_timeout(patience).expect("the first chunk");
+        // Until it has taken all that came, and waits.
+        thread::sleep(Duration::from_millis(200));
+        let (sender, done) = mpsc::channel();
+        let stopping = Arc::clone(&sources);
+        thread::spawn(move || {
+            let header = stopping.header();
+            stopping.stop();
+            sender.send(header).expect("heard");
+        });
+        assert_eq!(done.recv_timeout(patience).expect("stopped"), Some(b"head\n".to_vec()));
+        let ended = loop {
+            match claimed.recv_timeout(patience) {
+                Ok(claim) => assert_eq!(claim.records.len() % 5, 0, "whole records"),
+                Err(ended) => break ended,
+            }
+        };
+        assert_eq!(ended, mpsc::RecvTimeoutError::Disconnected, "the worker ends, too");
     }
 }

@@ -8,7 +8,8 @@
 //! ```
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use merganser_sort::error::InputError;
 use merganser_sort::record::{Format, Tail};
@@ -43,7 +44,7 @@ enum Bytes {
 }
 
 impl Sequential {
-    /// The records of `input`. A stream is read ahead by up to `feed_bytes`.
+    /// The records of `input`. A stream is read ahead by up to `feed_bytes`, and seems to end once it is `stopped`.
     ///
     /// # Errors
     /// A range that does not begin at 0; too little memory; when the system gives no thread.
@@ -52,6 +53,7 @@ impl Sequential {
         format: Format,
         feed_bytes: usize,
         budget: &Budget,
+        stopped: &Arc<AtomicBool>,
     ) -> Result<Self, Error> {
         let (name, bytes, end) = match input {
             MapInput::Storage { storage, range } => {
@@ -67,7 +69,7 @@ impl Sequential {
                 (storage.name().to_owned(), Bytes::Storage { storage, at: 0, size }, end)
             }
             MapInput::Stream { name, reader, .. } => {
-                let feed = Feed::start(reader, feed_bytes, budget)?;
+                let feed = Feed::start(reader, feed_bytes, budget, stopped)?;
                 (name, Bytes::Feed(feed), u64::MAX)
             }
         };
@@ -92,7 +94,7 @@ impl Sequential {
         buffer: &mut ChunkBuffer,
         chunk_bytes: usize,
         budget: &Budget,
-        header: &mut Option<Vec<u8>>,
+        header: &OnceLock<Vec<u8>>,
     ) -> Result<Option<(u64, Range<usize>, u64)>, Error> {
         if self.ended {
             return Ok(None);
@@ -158,7 +160,7 @@ impl Sequential {
     fn without_header(
         &mut self,
         records: &[u8],
-        header: &mut Option<Vec<u8>>,
+        header: &OnceLock<Vec<u8>>,
     ) -> Result<Range<usize>, Error> {
         if !self.header_due || records.is_empty() {
             return Ok(0..records.len());
@@ -166,16 +168,12 @@ impl Sequential {
         self.header_due = false;
         let len = self.format.record_len(records).expect("whole records");
         let row = &records[..len];
-        match header {
-            Some(known) if known != row => {
-                return Err(Error::Input {
-                    file: self.name.clone(),
-                    offset: 0,
-                    detail: "its header row is not that of the first input; take inputs with the same columns".to_owned(),
-                });
-            }
-            Some(_) => {}
-            None => *header = Some(row.to_vec()),
+        if header.get_or_init(|| row.to_vec()) != row {
+            return Err(Error::Input {
+                file: self.name.clone(),
+                offset: 0,
+                detail: "its header row is not that of the first input; take inputs with the same columns".to_owned(),
+            });
         }
         Ok(len..records.len())
     }
