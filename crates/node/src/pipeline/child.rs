@@ -8,6 +8,9 @@
 //! The pipe has one writer, which only this process has. So however this process ends, by `kill -9` too, the
 //! guard kills the group, and no process of a killed pipeline writes into the folder of the one that
 //! continues it. The guard is waited for last, so the number of the group belongs to no other group before.
+//!
+//! A command that leaves the group, as `setsid` and `timeout` do, is ended by this process: by its own number, and with
+//! the group that it leads. The guard does not find it.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -20,7 +23,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, getpgid, kill_process, kill_process_group,
+    pidfd_open, test_kill_process_group, waitid,
 };
 
 use super::error::Ending;
@@ -31,6 +35,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const LOOK_OFTEN: Duration = Duration::from_millis(5);
 /// Time that a group has between a request to end and its end.
 const GRACE: Duration = Duration::from_secs(2);
+/// Time that killed processes have to be gone.
+const GONE: Duration = Duration::from_millis(500);
 /// Bytes that are kept of standard error: the last ones.
 pub(super) const SAID_BYTES: usize = 64 << 10;
 /// Units of processor time in `/proc` per second: the same on all Linux systems.
@@ -77,7 +83,7 @@ impl Commands {
         let mut guard = Command::new("/bin/sh");
         guard.args(["-c", "read -r line; kill -s KILL 0"]).process_group(0);
         guard.stdin(self.reader.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
-        let group = Group::of(guard.spawn()?)?;
+        let mut group = Group::of(guard.spawn()?)?;
         let (said, writer) = io::pipe()?;
         let output = match run.output {
             Some(file) => Stdio::from(file),
@@ -99,6 +105,7 @@ impl Commands {
         };
         // Otherwise the writers of this process would keep the pipe open.
         drop(command);
+        group.command = pid_of(&child).ok();
         let waited = Waiting::new(&child, said).and_then(|mut waiting| {
             let how = waiting.wait(run.limit, stop)?;
             if !matches!(how, How::Exited) {
@@ -111,6 +118,8 @@ impl Commands {
             Ok((how, waiting.said, processor))
         });
         group.kill();
+        // Once it is waited for, its number may be another's.
+        group.command = None;
         let status = child.wait()?;
         drop(group);
         let (how, said, processor) = waited?;
@@ -131,33 +140,51 @@ fn ending(status: ExitStatus) -> Result<(), Ending> {
     }
 }
 
-/// A process group and its leader.
+/// A process group, its leader, and the command that was started in it.
 struct Group {
     leader: Child,
     id: Pid,
+    /// The command, until it is waited for.
+    command: Option<Pid>,
 }
 
 impl Group {
     fn of(leader: Child) -> io::Result<Self> {
         let id = pid_of(&leader)?;
-        Ok(Group { leader, id })
+        Ok(Group { leader, id, command: None })
     }
 
     fn ask(&self) {
         // A stopped process sees the request once it continues.
-        let _ = kill_process_group(self.id, Signal::TERM);
-        let _ = kill_process_group(self.id, Signal::CONT);
+        self.signal(Signal::TERM);
+        self.signal(Signal::CONT);
     }
 
     fn kill(&self) {
-        let _ = kill_process_group(self.id, Signal::KILL);
+        self.signal(Signal::KILL);
+    }
+
+    /// Each process gets the signal once: a second request makes some programs end without tidying up.
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.id, signal);
+        let outside = |command: &Pid| getpgid(Some(*command)).is_ok_and(|group| group != self.id);
+        if let Some(command) = self.command.filter(outside) {
+            // It leads a group of its own, as a rule.
+            let _ = kill_process_group(command, signal).or_else(|_| kill_process(command, signal));
+        }
     }
 }
 
 impl Drop for Group {
+    /// What is killed may still end a write, so this waits until there is no process left. Where the processes of a
+    /// dead parent are never waited for, as in some containers, it gives up after [`GONE`].
     fn drop(&mut self) {
         self.kill();
         let _ = self.leader.wait();
+        let until = Instant::now() + GONE;
+        while test_kill_process_group(self.id).is_ok() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

@@ -29,8 +29,11 @@ pub(super) struct Cutter<'a> {
 pub(super) struct Asks<'a> {
     /// Whether the pipeline ends early.
     pub(super) stop: &'a dyn Fn() -> bool,
-    /// Called when the disk is full: waits until others have given back space. False if no one will.
-    pub(super) wait_for_space: &'a dyn Fn() -> bool,
+    /// Counts how often others gave back space.
+    pub(super) freed: &'a dyn Fn() -> u64,
+    /// Called when the disk is full, with the count before that was found: waits until it is larger. False if no other
+    /// thread will give back space.
+    pub(super) wait_for_space: &'a dyn Fn(u64) -> bool,
 }
 
 impl<'a> Cutter<'a> {
@@ -101,7 +104,7 @@ impl<'a> Cutter<'a> {
                     let found = self.borders.take(bytes, from);
                     let found = found.map_err(|bad| bad_record(name(), bad))?;
                     let taken = found.unwrap_or(bytes.len());
-                    written.write(&bytes[..taken], &new, asks.wait_for_space)?;
+                    written.write(&bytes[..taken], &new, asks)?;
                     self.joined.take(taken);
                     if found.is_some() {
                         break;
@@ -135,14 +138,10 @@ struct Writing {
 }
 
 impl Writing {
-    fn write(
-        &mut self,
-        bytes: &[u8],
-        path: &Path,
-        wait_for_space: &dyn Fn() -> bool,
-    ) -> Result<(), PipelineError> {
+    fn write(&mut self, bytes: &[u8], path: &Path, asks: &Asks<'_>) -> Result<(), PipelineError> {
         let mut rest = bytes;
         while !rest.is_empty() {
+            let freed = (asks.freed)();
             let written = match &mut self.file {
                 Some(file) => file.write(rest),
                 none => {
@@ -158,7 +157,7 @@ impl Writing {
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // What is written stays; the rest follows when others have finished.
-                Err(error) if is_full(&error) && wait_for_space() => {}
+                Err(error) if is_full(&error) && (asks.wait_for_space)(freed) => {}
                 Err(error) => return Err(PipelineError::file(path)(error)),
             }
         }

@@ -17,7 +17,7 @@ use super::error::PipelineError;
 use super::input::{Input, total_bytes};
 use super::journal::{Event, Partitions};
 use super::model::{Line, best_partitions};
-use super::schedule::{Shared, State};
+use super::schedule::{Shared, State, Writer};
 use super::summary;
 
 /// The first partitions of an automatic division.
@@ -66,7 +66,11 @@ pub(super) fn cut_all(
     let mut k = u32::try_from(done.cuts.len()).expect("six digits");
     let place = (k, done.cut_bytes());
     let mut cutter = Cutter::new(inputs, settings.records, &budget, place, &stop)?;
-    let asks = Asks { stop: &stop, wait_for_space: &|| shared.wait_for_space(None) };
+    let asks = Asks {
+        stop: &stop,
+        freed: &|| shared.freed(),
+        wait_for_space: &|freed| shared.wait_for_space(Writer::Cut, freed),
+    };
     loop {
         if goal.wants_choice(k) {
             let rest = goal.total.unwrap_or(0).saturating_sub(cutter.start());

@@ -13,9 +13,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::error::PipelineError;
-use super::folder::{OUT_NAME, remove, sync_folder};
+use super::folder::{OUT_NAME, remove, sync_folder, tree_bytes};
 use super::journal::Event;
-use super::schedule::Shared;
+use super::schedule::{Shared, Writer};
 use super::template::MergeTemplate;
 use super::tries::Tries;
 
@@ -30,20 +30,19 @@ pub(super) struct Gather {
 impl Shared<'_> {
     /// Where results are gathered as they come; `None` if they are kept.
     pub(super) fn gather(&self) -> Option<Gather> {
-        match &self.plan.merge {
-            None => Some(Gather { path: self.folder.partial(), file: None, temporary: false }),
-            Some(merge) if merge.names_files => None,
-            Some(_) => Some(Gather { path: self.gathered_path(), file: None, temporary: true }),
-        }
-    }
-
-    fn gathered_path(&self) -> PathBuf {
-        self.folder.gathered()
+        let path = self.plan.gathered_path(self.folder)?;
+        Some(Gather { path, file: None, temporary: self.plan.merge.is_some() })
     }
 
     /// Makes the whole output of the results, all of which are there; returns its bytes.
     pub(super) fn merge(&self) -> Result<u64, PipelineError> {
         let partial = self.folder.partial();
+        if let Some(path) = self.plan.gathered_path(self.folder) {
+            let (found, bytes) = (tree_bytes(&path), self.lock().done.gathered_bytes);
+            if found != bytes {
+                return Err(PipelineError::file(path)(other_length(found, bytes)));
+            }
+        }
         let bytes = match &self.plan.merge {
             None => {
                 // An input without records has no partition.
@@ -71,7 +70,7 @@ impl Shared<'_> {
         };
         let list = parts.join("list");
         write_list(&list, &outs)?;
-        let gathered = self.gathered_path();
+        let gathered = self.folder.gathered();
         let input = (!merge.names_files && results > 0).then_some(&*gathered);
         let made = parts.join("merged");
         remove(&made)?;
@@ -90,7 +89,7 @@ impl Shared<'_> {
             prints: !merge.writes_file,
             must_write: merge.writes_file,
             said: parts.join("merge.stderr"),
-            pool: None,
+            writer: Writer::Merge,
             failed: &|_| {},
         };
         tries.run(self)?;
@@ -112,16 +111,28 @@ fn write_list(path: &Path, outs: &[PathBuf]) -> Result<(), PipelineError> {
     fs::write(path, names).map_err(PipelineError::file(path))
 }
 
+/// The error for a file of results that something else has changed.
+fn other_length(bytes: u64, gathered_bytes: u64) -> io::Error {
+    let text =
+        format!("has {bytes} bytes and had {gathered_bytes}; remove the folder to begin again");
+    io::Error::other(text)
+}
+
 impl Gather {
     /// Appends the result of partition `k`, whose turn it is, and removes it.
     pub(super) fn append(&mut self, shared: &Shared<'_>, k: u32) -> Result<(), PipelineError> {
         let last = shared.plan.stages.len();
         let from = shared.item_path(k, last).join(OUT_NAME);
-        let before = shared.lock().done.gathered_bytes;
+        let mut state = shared.lock();
+        state.gathering = true;
+        let before = state.done.gathered_bytes;
+        drop(state);
         let copied = loop {
+            let freed = shared.freed();
             match self.copy(&from, before) {
                 // What others remove makes room for it.
-                Err(error) if error.is_full_disk() && shared.wait_for_space(None) => {}
+                Err(error)
+                    if error.is_full_disk() && shared.wait_for_space(Writer::Gather, freed) => {}
                 other => break other?,
             }
         };
@@ -131,7 +142,9 @@ impl Gather {
             state.add_used(copied);
         }
         drop(state);
-        shared.release(k, last)
+        shared.release(k, last)?;
+        shared.lock().gathering = false;
+        Ok(())
     }
 
     fn copy(&mut self, from: &Path, at: u64) -> Result<u64, PipelineError> {
@@ -150,8 +163,7 @@ impl Gather {
         // Bytes of an append that was interrupted are written again.
         let length = file.metadata().map_err(on_file)?.len();
         if length < at {
-            let text = format!("has {length} bytes and had {at}; remove the folder to begin again");
-            return Err(on_file(io::Error::other(text)));
+            return Err(on_file(other_length(length, at)));
         }
         file.set_len(at).and_then(|()| file.seek(SeekFrom::Start(at))).map_err(on_file)?;
         let mut result = File::open(from).map_err(PipelineError::file(from))?;

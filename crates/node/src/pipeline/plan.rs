@@ -7,6 +7,7 @@ use merganser_sort::journal::{CommandNote, Text};
 
 use super::border::PieceFormat;
 use super::done::PARTITIONS_MAX;
+use super::folder::Folder;
 use super::journal::{MergeBy, Partitions, Work};
 use super::template::{MergeTemplate, Template, TemplateError, Writes, is_stage_name};
 
@@ -236,6 +237,17 @@ fn last_readers(stages: &[PlannedStage], settings: &[Stage]) -> Vec<usize> {
 }
 
 impl Plan {
+    /// Whether results are gathered as they come, and then removed; if not, they are kept for the merge.
+    pub(super) fn gathers(&self) -> bool {
+        self.merge.as_ref().is_none_or(|merge| !merge.names_files)
+    }
+
+    /// The file in which they are gathered.
+    pub(super) fn gathered_path(&self, folder: &Folder) -> Option<PathBuf> {
+        let path = if self.merge.is_none() { folder.partial() } else { folder.gathered() };
+        self.gathers().then_some(path)
+    }
+
     /// Whether an item (0: the partition, s + 1: the output of stage s) is still needed when the first `ran`
     /// stages have run.
     pub(super) fn is_needed(&self, item: usize, ran: usize) -> bool {

@@ -12,8 +12,8 @@ use super::folder::{Folder, remove, tree_bytes, with_new};
 use super::journal::{InputNote, Journal, MergeBy, Partitions, Record, Work};
 use super::plan::{Plan, Settings};
 
-/// Opens the journal again, and removes what it does not name. `None` if the work is other work and no stage has
-/// ended yet: nothing is lost by beginning again.
+/// Opens the journal again, and removes what it does not name. `None` if the work is other work, or a file has gone,
+/// and no stage has ended yet: nothing is lost by beginning again.
 ///
 /// # Errors
 /// [`PipelineError::Changed`] if the work is other work, or a file has gone.
@@ -26,16 +26,18 @@ pub(super) fn continue_work(
 ) -> Result<Option<(Journal, Done)>, PipelineError> {
     let path = folder.journal();
     let done = Done::of(&path.display().to_string(), record)?;
+    let is_begun = done.merged.is_some() || !done.ran.iter().all(Vec::is_empty);
     let what = changed(&record.header.work, &settings.work(), &record.header.inputs, inputs);
     if let Some(what) = what {
-        if done.merged.is_none() && done.ran.iter().all(Vec::is_empty) {
-            return Ok(None);
-        }
-        return Err(PipelineError::Changed { what });
+        return if is_begun { Err(PipelineError::Changed { what }) } else { Ok(None) };
     }
     if done.merged.is_none() {
         folder.create()?;
-        clean(plan, folder, &done)?;
+        match clean(plan, folder, &done) {
+            // A process that was killed while it removed the files leaves the journal, which goes last.
+            Err(PipelineError::Changed { .. }) if !is_begun => return Ok(None),
+            other => other?,
+        }
     }
     let journal = Journal::reopen(&path, record)?;
     Ok(Some((journal, done)))
@@ -61,6 +63,12 @@ fn clean(plan: &Plan, folder: &Folder, done: &Done) -> Result<(), PipelineError>
     }
     if done.gathered > 0 {
         kept.insert(folder.gathered());
+    }
+    // The end of an append that was interrupted may make it longer.
+    if let Some(path) =
+        plan.gathered_path(folder).filter(|path| tree_bytes(path) < done.gathered_bytes)
+    {
+        return Err(PipelineError::Changed { what: other_content(&path) });
     }
     remove(&with_new(&folder.journal()))?;
     folder.keep_only(&|path| kept.contains(path))

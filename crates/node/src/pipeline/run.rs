@@ -39,6 +39,9 @@ pub trait Watch: Sync {
     fn cancelled(&self) -> bool;
     /// Called some times per second.
     fn standing(&self, standing: &Standing);
+    /// Called when the pipeline ends before its inputs do. Reads of them that wait have to end soon, because the thread
+    /// that reads is waited for. Their errors are not reported.
+    fn ends_early(&self);
 }
 
 /// A pipeline that has come to its end.
@@ -120,6 +123,9 @@ fn run_threads(
         if let Err(error) = gather_all(shared, watch) {
             shared.fail(error);
         }
+        if shared.is_ending() {
+            watch.ends_early();
+        }
     });
     match shared.lock().failure.take() {
         Some(error) => Err(error),
@@ -129,18 +135,15 @@ fn run_threads(
 
 /// Gathers results as they come, until all are there or the pipeline ends early.
 fn gather_all(shared: &Shared<'_>, watch: &dyn Watch) -> Result<(), PipelineError> {
-    let stages = shared.plan.stages.len();
     let mut gather = shared.gather();
     loop {
         if watch.cancelled() {
             return Err(PipelineError::Cancelled);
         }
         let mut state = shared.lock();
-        let next = state.done.gathered;
-        let is_there = state.done.ran.get(next as usize).is_some_and(|ran| ran.len() == stages);
-        if let Some(gather) = gather.as_mut().filter(|_| is_there) {
+        if let Some((gather, k)) = gather.as_mut().zip(state.next_result()) {
             drop(state);
-            gather.append(shared, next)?;
+            gather.append(shared, k)?;
             continue;
         }
         if shared.is_ending() || state.is_over() {

@@ -54,9 +54,12 @@ pub(super) struct State {
     pub(super) done: Done,
     stages: usize,
     ready: Vec<BTreeSet<(Reverse<usize>, u32)>>,
-    /// For each pool, its threads that run a stage; and all threads that wait for space on the disk.
+    /// For each pool, its threads that run a stage; and all of these that wait for space on the disk.
     running: Vec<usize>,
     parked: usize,
+    /// A result is being gathered, or removed after that; and the thread that does it waits for space on the disk.
+    pub(super) gathering: bool,
+    gather_parked: bool,
     /// The folders that stages write into now.
     writing: Vec<PathBuf>,
     /// Partitions that were cut and have not passed all stages.
@@ -80,6 +83,19 @@ pub(super) struct State {
     pub(super) ahead_seconds: Option<f64>,
     /// Seconds before the first cut, in which bytes were counted.
     pub(super) count_seconds: f64,
+}
+
+/// A thread that writes, and may find the disk full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Writer {
+    /// It cuts partitions.
+    Cut,
+    /// It runs a stage.
+    Stage,
+    /// It gathers results.
+    Gather,
+    /// It runs the merge, when all others have ended.
+    Merge,
 }
 
 /// A stage of a partition to run.
@@ -114,8 +130,8 @@ impl<'a> Shared<'a> {
                 in_flight.insert(cut.k);
             }
         }
-        let gathers = plan.merge.as_ref().is_some_and(|merge| !merge.names_files);
-        let gathered = if gathers { done.gathered_bytes } else { 0 };
+        let is_temporary = plan.gathers() && plan.merge.is_some();
+        let gathered = if is_temporary { done.gathered_bytes } else { 0 };
         let used_bytes = held.iter().flatten().sum::<u64>() + gathered;
         let state = State {
             journal,
@@ -124,6 +140,8 @@ impl<'a> Shared<'a> {
             ready,
             running: vec![0; plan.pools.len()],
             parked: 0,
+            gathering: false,
+            gather_parked: false,
             writing: Vec::new(),
             in_flight,
             passed,
@@ -353,12 +371,16 @@ impl<'a> Shared<'a> {
         Ok(())
     }
 
-    /// The disk is full: waits until there may be more space. False if no thread is left that could free some.
-    /// `pool` is that of a thread that runs a stage.
-    pub(super) fn wait_for_space(&self, pool: Option<usize>) -> bool {
+    /// How often space was freed. Asked before a try to write, for [`Shared::wait_for_space`].
+    pub(super) fn freed(&self) -> u64 {
+        self.lock().freed
+    }
+
+    /// The disk is full: waits until there may be more space than at the beginning of the try that found it full, when
+    /// [`Shared::freed`] was `freed`. False if no thread is left that could free some.
+    pub(super) fn wait_for_space(&self, writer: Writer, freed: u64) -> bool {
         let mut state = self.lock();
-        let freed = state.freed;
-        state.parked += usize::from(pool.is_some());
+        state.parks(writer, true);
         let found = loop {
             if self.is_ending() {
                 break false;
@@ -366,22 +388,48 @@ impl<'a> Shared<'a> {
             if state.freed != freed {
                 break true;
             }
-            let pools = state.ready.iter().zip(&state.running).zip(&self.plan.pools);
-            let may_begin = |((ready, running), pool): ((&BTreeSet<_>, &usize), &super::Pool)| {
-                !ready.is_empty() && *running < pool.threads
-            };
-            let at_work = state.running.iter().sum::<usize>() > state.parked;
-            if !at_work && !pools.into_iter().any(may_begin) {
+            if !self.may_free(&state, writer) {
                 break false;
             }
             self.wait(&mut state);
         };
-        state.parked -= usize::from(pool.is_some());
+        state.parks(writer, false);
         found
+    }
+
+    /// Whether a thread other than that of `writer` may free space.
+    fn may_free(&self, state: &State, writer: Writer) -> bool {
+        // When nothing but stages that wait is left, one of them is tried alone. The others wait for that, too.
+        let parked = if writer == Writer::Stage { state.parked } else { 0 };
+        let has_result = self.plan.gathers() && state.next_result().is_some();
+        let gathers = (state.gathering || has_result) && !state.gather_parked;
+        let pools = state.ready.iter().zip(&state.running).zip(&self.plan.pools);
+        let may_begin = |((ready, running), pool): ((&BTreeSet<_>, &usize), &super::Pool)| {
+            !ready.is_empty() && *running < pool.threads
+        };
+        let running: usize = state.running.iter().sum();
+        running > parked || gathers || pools.into_iter().any(may_begin)
     }
 }
 
 impl State {
+    /// The thread of `writer` waits for space from now on, or no longer.
+    fn parks(&mut self, writer: Writer, begins: bool) {
+        match (writer, begins) {
+            (Writer::Stage, true) => self.parked += 1,
+            (Writer::Stage, false) => self.parked -= 1,
+            (Writer::Gather, _) => self.gather_parked = begins,
+            (Writer::Cut | Writer::Merge, _) => {}
+        }
+    }
+
+    /// The partition whose result is gathered next, if the result is there.
+    pub(super) fn next_result(&self) -> Option<u32> {
+        let next = self.done.gathered;
+        let ran = self.done.ran.get(next as usize)?;
+        (ran.len() == self.stages).then_some(next)
+    }
+
     /// Whether all partitions have passed all stages.
     pub(super) fn is_over(&self) -> bool {
         self.done.all_cut && self.in_flight.is_empty()
@@ -435,6 +483,7 @@ mod tests {
     use merganser_sort::journal::{CommandNote, Text};
 
     use super::super::border::PieceFormat;
+    use super::super::folder::OUT_NAME;
     use super::super::journal::{Cut, Header, MergeBy, Partitions};
     use super::super::plan::{Pool, Stage};
     use super::*;
@@ -471,9 +520,8 @@ mod tests {
         }
     }
 
-    /// A partition's thread and that of its next stage find an item that is needed no longer at the same moment.
-    #[test]
-    fn what_two_threads_remove_is_free_once() {
+    /// Gives `test` a pipeline of one stage in a new folder.
+    fn with_shared(test: impl FnOnce(&Shared<'_>)) {
         let temporary = tempfile::tempdir().expect("a folder");
         let settings = settings(temporary.path().to_owned());
         let plan = settings.plan().expect("it can be");
@@ -481,24 +529,161 @@ mod tests {
         folder.create().expect("made");
         let header = Header::new(settings.command.clone(), settings.work(), Vec::new());
         let journal = Journal::create(&folder.journal(), &header).expect("made");
-        let shared =
-            Shared::new(&settings, &plan, &folder, journal, Done::default()).expect("made");
-        for k in 0..100 {
-            fs::write(folder.part(k), b"abc").expect("written");
-            let cut = Cut { k, start: u64::from(k) * 3, bytes: 3, records: 1, crc: 0 };
-            shared.was_cut(cut, 0.0).expect("noted");
-            let both = Barrier::new(2);
-            let release = || {
-                both.wait();
-                shared.release(k, 0).expect("removed");
-            };
-            std::thread::scope(|scope| {
-                scope.spawn(release);
-                release();
+        let shared = Shared::new(&settings, &plan, &folder, journal, Done::default());
+        test(&shared.expect("made"));
+    }
+
+    /// Cuts a partition of three bytes.
+    fn cut(shared: &Shared<'_>, k: u32) {
+        fs::write(shared.folder.part(k), b"abc").expect("written");
+        let cut = Cut { k, start: u64::from(k) * 3, bytes: 3, records: 1, crc: 0 };
+        shared.was_cut(cut, 0.0).expect("noted");
+    }
+
+    /// Runs the stage of a partition: its result has three bytes, too.
+    fn pass(shared: &Shared<'_>) {
+        let task = shared.next_task(0).expect("a partition");
+        let made = shared.item_path(task.k, 1);
+        fs::create_dir(&made).expect("made");
+        fs::write(made.join(OUT_NAME), b"ABC").expect("written");
+        let run = StageRun {
+            k: task.k,
+            stage: 0,
+            pool: 0,
+            thread: 0,
+            start_seconds: 0.0,
+            end_seconds: 0.0,
+            processor_seconds: 0.0,
+            bytes_out: 3,
+            failed: false,
+        };
+        shared.stage_ended(task, run).expect("noted");
+        shared.rest(0);
+    }
+
+    /// A partition's thread and that of its next stage find an item that is needed no longer at the same moment.
+    #[test]
+    fn what_two_threads_remove_is_free_once() {
+        with_shared(|shared| {
+            for k in 0..100 {
+                cut(shared, k);
+                let both = Barrier::new(2);
+                let release = || {
+                    both.wait();
+                    shared.release(k, 0).expect("removed");
+                };
+                std::thread::scope(|scope| {
+                    scope.spawn(release);
+                    release();
+                });
+                let state = shared.lock();
+                assert_eq!((state.used_bytes, state.freed), (0, u64::from(k) + 1));
+                assert!(!shared.folder.part(k).exists());
+            }
+        });
+    }
+
+    /// The disk is full for `writer`, and `work` happens meanwhile; whether it is worth another try.
+    fn waits_during(shared: &Shared<'_>, writer: Writer, work: impl FnOnce() + Send) -> bool {
+        let freed = shared.freed();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Usually the other thread waits by now. If it does not, it finds that space was freed.
+                std::thread::sleep(LOOK / 2);
+                work();
             });
+            shared.wait_for_space(writer, freed)
+        })
+    }
+
+    #[test]
+    fn a_full_disk_is_waited_for_until_a_result_is_gathered() {
+        with_shared(|shared| {
+            let mut gather = shared.gather().expect("results are gathered");
+            for (k, writer) in (0..).zip([Writer::Cut, Writer::Stage]) {
+                cut(shared, k);
+                pass(shared);
+                // A stage that waits is running; no other one is.
+                shared.lock().running[0] = usize::from(writer == Writer::Stage);
+                let append = || gather.append(shared, k).expect("appended");
+                assert!(waits_during(shared, writer, append), "{writer:?}");
+                // Nothing is left that could be removed.
+                assert!(!shared.wait_for_space(writer, shared.freed()), "{writer:?}");
+                shared.lock().running[0] = 0;
+            }
+            // A result is gathered, as the journal says, and is not removed yet.
+            cut(shared, 2);
+            shared.lock().ready[0].clear();
+            shared.lock().gathering = true;
+            assert!(waits_during(shared, Writer::Cut, || shared.release(2, 0).expect("removed")));
+        });
+    }
+
+    #[test]
+    fn space_that_was_freed_during_a_try_is_worth_another_one() {
+        with_shared(|shared| {
+            let freed = shared.freed();
+            cut(shared, 0);
+            pass(shared);
+            assert_eq!(shared.freed(), freed + 1);
+            for writer in [Writer::Cut, Writer::Stage, Writer::Gather, Writer::Merge] {
+                assert!(shared.wait_for_space(writer, freed), "{writer:?}");
+            }
             let state = shared.lock();
-            assert_eq!((state.used_bytes, state.freed), (0, u64::from(k) + 1));
-            assert!(!folder.part(k).exists());
-        }
+            assert_eq!((state.parked, state.gather_parked), (0, false));
+        });
+    }
+
+    /// When all threads wait, a stage is tried alone, and not the gathering thread, whose failure ends the pipeline.
+    #[test]
+    fn of_those_that_wait_a_stage_is_tried_first() {
+        with_shared(|shared| {
+            cut(shared, 0);
+            pass(shared);
+            let freed = shared.freed();
+            // Only the result that it gathers is there: nothing will make room for it.
+            assert!(!shared.wait_for_space(Writer::Gather, freed));
+            cut(shared, 1);
+            let task = shared.next_task(0).expect("a partition");
+            std::thread::scope(|scope| {
+                let stage = scope.spawn(|| {
+                    let was_freed = shared.wait_for_space(Writer::Stage, freed);
+                    shared.release(task.k, 0).expect("removed");
+                    was_freed
+                });
+                // It waits for the gathering thread, which finds the disk full, too.
+                while shared.lock().parked == 0 {
+                    std::thread::yield_now();
+                }
+                let was_freed = shared.wait_for_space(Writer::Gather, freed);
+                // A stage that waits in vain would keep this test.
+                shared.fail(PipelineError::Cancelled);
+                assert!(was_freed && !stage.join().expect("it ends"));
+            });
+        });
+    }
+
+    /// An output that something else has changed is not taken for the whole one.
+    #[test]
+    fn the_output_has_the_bytes_of_all_results() {
+        with_shared(|shared| {
+            let mut gather = shared.gather().expect("results are gathered");
+            for k in 0..2 {
+                cut(shared, k);
+                pass(shared);
+                gather.append(shared, k).expect("appended");
+            }
+            shared.note(&mut shared.lock(), Event::AllCut { partitions: 2 }).expect("noted");
+            let partial = shared.folder.partial();
+            for other in [&b"ABCAB"[..], b"ABCABCA", b""] {
+                fs::write(&partial, other).expect("written");
+                let error = shared.merge().expect_err("it is not whole").to_string();
+                assert!(error.contains("partial: has") && error.contains("had 6"), "{error}");
+            }
+            fs::remove_file(&partial).expect("removed");
+            shared.merge().expect_err("it is not there");
+            fs::write(&partial, b"ABCABC").expect("written");
+            assert_eq!(shared.merge().expect("whole"), 6);
+        });
     }
 }

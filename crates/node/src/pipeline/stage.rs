@@ -7,7 +7,7 @@ use super::error::PipelineError;
 use super::folder::OUT_NAME;
 use super::plan::SettingsError;
 use super::report::StageRun;
-use super::schedule::{Shared, Task};
+use super::schedule::{Shared, Task, Writer};
 use super::template::{Place, Writes};
 use super::tries::Tries;
 
@@ -88,7 +88,7 @@ impl Shared<'_> {
             prints: template.writes == Writes::Printed,
             must_write: template.writes == Writes::Out,
             said: self.folder.said(k, name),
-            pool: Some(planned.pool),
+            writer: Writer::Stage,
             failed: &|start| self.lock().runs.push(run(start, true)),
         };
         let worked = tries.run(self)?;

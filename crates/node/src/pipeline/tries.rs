@@ -17,7 +17,7 @@ use rustix::fs::statvfs;
 use super::child::{Ended, Run, last_lines};
 use super::error::{Ending, PipelineError, StageFailure};
 use super::folder::{OUT_NAME, remove, sync_folder, sync_tree};
-use super::schedule::Shared;
+use super::schedule::{Shared, Writer};
 
 /// A disk with less is full.
 const FREE_BYTES_MIN: u64 = 1 << 20;
@@ -45,8 +45,8 @@ pub(super) struct Tries<'a> {
     pub(super) must_write: bool,
     /// Keeps what it said when it failed for good.
     pub(super) said: PathBuf,
-    /// The pool that the thread belongs to.
-    pub(super) pool: Option<usize>,
+    /// The thread that tries it.
+    pub(super) writer: Writer,
     /// Called for each try that failed, with the time when it began.
     pub(super) failed: &'a dyn Fn(f64),
 }
@@ -71,7 +71,7 @@ impl Tries<'_> {
         let mut attempts = 0;
         loop {
             let folder = (self.attempt)(shared.next_attempt());
-            let start = shared.seconds();
+            let (start, freed) = (shared.seconds(), shared.freed());
             let made = shared.within(&folder, || self.once(shared, &folder));
             let (failure, disk_full) = match made {
                 Ok(Once::Worked(bytes, processor)) => {
@@ -95,7 +95,7 @@ impl Tries<'_> {
             };
             (self.failed)(start);
             remove(&folder)?;
-            if disk_full && shared.wait_for_space(self.pool) {
+            if disk_full && shared.wait_for_space(self.writer, freed) {
                 continue;
             }
             attempts += 1;

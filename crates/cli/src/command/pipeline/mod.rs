@@ -55,7 +55,8 @@ pub struct Job<'a> {
 pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let target = Target::new(job.output)?;
     let replaced = target.check_file()?;
-    let inputs = open(job.inputs, cancel)?;
+    let cancels = watch::Cancels { command: cancel.clone(), reading: Cancel::default() };
+    let inputs = open(job.inputs, &cancels.reading)?;
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
     refuse_input(&target, replaces.as_ref(), &inputs)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
@@ -69,7 +70,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
         fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
     }
     let look_again = || job.inputs.iter().map(file_note).collect();
-    let watch = watch::on_stderr(&settings, job.quiet, cancel);
+    let watch = watch::on_stderr(&settings, job.quiet, cancels);
     let ran = pipeline::run(&settings, inputs, &look_again, &*watch);
     drop(watch);
     let Outcome { partial, report } = match ran {
@@ -98,13 +99,13 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     write_report(job, &settings, &report)
 }
 
-/// The inputs, each with the file that it is now.
-fn open(named: &[Input], cancel: &Cancel) -> Result<Vec<pipeline::Input>, Failure> {
+/// The inputs, each with the file that it is now. `reading` ends reads that wait.
+fn open(named: &[Input], reading: &Cancel) -> Result<Vec<pipeline::Input>, Failure> {
     // Their content is often read twice, by a cut and by a stage, so through the page cache.
     let open = OpenInputs::of_map();
     let ready = |input: &Input| {
         let before = file_note(input);
-        let (source, note) = match input.open_for_sort(&open, cancel)? {
+        let (source, note) = match input.open_for_sort(&open, reading)? {
             merganser_sort::run::Input::Storage(storage) => (Source::File(storage), before),
             merganser_sort::run::Input::Stream { reader, .. } => (Source::Stream(reader), None),
             merganser_sort::run::Input::Packed(_) => unreachable!("inputs are opened as they are"),

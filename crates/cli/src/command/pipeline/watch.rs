@@ -9,41 +9,59 @@ use merganser_node::pipeline::{Settings, Standing, Watch};
 
 use crate::signals::Cancel;
 
-/// A bar when stderr is a terminal and `quiet` was not asked for; either way `cancel` is passed on.
-pub fn on_stderr(settings: &Settings, quiet: bool, cancel: &Cancel) -> Box<dyn Watch + Send> {
-    let cancel = cancel.clone();
+/// When the end is asked for, and how the reads of the inputs are ended then.
+pub struct Cancels {
+    /// The command's own.
+    pub command: Cancel,
+    /// That of the inputs: it ends reads that wait, also when the pipeline has failed.
+    pub reading: Cancel,
+}
+
+impl Cancels {
+    fn end_reading(&self) {
+        // Any signal will do, because none is reported.
+        self.reading.set(libc::SIGTERM);
+    }
+}
+
+/// A bar when stderr is a terminal and `quiet` was not asked for; either way `cancels` are passed on.
+pub fn on_stderr(settings: &Settings, quiet: bool, cancels: Cancels) -> Box<dyn Watch + Send> {
     if quiet || !std::io::stderr().is_terminal() {
-        return Box::new(Silent(cancel));
+        return Box::new(Silent(cancels));
     }
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
     let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {elapsed}");
     bar.set_style(style.expect("a constant template"));
     bar.enable_steady_tick(Duration::from_millis(500));
     let names = settings.stages.iter().map(|stage| stage.name.clone()).collect();
-    Box::new(Bar { bar, names, cancel })
+    Box::new(Bar { bar, names, cancels })
 }
 
 /// Draws nothing.
-struct Silent(Cancel);
+struct Silent(Cancels);
 
 impl Watch for Silent {
     fn cancelled(&self) -> bool {
-        self.0.is_set()
+        self.0.command.is_set()
     }
 
     fn standing(&self, _: &Standing) {}
+
+    fn ends_early(&self) {
+        self.0.end_reading();
+    }
 }
 
 /// Draws a bar, and wipes it at the end.
 struct Bar {
     bar: ProgressBar,
     names: Vec<String>,
-    cancel: Cancel,
+    cancels: Cancels,
 }
 
 impl Watch for Bar {
     fn cancelled(&self) -> bool {
-        self.cancel.is_set()
+        self.cancels.command.is_set()
     }
 
     fn standing(&self, standing: &Standing) {
@@ -51,6 +69,10 @@ impl Watch for Bar {
         self.bar.set_message(text);
         self.bar.set_length(all);
         self.bar.set_position(done);
+    }
+
+    fn ends_early(&self) {
+        self.cancels.end_reading();
     }
 }
 

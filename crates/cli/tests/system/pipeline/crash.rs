@@ -1,12 +1,13 @@
 //! Killed and interrupted at any moment, then continued.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{lines_of, made, pipeline, pipeline_itself};
-use crate::harness::{Chance, Folder, asked, prints, sorted_lines};
+use crate::harness::{Chance, Folder, asked, fails, names, prints, sorted_lines};
 
 fn signal(child: &Child, signal: libc::c_int) {
     let pid = libc::pid_t::try_from(child.id()).expect("a pid");
@@ -145,6 +146,56 @@ fn an_interrupted_pipeline_ends_soon_and_continues() {
     assert_eq!(lines_of(&folder.at("pids")).len(), 2, "partition 0 is not done again");
 }
 
+/// The same while it waits for the next bytes of a pipe.
+#[test]
+fn an_interrupted_pipeline_does_not_wait_for_its_input() {
+    let folder = Folder::new();
+    let words = ["-", "--partitions", "1K", "--in-flight", "9", "--stage", "a:cat; echo {k} >>ran"];
+    let mut command = pipeline_itself(&folder, &words);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut writer = child.stdin.take().expect("piped");
+    writer.write_all(&Chance::new().lines(4000)).expect("written");
+    let until = Instant::now() + Duration::from_secs(20);
+    while lines_of(&folder.at("ran")).len() < 2 {
+        assert!(Instant::now() < until, "the stages do not run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let asked = Instant::now();
+    signal(&child, libc::SIGINT);
+    let status = child.wait().expect("it ends");
+    drop(writer);
+    assert_eq!(status.code(), Some(128 + libc::SIGINT));
+    assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
+    assert!(!folder.at("out").exists());
+}
+
+/// Killed while it removed what no stage had used: the journal is still there, and partitions are gone.
+#[test]
+fn partitions_that_were_removed_before_the_first_stage_are_cut_again() {
+    let folder = Folder::new();
+    folder.write("in", b"a\nb\nc\n");
+    // What a stage said is kept, and the partitions with it.
+    let stage = "a:[ -e go ] || { echo why >&2; exit 1; }; cat";
+    let words = ["in", "--partitions", "3", "--retries", "0", "--stage", stage];
+    let parts = folder.at(".out.unfinished/pipeline");
+    let removals: [&dyn Fn(); 2] = [
+        &|| {
+            for name in names(&parts).iter().filter(|name| name.ends_with(".part")) {
+                fs::remove_file(parts.join(name)).expect("removed");
+            }
+        },
+        &|| fs::remove_dir_all(&parts).expect("removed"),
+    ];
+    for remove in removals {
+        fails(&mut pipeline(&folder, &words));
+        assert!(parts.join("000000.part").exists(), "{:?}", names(&parts));
+        remove();
+        folder.write("go", b"");
+        assert_eq!(made(&folder, &words), b"a\nb\nc\n");
+        fs::remove_file(folder.at("go")).expect("removed");
+    }
+}
+
 /// Killed between its last two steps: the output has its name, and only leftovers are removed.
 #[test]
 fn a_pipeline_that_was_killed_at_its_very_end_does_nothing_again() {
@@ -180,7 +231,7 @@ fn a_pipeline_that_was_killed_at_its_very_end_does_nothing_again() {
     fs::remove_file(folder.at("out")).expect("removed");
     fs::create_dir(&unfinished).expect("made");
     fs::write(unfinished.join("pipeline-journal"), &whole).expect("written");
-    let sentence = crate::harness::fails(&mut pipeline(&folder, &words));
+    let sentence = fails(&mut pipeline(&folder, &words));
     assert!(sentence.contains("has gone since"), "{sentence}");
     prints(&mut pipeline(&folder, &words));
     assert_eq!(fs::read(folder.at("out")).expect("there"), b"a\nb\n");

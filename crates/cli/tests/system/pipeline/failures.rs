@@ -1,11 +1,12 @@
 //! Stages that fail, hang, talk or fill the disk; damaged inputs; other commands.
 
 use std::fs;
-use std::process::Command;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{lines_of, made, pipeline};
-use crate::harness::{Chance, Folder, fails, is_root, merganser, names, prints};
+use crate::harness::{Chance, Folder, fails, is_root, merganser, names, one_sentence, prints};
 
 /// Three partitions of a line each.
 const THREE: &[u8] = b"one\ntwo\nsix\n";
@@ -14,6 +15,18 @@ const THREE: &[u8] = b"one\ntwo\nsix\n";
 fn runs(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{}/stat", process.trim())).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Whether all of them end soon. Killed processes need a processor once more to be gone.
+fn all_end(processes: &[String]) -> bool {
+    let until = Instant::now() + Duration::from_secs(20);
+    while processes.iter().any(|process| runs(process)) {
+        if Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 #[test]
@@ -72,7 +85,38 @@ fn a_stage_that_hangs_ends_with_all_its_processes() {
     assert!(started.elapsed() < Duration::from_secs(20));
     let pids = lines_of(&folder.at("pids"));
     assert_eq!(pids.len(), 3);
-    assert!(!pids.iter().any(|pid| runs(pid)), "{pids:?}");
+    assert!(all_end(&pids), "{pids:?}");
+}
+
+/// A program that takes the place of the shell and leaves its process group is ended, too, with those that it started.
+#[test]
+fn a_stage_that_leaves_its_group_is_ended() {
+    let folder = Folder::new();
+    folder.write("in", THREE);
+    // The children ignore the request to end.
+    let children = "trap \"\" TERM; echo $$ >>pids; sleep 1000 & echo $! >>pids; wait";
+    for leave in ["setsid", "timeout 1000"] {
+        folder.write("pids", b"");
+        let stage = format!("leave:echo $$ >>pids; exec {leave} sh -c '{children}'");
+        let words =
+            ["in", "--partitions", "1", "--time-limit", "2.5", "--retries", "0", "--stage", &stage];
+        let started = Instant::now();
+        let sentence = fails(&mut pipeline(&folder, &words));
+        assert!(
+            sentence.contains("was ended after its time limit of 2.5 s"),
+            "{leave}: {sentence}"
+        );
+        assert!(started.elapsed() < Duration::from_secs(20), "{leave}");
+        let pids = lines_of(&folder.at("pids"));
+        assert_eq!(pids.len(), 3, "{leave}");
+        assert!(all_end(&pids), "{leave}: {pids:?}");
+    }
+    // So is what such a program leaves running.
+    folder.write("pids", b"");
+    let stage = "leave:exec setsid sh -c 'sleep 1000 >/dev/null 2>&1 & echo $! >>pids; cat'";
+    assert_eq!(made(&folder, &["in", "--partitions", "1", "--stage", stage]), THREE);
+    let pids = lines_of(&folder.at("pids"));
+    assert!(pids.len() == 1 && all_end(&pids), "{pids:?}");
 }
 
 /// What a stage leaves running is ended with it: it could write into files that the next stage reads.
@@ -82,7 +126,7 @@ fn children_of_a_stage_do_not_outlive_it() {
     folder.write("in", THREE);
     let leave = "leave:sleep 1000 >/dev/null 2>&1 & echo $! >>pids; cat";
     assert_eq!(made(&folder, &["in", "--partitions", "1", "--stage", leave]), THREE);
-    assert!(!lines_of(&folder.at("pids")).iter().any(|pid| runs(pid)));
+    assert!(all_end(&lines_of(&folder.at("pids"))));
 }
 
 /// Endless talk on standard error is neither kept in memory nor on the disk.
@@ -151,6 +195,64 @@ fn other_work_is_refused() {
     folder.write("go", b"");
     let more = ["--pool", "x:3", "--retries", "5", "--in-flight", "1", "--temp-limit", "1G"];
     assert_eq!(made(&folder, &[&begun[..], &more].concat()), THREE);
+}
+
+/// The writer of an input may be idle, and keep its end of the pipe open.
+#[test]
+fn an_idle_input_does_not_hold_up_a_failure() {
+    let folder = Folder::new();
+    // It fails when a part of the fourth partition is there, and the next bytes are waited for.
+    let fail = "a:until [ -e .out.unfinished/pipeline/000003.part.new ]; do sleep 0.05; done; sleep 0.2; exit 3";
+    let words = ["-", "--partitions", "1K", "--in-flight", "9", "--retries", "0", "--stage", fail];
+    let mut command = pipeline(&folder, &words);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = Instant::now();
+    let mut child = command.spawn().expect("it starts");
+    let mut writer = child.stdin.take().expect("piped");
+    writer.write_all(&[[b'x'; 99].as_slice(), b"\n"].concat().repeat(35)).expect("written");
+    let output = child.wait_with_output().expect("it ends");
+    drop(writer);
+    let sentence = one_sentence(&command, &output);
+    assert!(sentence.contains("ended with status 3"), "{sentence}");
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+    assert!(!folder.at("out").exists());
+}
+
+/// Results that were gathered are in the output and nowhere else, so a part of them is no output.
+#[test]
+fn a_shortened_output_is_not_continued() {
+    let folder = Folder::new();
+    folder.write("in", THREE);
+    let last_fails = "a:[ {k} != 2 ] || [ -e go ] && cat";
+    for (merge, stage, gathered, bytes) in [
+        // All of them are gathered, and the merge fails.
+        ("[ -e go ] && cat", "a:cat", "pipeline/gathered", 12),
+        ("tr a-z A-Z", last_fails, "pipeline/gathered", 8),
+        ("cat", last_fails, "partial", 8),
+    ] {
+        let words =
+            ["in", "--partitions", "3", "--merge", merge, "--stage", stage, "--pool", "p:1"];
+        fails(&mut pipeline(&folder, &words));
+        folder.write("go", b"");
+        let gathered = folder.at(".out.unfinished").join(gathered);
+        let whole = fs::read(&gathered).expect("there");
+        assert_eq!(whole.len(), bytes, "{merge}");
+        let refused = || {
+            let sentence = fails(&mut pipeline(&folder, &words));
+            assert!(sentence.contains("is not as the pipeline left it"), "{merge}: {sentence}");
+            assert!(!folder.at("out").exists(), "{merge}");
+        };
+        fs::write(&gathered, &whole[..bytes - 1]).expect("written");
+        refused();
+        fs::remove_file(&gathered).expect("removed");
+        refused();
+        // An append that was interrupted leaves more.
+        let more: &[u8] = if bytes < THREE.len() { b"si" } else { b"" };
+        fs::write(&gathered, [&whole, more].concat()).expect("written");
+        let made = made(&folder, &words);
+        assert!(made.eq_ignore_ascii_case(THREE), "{merge}");
+        fs::remove_file(folder.at("go")).expect("removed");
+    }
 }
 
 #[test]
