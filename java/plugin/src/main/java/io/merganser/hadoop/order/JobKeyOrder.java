@@ -90,12 +90,21 @@ public final class JobKeyOrder {
     return registered(job, job.getOutputKeyComparator()).isPresent();
   }
 
-  private static Optional<KeyOrder> registered(JobConf job, RawComparator<?> comparator) {
+  /** The name of the setting that registers, or would register, the order of a job's keys. */
+  public static String setting(JobConf job) {
+    return setting(job, job.getOutputKeyComparator());
+  }
+
+  private static String setting(JobConf job, RawComparator<?> comparator) {
     Class<?> named =
         comparator.getClass() == WritableComparator.class
             ? job.getMapOutputKeyClass()
             : comparator.getClass();
-    String key = Keys.ORDER_PREFIX + named.getName();
+    return Keys.ORDER_PREFIX + named.getName();
+  }
+
+  private static Optional<KeyOrder> registered(JobConf job, RawComparator<?> comparator) {
+    String key = setting(job, comparator);
     String description = job.getTrimmed(key, "");
     if (description.isEmpty()) {
       return Optional.empty();

@@ -11,6 +11,8 @@ public enum ReduceCounter {
   REDUCE_MERGE_JAVA,
   /** Reduce tasks that merged their files with Hadoop's merge. */
   REDUCE_MERGE_STOCK,
+  /** Reduce tasks whose registered order of keys is malformed, or isn't the comparator's. */
+  REDUCE_STOCK_WRONG_ORDER,
   /** Merges from files to a file that stock Hadoop would have run and this task didn't. */
   ON_DISK_PASSES_SAVED;
 

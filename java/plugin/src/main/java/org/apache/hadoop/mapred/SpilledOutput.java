@@ -8,29 +8,24 @@ import io.merganser.hadoop.manifest.Manifest;
 import io.merganser.hadoop.manifest.ManifestException;
 import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.KeyOrder;
-import io.merganser.hadoop.order.MalformedKeyException;
+import io.merganser.hadoop.segment.OrderSample;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
-import org.apache.hadoop.io.DataInputBuffer;
-import org.apache.hadoop.io.RawComparator;
 import org.apache.hadoop.io.compress.CodecPool;
 import org.apache.hadoop.io.compress.CompressionCodec;
 import org.apache.hadoop.io.compress.CompressionOutputStream;
 import org.apache.hadoop.io.compress.Compressor;
 import org.apache.hadoop.io.compress.DefaultCodec;
 import org.apache.hadoop.mapred.Task.TaskReporter;
-import org.apache.hadoop.mapreduce.MRConfig;
 import org.apache.hadoop.mapreduce.TaskCounter;
 import org.apache.hadoop.util.ReflectionUtils;
 import org.slf4j.Logger;
@@ -51,9 +46,6 @@ final class SpilledOutput {
 
   /** The permission that the user of the shuffle service needs, who is in the files' group. */
   private static final FsPermission SHUFFLE_PERMISSION = new FsPermission((short) 0640);
-
-  /** The number of neighbouring keys on which a registered order is tested. */
-  private static final int ORDER_SAMPLES = 1000;
 
   /** Bytes of the buffers of a merge in the task, unless its spills need more. */
   private static final int MERGE_MEMORY = 8 << 20;
@@ -114,7 +106,15 @@ final class SpilledOutput {
         return refuse(StockReason.LAYOUT, "the segments of " + files.get(i) + " leave gaps");
       }
     }
-    return JobKeyOrder.isRegistered(job) ? testOrder(fs, rules.order()) : Optional.empty();
+    if (!JobKeyOrder.isRegistered(job)) {
+      return Optional.empty();
+    }
+    List<Segment> all = new ArrayList<>();
+    for (int partition = 0; partition < indexes.get(0).size(); partition++) {
+      all.addAll(segments(partition));
+    }
+    return OrderSample.difference(job, rules.order(), all)
+        .flatMap(how -> refuse(StockReason.WRONG_ORDER, how));
   }
 
   /** Whether uncompressed segments fill a file from its first byte to its last. */
@@ -128,57 +128,6 @@ final class SpilledOutput {
       end += at.partLength;
     }
     return end == length;
-  }
-
-  /**
-   * Compares the registered order with the job's comparator, on neighbouring keys of the first
-   * spills. With a wrong registration the reducers would silently get keys out of order.
-   */
-  private Optional<Refusal> testOrder(FileSystem fs, KeyOrder order) throws IOException {
-    // No read-ahead, because the readers are left before their end.
-    JobConf conf = new JobConf(job);
-    conf.setBoolean(MRConfig.MAPRED_IFILE_READAHEAD, false);
-    RawComparator<?> comparator = job.getOutputKeyComparator();
-    int samples = ORDER_SAMPLES;
-    for (int i = 0; i < files.size() && samples > 0; i++) {
-      try (FSDataInputStream in = fs.open(files.get(i))) {
-        SpillRecord index = indexes.get(i);
-        for (int partition = 0; partition < index.size() && samples > 0; partition++) {
-          IndexRecord at = index.getIndex(partition);
-          in.seek(at.startOffset);
-          IFile.Reader<Object, Object> reader =
-              new IFile.Reader<>(conf, in, at.partLength, null, null);
-          byte[] last = null;
-          DataInputBuffer key = new DataInputBuffer();
-          DataInputBuffer value = new DataInputBuffer();
-          for (; samples > 0 && reader.nextRawKey(key); samples--) {
-            byte[] next = Arrays.copyOf(key.getData(), key.getLength());
-            if (last != null && !agree(order, comparator, last, next)) {
-              return refuse(
-                  StockReason.WRONG_ORDER,
-                  order
-                      + " is registered, but "
-                      + comparator.getClass().getName()
-                      + " compares otherwise");
-            }
-            last = next;
-            reader.nextRawValue(value);
-          }
-        }
-      }
-    }
-    return Optional.empty();
-  }
-
-  /** Whether the two agree; the order may distinguish keys that are equal for the comparator. */
-  private static boolean agree(KeyOrder order, RawComparator<?> comparator, byte[] a, byte[] b) {
-    int expected = comparator.compare(a, 0, a.length, b, 0, b.length);
-    try {
-      int found = order.compare(a, 0, a.length, b, 0, b.length);
-      return expected == 0 || Integer.signum(expected) == Integer.signum(found);
-    } catch (MalformedKeyException e) {
-      return false;
-    }
   }
 
   private static Optional<Refusal> refuse(StockReason reason, String detail) {

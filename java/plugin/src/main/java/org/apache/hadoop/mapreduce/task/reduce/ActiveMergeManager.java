@@ -6,8 +6,10 @@ import io.merganser.hadoop.order.JobKeyOrder;
 import io.merganser.hadoop.order.KeyOrder;
 import io.merganser.hadoop.reduce.FileMerge;
 import io.merganser.hadoop.reduce.MergedRecords;
+import io.merganser.hadoop.reduce.OrderedRecords;
 import io.merganser.hadoop.reduce.ReduceCounter;
 import io.merganser.hadoop.reduce.StockPasses;
+import io.merganser.hadoop.segment.OrderSample;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.Closeable;
@@ -57,6 +59,10 @@ import org.slf4j.LoggerFactory;
  * <p>The native library merges files. If it can't load or is switched off, or if this isn't the
  * first attempt of the task, the same merge runs in Java. If our merge can't read the keys or the
  * files, or if there are more files than its memory allows, Hadoop's merge runs, in one pass.
+ *
+ * <p>An order that the job registers may be wrong. So Hadoop's merge also runs if a sample of the
+ * files shows that, and in all attempts of the task but the first. Whatever merges, the reducer
+ * gets keys in the order of the job's comparator, or the task fails ({@link OrderedRecords}).
  *
  * @param <K> the map output's keys
  * @param <V> the map output's values
@@ -159,6 +165,18 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
   @Override
   public RawKeyValueIterator close() throws Throwable {
     super.close().close();
+    Optional<KeyOrder> order = order();
+    RawKeyValueIterator records = merge(order);
+    return order.isPresent() && JobKeyOrder.isRegistered(job)
+        ? new OrderedRecords(records, comparator(), correctionOf(order.get()))
+        : records;
+  }
+
+  private String correctionOf(KeyOrder order) {
+    return "correct or remove the setting " + JobKeyOrder.setting(job) + ", which is " + order;
+  }
+
+  private RawKeyValueIterator merge(Optional<KeyOrder> order) throws IOException {
     moveToDisk(outputsBeyond(getMaxInMemReduceLimit()));
     List<Merger.Segment<K, V>> remaining = segmentsOf(inMemory);
     // From here on only the merge refers to them, and drops each one at its end.
@@ -167,7 +185,7 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
       LOG.info("Merging {} outputs in memory, no files", remaining.size());
       return mergeInMemory(remaining);
     }
-    RawKeyValueIterator fromDisk = mergeFiles();
+    RawKeyValueIterator fromDisk = mergeFiles(order);
     if (remaining.isEmpty()) {
       return fromDisk;
     }
@@ -272,17 +290,13 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
         null);
   }
 
-  private RawKeyValueIterator mergeFiles() throws IOException {
-    Optional<KeyOrder> order = order();
+  private RawKeyValueIterator mergeFiles(Optional<KeyOrder> order) throws IOException {
     long memory = job.getLong(Keys.REDUCE_MEMORY, Keys.DEFAULT_REDUCE_MEMORY);
     Optional<String> whyStock = whyStock(order, FileMerge.mostFiles(memory));
     if (whyStock.isPresent()) {
       return mergeAsHadoop(memory, whyStock.get());
     }
-    List<Segment> files = new ArrayList<>(onDisk.size());
-    for (CompressAwarePath file : onDisk) {
-      files.add(segmentOf(file));
-    }
+    List<Segment> files = segmentsOnDisk();
     int memoryBytes = (int) Math.min(memory, Integer.MAX_VALUE);
     boolean keep = job.getKeepFailedTaskFiles();
     Optional<String> whyJava = whyJava();
@@ -312,11 +326,12 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
       return JobKeyOrder.of(job);
     } catch (IllegalArgumentException e) {
       LOG.warn("The registered order of keys is malformed: {}", e.getMessage());
+      ReduceCounter.REDUCE_STOCK_WRONG_ORDER.add(context.getReporter(), 1);
       return Optional.empty();
     }
   }
 
-  private Optional<String> whyStock(Optional<KeyOrder> order, int mostFiles) {
+  private Optional<String> whyStock(Optional<KeyOrder> order, int mostFiles) throws IOException {
     if (context.getCodec() != null) {
       return Optional.of("map outputs are compressed");
     }
@@ -331,7 +346,20 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
       return Optional.of(
           Keys.REDUCE_MEMORY + " and the limit of open files allow " + mostFiles + " files");
     }
-    return Optional.empty();
+    return JobKeyOrder.isRegistered(job) ? whyNotRegistered(order.get()) : Optional.empty();
+  }
+
+  /** The reason not to merge by a registered order. */
+  private Optional<String> whyNotRegistered(KeyOrder order) throws IOException {
+    if (getReduceId().getId() > 0) {
+      return Optional.of(
+          "the order of keys is registered, and this is not the first attempt of the task");
+    }
+    Optional<String> wrong = OrderSample.difference(job, order, segmentsOnDisk());
+    if (wrong.isPresent()) {
+      ReduceCounter.REDUCE_STOCK_WRONG_ORDER.add(context.getReporter(), 1);
+    }
+    return wrong;
   }
 
   private Optional<String> whyJava() {
@@ -342,6 +370,14 @@ public class ActiveMergeManager<K, V> extends MergeManagerImpl<K, V> {
       return Optional.of("this is not the first attempt of the task");
     }
     return NativeLibrary.whyNot();
+  }
+
+  private List<Segment> segmentsOnDisk() throws IOException {
+    List<Segment> files = new ArrayList<>(onDisk.size());
+    for (CompressAwarePath file : onDisk) {
+      files.add(segmentOf(file));
+    }
+    return files;
   }
 
   private Segment segmentOf(CompressAwarePath fetched) throws IOException {

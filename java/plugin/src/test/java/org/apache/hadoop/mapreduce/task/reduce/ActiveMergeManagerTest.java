@@ -18,6 +18,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.Stream;
@@ -25,7 +26,9 @@ import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.LocalDirAllocator;
 import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.DataInputBuffer;
+import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
+import org.apache.hadoop.io.WritableComparator;
 import org.apache.hadoop.mapred.Counters;
 import org.apache.hadoop.mapred.InputSplit;
 import org.apache.hadoop.mapred.JobConf;
@@ -435,8 +438,107 @@ class ActiveMergeManagerTest {
   /** A comparator without a registration. */
   public static final class OwnComparator extends Text.Comparator {}
 
+  @Test
+  void aWrongRegistrationIsFoundAndHadoopMerges() throws Throwable {
+    List<List<KeyValue>> outputs = longs(9, 200, Long::compareUnsigned);
+    registerForUnsigned("long");
+    assertMergesBy("REDUCE_MERGE_STOCK", outputs);
+    assertEquals(1, counted("REDUCE_STOCK_WRONG_ORDER"));
+    registerForUnsigned("fixed:9");
+    assertMergesBy("REDUCE_MERGE_STOCK", outputs);
+    assertEquals(1, counted("REDUCE_STOCK_WRONG_ORDER"));
+    registerForUnsigned("eight bytes");
+    assertMergesBy("REDUCE_MERGE_STOCK", outputs);
+    assertEquals(1, counted("REDUCE_STOCK_WRONG_ORDER"));
+    registerForUnsigned("fixed:8");
+    assertMergesBy(ownMerge(), outputs);
+    assertEquals(0, counted("REDUCE_STOCK_WRONG_ORDER"));
+  }
+
+  /** The first keys of each file are small, so a sample of them compares alike in both orders. */
+  @Test
+  void aWrongRegistrationThatTheSampleMissesFailsTheFirstAttemptOnly() throws Throwable {
+    List<List<KeyValue>> outputs = longs(3, 8000, Long::compareUnsigned);
+    registerForUnsigned("long");
+    ActiveMergeManager<Text, BytesWritable> manager = ours();
+    fetch(manager, outputs);
+    RawKeyValueIterator merged = manager.close();
+    assertEquals(1, counted(ownMerge()));
+    assertNamesTheRegistration(assertThrows(IOException.class, () -> drain(merged)));
+    manager.release();
+    attempt = 1;
+    assertMergesBy("REDUCE_MERGE_STOCK", outputs);
+  }
+
+  /** A map that deferred its merge by the wrong order is served out of order. */
+  @Test
+  void outputsOutOfOrderFailTheTaskWhateverMerges() throws Throwable {
+    List<List<KeyValue>> outputs = longs(9, 200, Long::compare);
+    registerForUnsigned("long");
+    job.setFloat(MRJobConfig.REDUCE_INPUT_BUFFER_PERCENT, 0.7f);
+    for (long memory : new long[] {ALL_TO_FILES, ALL_IN_MEMORY}) {
+      job.setLong(MRJobConfig.REDUCE_MEMORY_TOTAL_BYTES, memory);
+      ActiveMergeManager<Text, BytesWritable> manager = ours();
+      fetch(manager, outputs);
+      assertNamesTheRegistration(
+          assertThrows(IOException.class, () -> drain(manager.close()), "memory " + memory));
+      assertEquals(0, counted(ownMerge()));
+    }
+  }
+
+  /** Longs as unsigned numbers. */
+  public static final class Unsigned extends WritableComparator {
+    /** Used by Hadoop. */
+    public Unsigned() {
+      super(LongWritable.class);
+    }
+
+    @Override
+    public int compare(byte[] a, int ai, int an, byte[] b, int bi, int bn) {
+      return Arrays.compareUnsigned(a, ai, ai + an, b, bi, bi + bn);
+    }
+  }
+
+  private void registerForUnsigned(String order) {
+    job.setMapOutputKeyClass(LongWritable.class);
+    job.setOutputKeyComparatorClass(Unsigned.class);
+    job.set(Keys.ORDER_PREFIX + Unsigned.class.getName(), order);
+  }
+
+  private static void assertNamesTheRegistration(IOException thrown) {
+    assertEquals(
+        "the merged keys are not in the order of "
+            + Unsigned.class.getName()
+            + ": correct or remove the setting "
+            + Keys.ORDER_PREFIX
+            + Unsigned.class.getName()
+            + ", which is long",
+        thrown.getMessage());
+  }
+
+  /** Outputs with about half of {@code keys} keys each, so that most keys are in several. */
+  private static List<List<KeyValue>> longs(int count, int keys, Comparator<Long> order) {
+    Random random = new Random(keys);
+    List<Long> all = random.longs(keys).boxed().sorted(order).toList();
+    List<List<KeyValue>> outputs = new ArrayList<>();
+    for (int map = 0; map < count; map++) {
+      BytesWritable value = new BytesWritable(new byte[] {(byte) map});
+      List<KeyValue> output = new ArrayList<>();
+      for (long key : all) {
+        if (random.nextBoolean()) {
+          output.add(KeyValue.of(new LongWritable(key), value));
+        }
+      }
+      outputs.add(output);
+    }
+    return outputs;
+  }
+
   private void assertMergesBy(String counter) throws Throwable {
-    List<List<KeyValue>> outputs = outputs(30, 100, 5);
+    assertMergesBy(counter, outputs(30, 100, 5));
+  }
+
+  private void assertMergesBy(String counter, List<List<KeyValue>> outputs) throws Throwable {
     ActiveMergeManager<Text, BytesWritable> manager = ours();
     fetch(manager, outputs);
     int files = filesLeft().size();

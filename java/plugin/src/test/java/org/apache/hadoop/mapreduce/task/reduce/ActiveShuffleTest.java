@@ -239,6 +239,10 @@ class ActiveShuffleTest {
     assertEquals(REDUCES, assertSameAsStock(Map.of(), shape).count("REDUCE_MERGE_STOCK"));
     Map<String, String> registered = Map.of(Keys.ORDER_PREFIX + Unknown.class.getName(), "text");
     assertEquals(REDUCES, assertSameAsStock(registered, shape).count(ownMerge()));
+    Map<String, String> wrong = Map.of(Keys.ORDER_PREFIX + Unknown.class.getName(), "raw");
+    Outcome found = assertSameAsStock(wrong, shape);
+    assertEquals(REDUCES, found.count("REDUCE_MERGE_STOCK"));
+    assertEquals(REDUCES, found.count("REDUCE_STOCK_WRONG_ORDER"));
   }
 
   @Test
