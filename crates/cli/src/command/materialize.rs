@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -131,6 +131,9 @@ fn to_file(
     refuse_inside(&target, &view_path)?;
     let view: Arc<dyn Directory> = open_folder(&config.view)?;
     let _lock = if config.consume { Some(lock_view(&config.view, &view)?) } else { None };
+    if config.consume {
+        refuse_other_links(&config.view)?;
+    }
     refuse_foreign_work(&work, &view_path)?;
     let copy = Copy {
         view: Activity::here().directory(view),
@@ -205,6 +208,23 @@ fn refuse_inside(target: &Target, view: &Path) -> Result<(), Failure> {
     Err(format!("{shown}: is inside the view; give -o a name outside of it").into())
 }
 
+/// A file with other hard links is a part of another copy of the view, whose content would vanish, too.
+fn refuse_other_links(view: &Path) -> Result<(), Failure> {
+    let on_view = |error: io::Error| Failure::on(view, &error);
+    for entry in fs::read_dir(view).map_err(on_view)? {
+        let entry = entry.map_err(on_view)?;
+        let found = entry.metadata().map_err(on_view)?;
+        if found.is_file() && found.nlink() > 1 {
+            let name = shown::name(&entry.path());
+            return Err(format!(
+                "{name}: --consume: has other hard links, perhaps in a copy of the view, whose content would vanish, too; leave out --consume"
+            )
+            .into());
+        }
+    }
+    Ok(())
+}
+
 /// A folder that holds a sort is not this command's.
 fn refuse_foreign_work(work: &WorkFolder, view: &Path) -> Result<(), Failure> {
     let files: Arc<dyn Directory> = work.directory()?;
@@ -229,7 +249,7 @@ fn lock_view(shown: &Path, view: &Arc<dyn Directory>) -> Result<File, Failure> {
         let shown = shown.display();
         return Err(format!("{shown}: another process is consuming this view now").into());
     }
-    if Journal::read(view)?.is_some_and(|journal| journal.phase == Phase::Removed) {
+    if Journal::read(view)?.is_some_and(|journal| journal.phase >= Phase::Removed) {
         Journal::remove(view)?;
     }
     Ok(folder)

@@ -1,18 +1,25 @@
 //! The hidden name of an input while its bytes are given back.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use merganser_sort::journal::{FileNote, Journal};
 
-use super::note_of;
 use super::publish::rename_to_free;
-use crate::failure::Failure;
+use super::{LOCK_PATIENCE, note_of};
+use crate::failure::{self, Failure};
+use crate::shown;
 
 const SUFFIX: &str = ".merganser-consumed";
+
+/// Why an input can't be consumed, or not any more.
+pub const OTHER_LINK: &str =
+    "has got another hard link, whose content would vanish, too; remove one of the two names";
 
 /// The hidden name of the input at `path`, in the same folder.
 pub fn claimed_path(path: &Path) -> PathBuf {
@@ -53,17 +60,68 @@ pub fn claim(path: &Path, known: &FileNote) -> io::Result<()> {
     sync_parent(path)
 }
 
-/// Gives an input its own name back.
+/// [`claim`] before the first byte is given back. An input that has got another hard link since it was checked keeps its
+/// own name.
 ///
 /// # Errors
-/// `AlreadyExists` when another file has taken it; the system's own.
+/// As [`claim`]; for another link.
+pub fn claim_unlinked(path: &Path, known: &FileNote) -> io::Result<()> {
+    claim(path, known)?;
+    let hidden = claimed_path(path);
+    if find(&hidden)?.is_none_or(|found| found.nlink() <= 1) {
+        return Ok(());
+    }
+    rename_to_free(&hidden, path)?;
+    sync_parent(path)?;
+    Err(io::Error::other(format!("{}: {OTHER_LINK}", path.display())))
+}
+
+/// Gives an input its own name back, if it is as `known`: another command may have claimed the same file, too, and given
+/// bytes back. What is left must not be taken for the whole.
+///
+/// # Errors
+/// `AlreadyExists` when another file has taken the name; the system's own.
 fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
     let hidden = claimed_path(path);
     if !is_claimed(&hidden, known)? {
         return Ok(());
     }
-    rename_to_free(&hidden, path)?;
-    sync_parent(path)
+    let file = open_input(&hidden, false)?;
+    if lock_input(&file) && is_restored(&file.metadata()?, known) {
+        rename_to_free(&hidden, path)?;
+        return sync_parent(path);
+    }
+    let hidden = shown::name(&hidden);
+    failure::notice(&format!(
+        "{hidden}: keeps this name, since it was changed; perhaps another 'sort --consume' is reading it: see 'merganser recover'"
+    ));
+    Ok(())
+}
+
+/// Opens an input itself, never through a link.
+///
+/// # Errors
+/// The system's own.
+pub fn open_input(path: &Path, writable: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.read(true).write(writable).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    options.open(path)
+}
+
+/// Locks an input until it is closed. Two sorts that give bytes of one file back would take each other's holes for
+/// records. `false` if another process has locked it. Where files can't be locked, it does nothing.
+pub fn lock_input(file: &File) -> bool {
+    // A child of a process that was just killed shares the lock until it runs its program.
+    let until = Instant::now() + LOCK_PATIENCE;
+    loop {
+        match file.try_lock() {
+            Ok(()) | Err(TryLockError::Error(_)) => return true,
+            Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            Err(TryLockError::WouldBlock) => return false,
+        }
+    }
 }
 
 /// Gives the inputs of a sort that had only begun their own names back.

@@ -14,13 +14,11 @@ use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
 
 use super::publish::open_own_file;
-use super::{Attributes, Target, find, has_claimed, unclaim_all};
+use super::{Attributes, LOCK_PATIENCE, Target, find, has_claimed, unclaim_all};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::signals;
 
-/// How long a lock may stay taken before another process counts as at work.
-const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 const PREFIX: &str = ".";
 const SUFFIX: &str = ".unfinished";
 
@@ -190,7 +188,7 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When a file already has the name, or the system refuses.
-    pub fn become_view(mut self, target: &Target, attributes: Attributes) -> Result<(), Failure> {
+    pub fn become_view(&mut self, target: &Target, attributes: Attributes) -> Result<(), Failure> {
         let on_target = |error: io::Error| Failure::on(target.shown(), &error);
         for name in self.names()? {
             let file = open_own_file(&self.path.join(name)).map_err(on_target)?;
@@ -318,11 +316,11 @@ impl UnfinishedView {
     /// # Errors
     /// As [`WorkFolder::become_view`].
     pub fn publish(mut self) -> Result<(), Failure> {
-        let folder = self.folder.take().expect("published once");
+        let mut folder = self.folder.take().expect("published once");
         match folder.become_view(&self.target, Attributes::of_new()) {
             Ok(()) => Ok(()),
             Err(failure) => {
-                // If the removal fails, the next process that makes this view removes the folder.
+                // The folder is still locked. If the removal fails, the next process that makes this view removes it.
                 let _ = fs::remove_dir_all(&self.path);
                 Err(failure)
             }

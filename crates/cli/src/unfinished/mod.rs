@@ -20,10 +20,16 @@ mod folder;
 mod publish;
 mod target;
 
+use std::time::Duration;
+
 pub use attributes::Attributes;
 pub use claim::{
-    claim, claimed_name, claimed_path, find, has_claimed, is_at, is_restored, unclaim_all,
+    OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed, is_at,
+    is_restored, lock_input, open_input, unclaim_all,
 };
 pub use folder::{UnfinishedView, WorkFolder, is_work_name, work_name};
 pub use publish::publish;
 pub use target::{NAME_BYTES_MAX, Target, may_remove, note_of};
+
+/// How long a lock may stay taken before another process counts as at work.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);

@@ -417,6 +417,8 @@ impl Store {
                 return Ok(block);
             }
             let _waiting = wait(activity::WorkerState::Memory);
+            // With so few free blocks, there may be something to write, although no block has become full.
+            self.filled.notify_one();
             self.freed.wait(&mut state);
         }
     }

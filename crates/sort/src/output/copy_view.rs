@@ -11,6 +11,7 @@ use merganser_storage::{ALIGNMENT, Storage, StorageExt};
 
 use super::copy::{Follow, Out, copy};
 use super::file::FileSink;
+use super::resume::KEY_BYTES_MAX;
 use crate::activity;
 use crate::portion::{Portion, Portions, Start};
 use crate::run::format::corrupt;
@@ -111,11 +112,15 @@ impl Follow for Stepping<'_, '_> {
         if out.offset() < self.checkpoint {
             return Ok(());
         }
-        out.flush(from)?;
         let bound = match &next.start {
             Start::Merge { bound, .. } => bound.clone(),
             Start::Here => None,
         };
+        if bound.as_ref().is_some_and(|bound| bound.key.len() > KEY_BYTES_MAX) {
+            // The next portion may begin with a shorter one.
+            return Ok(());
+        }
+        out.flush(from)?;
         (self.steps.reached)(&ResumePoint { written: out.offset(), bound }, before)?;
         if self.steps.give_back {
             self.giving.before(next)?;

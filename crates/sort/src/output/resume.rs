@@ -16,8 +16,10 @@ use crate::{Error, Progress, Result};
 pub const RESUME_NAME: &str = "resume";
 const FORMAT_NAME: &str = "merganser-resume";
 const VERSION: u32 = 2;
-/// A resume point holds a key, and a key is no longer than a record that fits into memory.
+/// Enough for any key of [`KEY_BYTES_MAX`]; each of its bytes takes up to nine in the file.
 const RESUME_BYTES_MAX: u64 = 1 << 30;
+/// A longer key makes no resume point.
+pub(super) const KEY_BYTES_MAX: usize = 16 << 20;
 /// The written part of an interrupted copy is checked in pieces of this size.
 const CHECKED_BYTES: u64 = 1 << 20;
 

@@ -243,21 +243,18 @@ impl Keeper<'_> {
         let inputs = self.journal.inputs.iter().zip(self.inputs.storages).enumerate();
         let rest = inputs
             .filter(|(_, (input, storage))| input.given_back < input.taken && storage.is_some());
-        let rest = rest.map(|(index, (input, _))| (index, input.given_back)).collect();
+        let rest: Vec<_> = rest.map(|(index, (input, _))| (index, input.given_back)).collect();
+        rest.iter().try_for_each(|(index, _)| self.check(*index))?;
         self.give_back_all(rest)
     }
 
     /// Gives the bytes of an input back from `from` to what is taken.
     fn give_back(&mut self, index: usize, from: u64) -> Result<()> {
         let input = &mut self.journal.inputs[index];
-        // The first unit may hold the end of what an earlier call gave back, and the unit of the
-        // input's end holds nothing else.
+        // The first unit may hold the end of what an earlier call gave back. Behind the last byte that was taken, another
+        // program may have written.
         let offset = from / HOLE_BYTES * HOLE_BYTES;
-        let end = if input.taken == input.file.size {
-            input.taken.next_multiple_of(HOLE_BYTES)
-        } else {
-            input.taken
-        };
+        let end = input.taken;
         let storage = self.inputs.storages[index].as_ref().expect("it was read");
         match storage.run(Operation::Discard { offset, len: end - offset }) {
             Ok(_) => {}

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use merganser_sort::journal::{InputProgress, Text};
@@ -15,7 +15,7 @@ use crate::config::{Destination, SortConfig, Sorting};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::unfinished::{
-    Attributes, NAME_BYTES_MAX, Target, claimed_path, find, may_remove, note_of,
+    Attributes, NAME_BYTES_MAX, Target, claimed_path, find, may_remove, note_of, open_input,
 };
 
 /// The inputs of a command, by name and as they are now.
@@ -156,16 +156,6 @@ fn refuse_packed(path: &Path, shown: &Path) -> Result<(), Failure> {
         shown.display()
     )
     .into())
-}
-
-/// Opens an input itself, never through a link.
-///
-/// # Errors
-/// The system's own.
-pub fn open_input(path: &Path, writable: bool) -> io::Result<File> {
-    let mut options = File::options();
-    options.read(true).write(writable).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    options.open(path)
 }
 
 fn refuse_twice(found: &[Metadata], shown: &[PathBuf]) -> Result<(), Failure> {

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_sort::activity::Activity;
+use merganser_sort::error::InputError;
 use merganser_sort::journal::{CommandNote, FileNote, InputProgress, Journal, Phase, Text};
 use merganser_sort::output::consumed_into;
 use merganser_sort::view::View;
@@ -15,7 +17,7 @@ use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
 
-use super::checks::{Inputs, check, has_data, has_hole, open_input};
+use super::checks::{Inputs, check, has_data, has_hole};
 use super::protocol::{Begun, Found, Refusal, Steps};
 use crate::command::materialize::{Copy, Goal};
 use crate::command::recover::command_line;
@@ -23,8 +25,8 @@ use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
-    Attributes, Target, WorkFolder, claim, claimed_path, find, has_claimed, is_at, is_restored,
-    note_of, unclaim_all,
+    Attributes, OTHER_LINK, Target, WorkFolder, claim, claim_unlinked, claimed_path, find,
+    has_claimed, is_at, is_restored, lock_input, note_of, open_input, unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
@@ -172,6 +174,10 @@ impl<'a> Work<'a> {
             }
             Err(error) => return Err(on_input(error)),
         };
+        if !lock_input(&file) {
+            let shown = shown.display();
+            return Err(format!("{shown}: another process is consuming this input now").into());
+        }
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(index, &path, &found) {
             return Err(self.not_the_input(index, &path));
@@ -244,6 +250,40 @@ impl<'a> Work<'a> {
         let hidden = path != self.inputs.paths[index];
         found.is_file()
             && (known.is_same_file(&note_of(found)) || hidden && is_restored(found, known))
+    }
+
+    /// Sorts what the journal does not have yet.
+    fn sort_inputs(&self) -> Result<SortReport, Failure> {
+        let count = self.inputs.paths.len();
+        let opened = (0..count).map(|index| self.open_untaken(index));
+        let opened = opened.collect::<Result<Vec<_>, Failure>>()?;
+        let (storages, files): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+        let mut journal = self.journal().clone();
+        for ((file, input), shown) in files.iter().zip(&mut journal.inputs).zip(&self.inputs.shown)
+        {
+            // Only the sort itself has changed the file since the journal was written.
+            if let Some(file) = file {
+                let now = file.metadata().map_err(|error| Failure::on(shown, &error))?;
+                input.file.modified_unix_ns = note_of(&now).modified_unix_ns;
+            }
+        }
+        let stamp = |index: usize| {
+            let file: &Option<File> = &files[index];
+            let found = file.as_ref().expect("it was read").metadata()?;
+            if found.nlink() > 1 {
+                let (name, cause) =
+                    (self.inputs.shown[index].display().to_string(), io::Error::other(OTHER_LINK));
+                return Err(io::Error::other(InputError { name, cause }));
+            }
+            let now = note_of(&found);
+            Ok((now.size, now.modified_unix_ns))
+        };
+        let (paths, notes) = (&self.inputs.paths, &self.journal().inputs);
+        let claim = |index: usize| claim_unlinked(&paths[index], &notes[index].file);
+        let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &claim };
+        let name = view_name(self.target.shown());
+        let files = &self.files;
+        Ok(sort_consuming(&consumed, files, journal, name, self.options, self.progress)?)
     }
 
     fn deliver_file(&mut self) -> Result<(), Failure> {
@@ -333,9 +373,10 @@ fn is_written(file: &File, known: &InputProgress) -> io::Result<bool> {
     if !is_open || has_data(file, 0, known.given_back / BLOCK_BYTES * BLOCK_BYTES)? {
         return Ok(true);
     }
-    // The block where the last hole ends may be a hole already.
+    // The block where the last hole ends may be a hole already, and only whole blocks become holes.
     let from = known.given_back.next_multiple_of(BLOCK_BYTES);
-    Ok(from < known.taken && !has_hole(file, from, known.taken)?)
+    let to = known.taken / BLOCK_BYTES * BLOCK_BYTES;
+    Ok(from < to && !has_hole(file, from, to)?)
 }
 
 impl Steps for Work<'_> {
@@ -411,30 +452,7 @@ impl Steps for Work<'_> {
     }
 
     fn sort(&mut self) -> Result<(), Failure> {
-        let count = self.inputs.paths.len();
-        let opened = (0..count).map(|index| self.open_untaken(index));
-        let opened = opened.collect::<Result<Vec<_>, Failure>>()?;
-        let (storages, files): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-        let mut journal = self.journal().clone();
-        for ((file, input), shown) in files.iter().zip(&mut journal.inputs).zip(&self.inputs.shown)
-        {
-            // Only the sort itself has changed the file since the journal was written.
-            if let Some(file) = file {
-                let now = file.metadata().map_err(|error| Failure::on(shown, &error))?;
-                input.file.modified_unix_ns = note_of(&now).modified_unix_ns;
-            }
-        }
-        let stamp = |index: usize| {
-            let file: &Option<File> = &files[index];
-            let now = note_of(&file.as_ref().expect("it was read").metadata()?);
-            Ok((now.size, now.modified_unix_ns))
-        };
-        let (paths, notes) = (&self.inputs.paths, &self.journal().inputs);
-        let claim = |index: usize| claim(&paths[index], &notes[index].file);
-        let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &claim };
-        let name = view_name(self.target.shown());
-        let done =
-            sort_consuming(&consumed, &self.files, journal, name, self.options, self.progress);
+        let done = self.sort_inputs();
         self.journal = Journal::read(&self.files)?;
         if done.is_err() && self.journal().is_untouched() {
             // The inputs are complete, so removing the folder loses no records.
@@ -485,7 +503,7 @@ impl Steps for Work<'_> {
         if !self.is_view() {
             return self.deliver_file();
         }
-        let Some(folder) = self.folder.take() else { return Ok(()) };
+        let Some(mut folder) = self.folder.take() else { return Ok(()) };
         let note = &self.journal().command;
         let attributes = Attributes { mode: note.mode, owner: note.owner };
         folder.become_view(&self.target, attributes)?;
@@ -520,7 +538,9 @@ impl Steps for Work<'_> {
                 let touch = touch(&known.file, &place);
                 let other_way = if taken == 0 && place != *own {
                     let own = shown::shell_word(&shown::name(own));
-                    format!("to sort it as it is now instead: mv {word} {own}")
+                    format!(
+                        "to sort it as it is now instead, unless it belongs to another sort --consume (see 'merganser recover'): mv {word} {own}"
+                    )
                 } else {
                     "or remove it if those are all bytes".to_owned()
                 };

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::{HIDDEN, Place, SORT, WORK, states};
-use crate::harness::stderr;
+use crate::harness::{names, stderr};
 use crate::preload::Step;
 
 /// The earlier work is finished; the new file is neither read nor removed, and the command says so.
@@ -266,4 +266,127 @@ fn n2_a_half_consumed_input_has_a_hidden_name() {
     assert_eq!(place.folder.names(), [HIDDEN, WORK, "in"]);
     fs::remove_file(place.folder.at("in")).expect("removed");
     place.ends(&SORT, "out", "after refusals");
+}
+
+/// Whether the input has its hidden name, and a part of it is given back.
+fn has_lost_bytes(place: &Place) -> bool {
+    place.folder.names().iter().any(|name| name == HIDDEN)
+        && fs::read(place.folder.at(HIDDEN)).expect("there") != place.content
+}
+
+/// Another name of an input would lose its content, too, whenever it is made.
+#[test]
+fn a_hard_link_that_is_made_meanwhile_keeps_its_content() {
+    let Some(place) = Place::with_steps() else { return };
+    let refused = |said: &str| {
+        assert!(said.contains("another hard link"), "{said}");
+        place.holds("bak", &place.content, "the other name");
+        place.holds("in", &place.content, "its own name");
+    };
+    // While the first run is written.
+    let stopped = place.stopped(&SORT, Step::first("sync", "000000.run"));
+    fs::hard_link(place.folder.at("in"), place.folder.at("bak")).expect("linked");
+    refused(&Place::fails_after_stop(stopped));
+    assert_eq!(place.folder.names(), ["bak", "in"]);
+    fs::remove_file(place.folder.at("bak")).expect("removed");
+    // Between a kill and the command that continues.
+    place.interrupted(&SORT, Step::first("sync", "000000.run"));
+    fs::hard_link(place.folder.at("in"), place.folder.at("bak")).expect("linked");
+    refused(&place.refuses(&SORT));
+    fs::remove_file(place.folder.at("bak")).expect("removed");
+    // When a part of it is given back, no more of it is.
+    let stopped = place.stopped(&SORT, Step { of: Some("punch"), name: Some(HIDDEN), at: 3 });
+    fs::hard_link(place.folder.at(HIDDEN), place.folder.at("bak")).expect("linked");
+    let said = Place::fails_after_stop(stopped);
+    assert!(said.contains("another hard link"), "{said}");
+    let left = fs::read(place.folder.at("bak")).expect("there");
+    assert!(place.refuses(&SORT).contains("another hard link"));
+    assert!(fs::read(place.folder.at("bak")).expect("there") == left, "more was given back");
+    fs::remove_file(place.folder.at("bak")).expect("removed");
+    place.ends(&SORT, "out", "the other name is gone");
+}
+
+/// The files of a copy of a view that is made of links are the view's own.
+#[test]
+fn a_view_with_hard_links_is_not_consumed() {
+    for strategy in ["--strategy=merge", "--strategy=distribute"] {
+        let place = Place::new();
+        place.does(&["sort", strategy, "in", "--view", "v"]);
+        fs::create_dir(place.folder.at("copy")).expect("made");
+        for name in names(&place.folder.at("v")) {
+            let at = |view: &str| place.folder.at(view).join(&name);
+            fs::hard_link(at("v"), at("copy")).expect("linked");
+        }
+        let copy = ["materialize", "--consume", "v", "-o", "out"];
+        let said = place.refuses(&copy);
+        assert!(said.contains("has other hard links"), "{said}");
+        place.holds("v", &place.sorted, strategy);
+        place.holds("copy", &place.sorted, strategy);
+        assert_eq!(place.folder.names(), ["copy", "in", "v"]);
+        fs::remove_dir_all(place.folder.at("copy")).expect("removed");
+        place.does(&copy);
+        place.holds("out", &place.sorted, strategy);
+    }
+}
+
+/// Of two commands that consume one file, one does. The other is refused while it runs, and gives a file that has lost
+/// bytes no visible name when the first was killed.
+#[test]
+fn two_commands_do_not_consume_one_file() {
+    let Some(place) = Place::with_steps() else { return };
+    let other = ["sort", "--consume", "in", "-o", "other"];
+    let stopped = place.stopped(&SORT, Step::first("sync", "000000.run"));
+    let said = place.refuses(&other);
+    assert!(said.contains("in: another process is consuming this input now"), "{said}");
+    assert!(!place.folder.names().iter().any(|name| name.contains("other")), "{said}");
+    crate::preload::resume(&stopped);
+    let output = stopped.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(place.folder.names(), ["out"]);
+    place.holds("out", &place.sorted, "the first one");
+
+    let both = ["sort", "--consume", "b", "in", "-o", "both"];
+    for (second, replaced) in [(&other[..], false), (&both[..], true)] {
+        place.again("in");
+        place.folder.write("b", b"b\n");
+        place.interrupted(second, Step::first("sync", "000000.run"));
+        place.interrupted(&SORT, Step { of: Some("punch"), name: Some(HIDDEN), at: 3 });
+        if replaced {
+            place.folder.write("new", b"c\n");
+            fs::rename(place.folder.at("new"), place.folder.at("b")).expect("renamed");
+        }
+        assert!(has_lost_bytes(&place));
+        place.refuses(second);
+        assert!(has_lost_bytes(&place) && !place.folder.at("in").exists(), "{second:?}");
+        place.does(&SORT);
+        place.holds("out", &place.sorted, "the first one");
+        place.holds("b", if replaced { b"c\n" } else { b"b\n" }, "an input of the second one");
+    }
+}
+
+/// What another program appends in the last moment is not given back with the rest.
+#[test]
+fn bytes_behind_the_end_stay() {
+    let Some(mut place) = Place::with_steps() else { return };
+    place.content.truncate(300_000);
+    place.content.push(b'\n');
+    place.again("in");
+    let stopped = place.stopped(&SORT, Step::first("punch", HIDDEN));
+    let mut hidden = fs::File::options().append(true).open(place.folder.at(HIDDEN)).expect("there");
+    hidden.write_all(b"late\n").expect("appended");
+    let said = Place::fails_after_stop(stopped);
+    assert!(said.contains("in: "), "{said}");
+    let left = fs::read(place.folder.at(HIDDEN)).expect("there");
+    assert!(left.ends_with(b"late\n"), "{:?}", &left[left.len() - 10..]);
+}
+
+/// A view whose sort was killed when only the journal was left is consumed as any other.
+#[test]
+fn a_view_with_the_journal_of_its_sort_is_consumed_whole() {
+    let Some(place) = Place::with_steps() else { return };
+    let sort = ["sort", "--consume", "in", "--view", "v"];
+    place.interrupted(&sort, Step::first("unlink", "sort-journal"));
+    place.does(&["materialize", "--consume", "v", "-o", "out"]);
+    assert_eq!(place.folder.names(), ["out"]);
+    place.holds("out", &place.sorted, "the view");
 }
