@@ -117,6 +117,9 @@ pub(crate) struct Store {
     unsynced: bool,
     changes: Vec<u8>,
     changes_bytes_max: usize,
+    /// Whether the maps have something that a replay of the journal may make otherwise: a block could not be used when
+    /// a change needed it, and perhaps it can when the change is repeated. The next commit is a checkpoint then.
+    diverged: bool,
     /// The first record of the log that has not moved; durable with the next commit.
     pub(crate) log_tail: Place,
     /// The last record of the log that is known to be durable.
@@ -136,6 +139,7 @@ impl Store {
     fn entry_to_change(&mut self, page: u64) -> Result<u64> {
         match self.entry(page) {
             Err(Error::Damaged { .. }) => {
+                self.diverged = true;
                 self.tables.replace(page / MAP_ENTRIES, LOST)?;
                 self.entry(page)
             }
@@ -388,7 +392,10 @@ impl Store {
 
     /// Points a volume page to `entry`, releases its old page, and remembers `change` for the journal.
     fn change(&mut self, page: u64, change: Change, entry: u64) -> Result<()> {
-        self.point(page, entry)?;
+        // The caller may have counted a reference, which the journal does not get then.
+        let pointed = self.point(page, entry);
+        self.diverged |= pointed.is_err();
+        pointed?;
         change.encode(&mut self.changes);
         Ok(())
     }
@@ -401,12 +408,15 @@ impl Store {
         if old == UNMAPPED || old == LOST { Ok(()) } else { self.release(old - 1) }
     }
 
-    /// Takes a reference from a stored page. Where its segment block is damaged the page stays in use:
-    /// nothing is known of it, and the volume page must be writable again.
+    /// Takes a reference from a stored page. Where its segment block is damaged or can't be read, the page stays in
+    /// use: nothing is known of it, and the volume page must be writable again.
     fn release(&mut self, place: u64) -> Result<()> {
         let mut stored = match self.stored(place) {
             Ok(stored) => stored,
-            Err(error) if error.is_damage() => return Ok(()),
+            Err(error) if error.is_damage() => {
+                self.diverged = true;
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         stored.references = stored.references.saturating_sub(1);

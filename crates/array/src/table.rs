@@ -11,6 +11,7 @@
 //! last checkpoint, and a changed block may leave the cache at any time.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::sync::Arc;
 
 use merganser_storage::{Storage, StorageExt};
@@ -180,8 +181,17 @@ impl Tables {
     }
 
     fn fetch_from(&self, at: u64, block: u64, newest: u64) -> Result<Box<Page>> {
+        let maps = self.layout.map_blocks;
+        let (what, number) = match block < maps {
+            true => ("map block", block),
+            false => ("segment block", block - maps),
+        };
+        let volume = self.array.name();
         let mut content = zeroed();
-        let count = self.array.read_at(at, &mut content[..]).map_err(Error::of_read)?;
+        let count = self.array.read_at(at, &mut content[..]).map_err(|error| {
+            let text = format!("{volume}: {what} {number} can't be read: {error}");
+            Error::of_read(io::Error::new(error.kind(), text))
+        })?;
         let detail = if count < PAGE {
             "the member ends before it".to_owned()
         } else if let Err(detail) = check_block(&content, block, newest) {
@@ -189,12 +199,7 @@ impl Tables {
         } else {
             return Ok(content);
         };
-        let maps = self.layout.map_blocks;
-        let (what, number) = match block < maps {
-            true => ("map block", block),
-            false => ("segment block", block - maps),
-        };
-        Err(Error::Damaged { volume: self.array.name().to_owned(), what, number, detail })
+        Err(Error::Damaged { volume: volume.to_owned(), what, number, detail })
     }
 
     fn evict(&mut self) -> Result<()> {

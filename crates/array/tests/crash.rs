@@ -84,6 +84,38 @@ fn freed_pages_wait_for_the_commit_that_frees_them() {
     }
 }
 
+/// All pages are in use, so that a page takes the place of trimmed ones. The map block of these is damaged after a cut:
+/// the opening gives it up, and finds their places in use when it repeats the write.
+#[test]
+fn a_damaged_map_block_keeps_no_full_volume_closed() {
+    let mut build = Build::small(false, None);
+    build.settings = Settings { size: 12 * MIB, thin: true, ..build.settings };
+    let (members, mut model) = full_volume(&build);
+    let volume = build.open(&*members).expect("opens");
+    volume.run(Operation::Discard { offset: 0, len: at(2) }).expect("trimmed");
+    volume.sync().expect("flushed");
+    let bytes = unique(&mut Random::new(2));
+    volume.write_at(at(3000), &bytes).expect("there is room");
+    model.write(at(3000), &bytes, true);
+    volume.sync().expect("flushed");
+    model.flushed();
+    drop(volume);
+    let mut slots = 0;
+    for name in ["ssd0", "ssd1"] {
+        let member = members.open(name, true).expect("opens");
+        for at in (0..member.size()).step_by(PAGE) {
+            let head = member.read_vec(at, 16).expect("reads");
+            if head[..4] == *b"MtbB" && head[8..] == [0; 8] {
+                member.write_at(at + 40, b"damage").expect("written");
+                slots += 1;
+            }
+        }
+    }
+    assert!(slots > 0);
+    let volume = build.open(&*members).expect("opens");
+    model.check_pages_after_cut(&volume, |page| page >= 508, "map block 0 is damaged");
+}
+
 /// A move applies a trim, and then puts a page that was written after it. When the data members become
 /// full later in the same move, the trims that make room early must not be that one.
 #[test]

@@ -697,7 +697,8 @@ fn an_unreadable_map_block_stops_its_own_pages() {
         all[member].spoil(at);
     }
     let volume = Volume::open("vol", &members, build.options.clone()).expect("opens");
-    volume.read_vec(0, PAGE).expect_err("can't be read");
+    let why = volume.read_vec(0, PAGE).expect_err("can't be read").to_string();
+    assert!(why.contains("map block 0 can't be read: memory/ssd"), "{why}");
     volume.write_at(0, &[1; PAGE]).expect_err("can't be read");
     volume.write_at(at(509), &[1; PAGE]).expect("not refused");
     model.write(at(509), &[1; PAGE], true);
@@ -707,6 +708,156 @@ fn an_unreadable_map_block_stops_its_own_pages() {
     let volume = build.open(&*directory).expect("opens");
     model.flushed();
     model.check_after_cut(&volume, "readable again");
+}
+
+/// The number of the first segment block of a small volume: 0 and 1 are map blocks.
+const FIRST_SEGMENT: u64 = 2;
+
+/// The segment block of an overwritten page can't be read for a while, so that its stored page stays in use, and an
+/// equal page shares it later. A replay of both from the journal would find the stored page free. The volume opens after
+/// a cut at any point.
+#[test]
+fn a_block_that_could_not_be_read_for_a_while_keeps_no_volume_closed() {
+    for (buffered, at_once) in [(false, true), (false, false), (true, false)] {
+        let build = Build::small(buffered, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        let (volume, model, _) = eight_pages(&build, &*directory);
+        while volume.migrate().expect("moves") {}
+        volume.close().expect("closes");
+        let slots = table_slots(&*directory, FIRST_SEGMENT);
+        assert!(!slots.is_empty());
+        let run = |disk: &Arc<Faulty>, model: &mut Model| -> std::io::Result<()> {
+            let (members, all) = unreadable(build.members(&**disk));
+            let volume = Volume::open("vol", &members, build.options.clone());
+            let volume = volume.map_err(|error| error.to_io())?;
+            let write = |model: &mut Model, page: u64, bytes: &[u8]| {
+                let result = volume.write_at(at(page), bytes);
+                model.write(at(page), bytes, result.is_ok());
+                result
+            };
+            let flush = |model: &mut Model| {
+                volume.sync()?;
+                model.flushed();
+                while volume.migrate().map_err(|error| error.to_io())? {}
+                Ok(())
+            };
+            let old = model.now[0].to_vec();
+            slots.iter().for_each(|&(member, at)| all[member].spoil(at));
+            write(model, 0, &unique(&mut Random::new(2)))?;
+            if !at_once {
+                flush(model)?;
+            }
+            all.iter().for_each(|member| member.unspoil());
+            write(model, 300, &old)?;
+            flush(model)
+        };
+        let quiet = Faulty::new(copy_of(&*directory), Plan::quiet(1));
+        run(&quiet, &mut model.clone()).expect("no fault");
+        let cuts = quiet.counts().changes;
+        // The last time without a cut before the end.
+        for nth in 1..=cuts + 1 {
+            let cut = (nth <= cuts).then_some(Fault::PowerCut { nth });
+            let plan = Plan { seed: nth, faults: cut.into_iter().collect() };
+            let disk = Faulty::new(copy_of(&*directory), plan);
+            let mut model = model.clone();
+            assert_eq!(run(&disk, &mut model).is_ok(), nth > cuts);
+            disk.crash().expect("crashes");
+            let volume = build.open(&*disk).expect("opens");
+            model.check_after_cut(&volume, &format!("buffered {buffered}, cut {nth} of {cuts}"));
+            let check = volume.check(&mut |_, _| {}).expect("checks");
+            assert!(check.problems == 0 && check.pages_leaked <= 1, "{check:?}");
+            assert!(nth <= cuts || check.pages_leaked == 1, "it was not released: {check:?}");
+        }
+    }
+}
+
+/// A map block is changed, leaves the cache, and is damaged where it was written. Writes give up its entries, so that
+/// their stored pages stay in use, and an equal page shares one. A replay of the journal begins with the map block of the
+/// last checkpoint, which is sound, and would release that stored page.
+#[test]
+fn a_damaged_newer_slot_of_a_map_block_keeps_no_volume_closed() {
+    let mut build = Build::small(false, Some(Hash::Blake3));
+    // More map blocks than are cached.
+    build.settings = Settings { size: 512 * MIB, thin: true, ..build.settings };
+    let directory = MemoryDirectory::new();
+    let (volume, mut model, _) = eight_pages(&build, &*directory);
+    volume.close().expect("closes");
+    let volume = build.open(&*directory).expect("opens");
+    let mut random = Random::new(2);
+    let shared = model.now[1].to_vec();
+    model.now.resize(1024, Arc::new(vec![0; PAGE]));
+    let mut write = |page: u64, bytes: &[u8]| {
+        volume.write_at(at(page), bytes).expect("written");
+        volume.sync().expect("flushed");
+        model.now[page as usize] = Arc::new(bytes.to_vec());
+    };
+    write(0, &unique(&mut random));
+    for block in 1..256 {
+        volume.read_vec(at(508 * block), PAGE).expect("reads");
+    }
+    let checkpoint_of = |&(member, at): &(usize, u64)| {
+        let member = directory.open(["ssd0", "ssd1"][member], true).expect("opens");
+        member.read_vec(at + 16, 8).expect("reads")[0]
+    };
+    let slots = table_slots(&*directory, 0);
+    assert_eq!(slots.len(), 2);
+    let (member, newer) = slots.into_iter().max_by_key(checkpoint_of).expect("two");
+    let member = directory.open(["ssd0", "ssd1"][member], true).expect("opens");
+    member.write_at(newer + 40, b"damage").expect("written");
+    write(0, &unique(&mut random));
+    write(1, &unique(&mut random));
+    write(600, &shared);
+    drop(volume);
+    let volume = build.open(&*directory).expect("opens");
+    for page in [0, 1, 600, 700] {
+        let read = volume.read_vec(at(page), PAGE).expect("reads");
+        assert!(read == *model.now[page as usize], "page {page}");
+    }
+    let why = volume.read_vec(at(2), PAGE).expect_err("lost").to_string();
+    assert!(why.contains("page 2 (byte 8192) was lost to damage"), "{why}");
+}
+
+/// A table block that the journal changes can't be read: the error says what keeps the volume closed. It opens when the
+/// block can be read again, and with a copy of the member that has zeros there.
+#[test]
+fn an_unreadable_table_block_that_keeps_a_volume_closed_is_named() {
+    for (number, name) in [(0, "map block 0"), (FIRST_SEGMENT, "segment block 0")] {
+        let build = Build::small(false, Some(Hash::Blake3));
+        let directory = MemoryDirectory::new();
+        let (volume, mut model, _) = eight_pages(&build, &*directory);
+        volume.close().expect("closes");
+        let volume = build.open(&*directory).expect("opens");
+        let shared = model.now[0].to_vec();
+        volume.write_at(at(300), &shared).expect("written");
+        model.write(at(300), &shared, true);
+        volume.sync().expect("flushed");
+        model.flushed();
+        drop(volume);
+        let (members, all) = unreadable(build.members(&*directory));
+        let slots = table_slots(&*directory, number);
+        slots.iter().for_each(|&(member, at)| all[member].spoil(at));
+        let opened = Volume::open("vol", &members, build.options.clone());
+        let Err(error) = opened else { panic!("opens") };
+        assert!(matches!(error, Error::Unreadable(_)), "{error:?}");
+        let why = error.to_string();
+        let of_member = format!("{name} can't be read: memory/ssd");
+        assert!(why.contains(&of_member) && why.contains("a copy of the member"), "{why}");
+        let copy = copy_of(&*directory);
+        for (member, at) in slots {
+            let member = copy.open(["ssd0", "ssd1"][member], true).expect("opens");
+            member.write_at(at, &[0; PAGE]).expect("written");
+        }
+        let volume = build.open(&*directory).expect("it can be read again");
+        model.check_after_cut(&volume, "readable again");
+        let volume = build.open(&*copy).expect("opens");
+        for page in 0..512 {
+            if let Ok(read) = volume.read_vec(at(page), PAGE) {
+                assert!(read == *model.now[page as usize], "page {page}");
+            }
+        }
+        volume.read_vec(0, PAGE).expect_err("a page of the block");
+        assert!(volume.read_vec(at(510), PAGE).is_ok(), "no page of the block");
+    }
 }
 
 /// Writes whose changes are in the journal, and damage to a table block from before them: the opening costs the pages

@@ -32,7 +32,11 @@ impl Store {
         if self.changes.is_empty() && self.log_tail == self.superblock.log_tail {
             return Ok(());
         }
-        let due = self.journal.is_half_full() || self.index.as_ref().is_some_and(Index::is_full);
+        let mut due = self.journal.is_half_full();
+        due |= self.index.as_ref().is_some_and(Index::is_full);
+        // The journal gets no change that counts on something which a replay may not find. Until the superblock is
+        // durable, an opening finds the state of the last commit.
+        due |= self.diverged;
         if due || !self.journal.has_room(self.changes.len()) {
             return self.checkpoint(false);
         }
@@ -110,6 +114,7 @@ impl Store {
         }
         self.journal.restart(self.superblock.session);
         self.changes.clear();
+        self.diverged = false;
         Ok(())
     }
 

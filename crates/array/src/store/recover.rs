@@ -1,6 +1,7 @@
 //! A store is made, or opened: the last checkpoint, and the journal on top of it.
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 use merganser_storage::Storage;
@@ -86,6 +87,16 @@ pub(crate) fn layout_of(
     Ok(layout)
 }
 
+/// The error of a volume that stays closed because a block that the journal changes can't be read. It is not taken for
+/// damaged: if it could be read after all, pages that are in use there would be stored into again.
+fn keeps_closed(error: Error) -> Error {
+    let Error::Unreadable(error) = error else { return error };
+    let text = format!(
+        "{error}; the volume opens when this block can be read, or with a copy of the member in which zeros stand for what can't be read: then only the pages of this block are lost"
+    );
+    Error::Unreadable(io::Error::new(error.kind(), text))
+}
+
 impl Store {
     /// Opens the store on `array` with its share of the memory in `options`. Nothing is written but
     /// the second superblock, where it differs; the caller makes a checkpoint.
@@ -168,6 +179,7 @@ impl Store {
             unsynced: false,
             changes: Vec::new(),
             changes_bytes_max: changes_bytes_max(&layout, options),
+            diverged: false,
             counters,
         };
         store.free.count(&store.tables.used);
@@ -193,7 +205,7 @@ impl Store {
                     let number = self.journal.head().seq - 1;
                     return Err(self.damaged("transaction", number, "it has an impossible change"));
                 };
-                self.apply(change)?;
+                self.apply(change).map_err(keeps_closed)?;
             }
             self.free_pending();
             (self.log_tail, self.log_synced) = (log_tail, log_synced);
@@ -226,15 +238,17 @@ impl Store {
                 let Some(before) = self.stored_if_sound(place)? else {
                     return self.point(page, place + 1);
                 };
-                if before.references > 0
-                    || u64::from(self.tables.used[(place / SEGMENT_PAGES) as usize])
-                        >= SEGMENT_PAGES
-                {
+                let used = u64::from(self.tables.used[(place / SEGMENT_PAGES) as usize]);
+                let is_free = before.references == 0 && used < SEGMENT_PAGES;
+                // Pages of a map block that was given up have not left their stored pages, as they had before the cut.
+                if !is_free && !self.diverged {
                     let detail = "the journal stores into it, and it is not free";
                     return Err(self.damaged("stored page", place, detail));
                 }
                 self.set_stored(place, &Stored { references: 1, crc, fingerprint })?;
-                self.take(place);
+                if is_free {
+                    self.take(place);
+                }
                 if let Some(index) = &mut self.index {
                     index.insert(fingerprint::tag(&fingerprint), place);
                 }

@@ -38,6 +38,11 @@ impl Unreadable {
         self.bad.lock().insert(at / PAGE as u64);
     }
 
+    /// All pages can be read again.
+    pub fn unspoil(&self) {
+        self.bad.lock().clear();
+    }
+
     /// Whether nothing can be read.
     pub fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::Relaxed);
