@@ -8,10 +8,12 @@
 //! worker stands between: the thread that reads requests submits them, and the storage's completion
 //! posts the reply. A request longer than [`READ_BYTES_MAX`] becomes several operations, as a kernel cuts
 //! requests for a disk; all of them are under way together. Forced unit access is a flush after the write.
+//! Requests for zeros are discards, or writes where the storage takes no discards: the thread that reads requests
+//! waits for the first discard to know that.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, OnceLock, mpsc};
 
 use merganser_storage::{Buffer, Collect, Completion, Completions, Operation, Storage};
 use parking_lot::Mutex;
@@ -29,6 +31,8 @@ pub(super) struct Device {
     storage: Arc<dyn Storage>,
     failures: Arc<Failures>,
     spare: Arc<Spare>,
+    /// Whether the storage takes discards; known since the first one ended.
+    discards: OnceLock<bool>,
 }
 
 /// The function that gets a completion.
@@ -49,7 +53,7 @@ impl Collect for Then {
 impl Device {
     pub(super) fn new(storage: &Arc<dyn Storage>, failures: &Arc<Failures>) -> Arc<Self> {
         let (storage, failures) = (Arc::clone(storage), Arc::clone(failures));
-        Arc::new(Device { storage, failures, spare: Arc::default() })
+        Arc::new(Device { storage, failures, spare: Arc::default(), discards: OnceLock::new() })
     }
 
     /// A buffer for the bytes of a write, with any content.
@@ -110,14 +114,21 @@ impl Device {
             Operation::Discard { offset, len } => (*offset, *len),
             _ => (0, 0),
         };
+        let is_discard = matches!(operation, Operation::Discard { .. });
         let device = Arc::clone(self);
         self.submit(operation, move |completion| {
             let Completion { buffer, result, .. } = completion;
             if let Some(buffer) = buffer {
                 device.spare.give_back(buffer);
             }
-            then(result.map(drop).map_err(|source| {
-                let unsupported = source.kind() == io::ErrorKind::Unsupported;
+            let result = result.map(drop);
+            let unsupported =
+                result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::Unsupported);
+            if is_discard && (result.is_ok() || unsupported) {
+                // It may be known.
+                let _ = device.discards.set(!unsupported);
+            }
+            then(result.map_err(|source| {
                 let number = if unsupported { errno::NOTSUP } else { number_of(&source) };
                 let name = device.storage.name().to_owned();
                 let error = Error::Request { name, what, offset, len, source };
@@ -295,9 +306,13 @@ impl Requests<'_> {
     ) -> Result<(), End> {
         let Request { flags, cookie, offset, .. } = request;
         let (what, operation) = match *change {
-            Change::Zeros(len) if len > 0 => {
-                let zeros = |len| Ok(Buffer::try_new(len).ok());
-                return self.write_device(device, request, zeros);
+            Change::Zeros { len, holes } if len > 0 => {
+                let hole = Operation::Discard { offset, len };
+                match device.discards.get() {
+                    Some(true) if holes => ("zeroing", hole),
+                    None if holes => return self.try_hole(device, request, hole),
+                    _ => return self.write_zeros(device, request),
+                }
             }
             Change::Discard(len) if len > 0 => ("trimming", Operation::Discard { offset, len }),
             Change::Flush => ("flushing", Operation::Sync),
@@ -310,6 +325,28 @@ impl Requests<'_> {
         let ticket = self.admit(0)?;
         device.change(what, operation, move |done| changing.ended(ticket, done));
         Ok(())
+    }
+
+    /// Zeros, when it is not known yet whether the storage takes discards. This waits for the discard: the
+    /// writes in its place have to be admitted by this thread.
+    fn try_hole(&self, device: &Arc<Device>, request: Request, hole: Operation) -> Result<(), End> {
+        let ticket = self.admit(0)?;
+        let (ended, end) = mpsc::channel();
+        device.change("zeroing", hole, move |done| {
+            // It is received below.
+            let _ = ended.send(done);
+        });
+        let done = end.recv().map_err(|_| End::Broken)?;
+        if matches!(done, Err((errno::NOTSUP, _))) {
+            ticket.post(Vec::new, Vec::new());
+            return self.write_zeros(device, request);
+        }
+        self.changing(device, request, 1).ended(ticket, done);
+        Ok(())
+    }
+
+    fn write_zeros(&self, device: &Arc<Device>, request: Request) -> Result<(), End> {
+        self.write_device(device, request, |len| Ok(Buffer::try_new(len).ok()))
     }
 
     fn changing(&self, device: &Arc<Device>, request: Request, left: usize) -> Arc<Changing> {

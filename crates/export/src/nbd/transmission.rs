@@ -11,6 +11,7 @@
 //! | BLOCK_STATUS | one extent: all of it is data |
 //! | FLUSH | done; on a writable export, when all that was answered before is durable |
 //! | WRITE, TRIM, WRITE_ZEROES | EPERM; on a writable export, when it is done, with FUA when it is durable |
+//! | WRITE_ZEROES, holes allowed | a discard; zeros are written to a storage that has none |
 //! | any of a device | goes to the storage at once, and is answered when that has done it (`device`) |
 //! | WRITE beyond [`READ_BYTES_MAX`] | in pieces, by the thread that reads requests; one reply |
 //! | DISC, or the end of the stream | what is under way is answered, then the end |
@@ -277,7 +278,8 @@ impl Requests<'_> {
         }
         let len = u64::from(len);
         let holes = flags & command_flag::NO_HOLE == 0;
-        self.change(request, if holes { Change::Discard(len) } else { Change::Zeros(len) })
+        let change = if zeroes { Change::Zeros { len, holes } } else { Change::Discard(len) };
+        self.change(request, change)
     }
 
     /// Queues a change; its reply comes when it is done.

@@ -27,8 +27,8 @@ pub(super) enum Change {
     Write(Buffer),
     /// Zeros, by giving the space back.
     Discard(u64),
-    /// Zeros, as bytes.
-    Zeros(u64),
+    /// Zeros: as bytes, or, if `holes` says so, by giving the space back where the storage can do that.
+    Zeros { len: u64, holes: bool },
     /// Nothing but making everything before durable.
     Flush,
 }
@@ -123,7 +123,7 @@ impl Writes {
         let (what, len) = match &change {
             Change::Write(bytes) => ("writing", bytes.len() as u64),
             Change::Discard(len) => ("trimming", *len),
-            Change::Zeros(len) => ("zeroing", *len),
+            Change::Zeros { len, .. } => ("zeroing", *len),
             Change::Flush => ("flushing", 0),
         };
         // A storage that panics must not take the worker with it.
@@ -154,8 +154,10 @@ impl Writes {
             Change::Discard(0) => {}
             Change::Write(buffer) => self.run(storage, Operation::Write { offset, buffer })?,
             Change::Discard(len) => self.run(storage, Operation::Discard { offset, len })?,
-            Change::Zeros(len) => {
-                let mut done = 0;
+            Change::Zeros { len: 0, .. } => {}
+            Change::Zeros { len, holes } => {
+                let is_hole = holes && self.make_hole(storage, offset, len)?;
+                let mut done = if is_hole { len } else { 0 };
                 while done < len {
                     let part = (len - done).min(READ_BYTES_MAX as u64);
                     let buffer = Buffer::try_new(part as usize)?;
@@ -165,6 +167,14 @@ impl Writes {
             }
         }
         if flushes { self.run(storage, Operation::Sync) } else { Ok(()) }
+    }
+
+    /// Gives space back; false where the storage can't do that.
+    fn make_hole(&self, storage: &dyn Storage, offset: u64, len: u64) -> io::Result<bool> {
+        match self.run(storage, Operation::Discard { offset, len }) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(false),
+            made => made.map(|()| true),
+        }
     }
 
     fn run(&self, storage: &dyn Storage, operation: Operation) -> io::Result<()> {

@@ -16,6 +16,7 @@ const NO_HOLE: u16 = 2;
 const EIO: u32 = 5;
 const EINVAL: u32 = 22;
 const ENOSPC: u32 = 28;
+const ENOTSUP: u32 = 95;
 const DISK_BYTES: usize = 4 << 20;
 
 /// A disk that knows what of it is durable.
@@ -29,6 +30,8 @@ struct DiskState {
     durable: Vec<u8>,
     syncs: u32,
     discards: u32,
+    /// Whether it refuses discards.
+    no_holes: bool,
     /// The next change fails so.
     fails: Option<io::ErrorKind>,
 }
@@ -63,6 +66,9 @@ impl Storage for Disk {
                 let at = offset as usize;
                 state.now[at..at + from.len()].copy_from_slice(&from);
                 (buffer, result) = (Some(from), Ok(0));
+            }
+            Operation::Discard { .. } if state.no_holes => {
+                result = Err(io::Error::from(io::ErrorKind::Unsupported));
             }
             Operation::Discard { offset, len } => {
                 state.now[offset as usize..(offset + len) as usize].fill(0);
@@ -181,6 +187,31 @@ fn what_is_written_is_read_and_what_is_flushed_is_durable() {
         assert_eq!(one.read(0, 3), Ok(vec![1, 0, 0]));
         assert_eq!(one.read(5 << 19, 2), Ok(vec![0, 1]));
         served.stop().expect("nothing failed");
+    }
+}
+
+/// A file system without holes: zeros are written, since no client expects that they are refused. A trim may be.
+#[test]
+fn zeros_are_written_where_no_holes_are_made() {
+    for (access, structured) in WRITABLE.into_iter().flat_map(|a| [(a, false), (a, true)]) {
+        let served = Writable::new(access);
+        served.disk.state.lock().no_holes = true;
+        let mut client = served.client(structured);
+        // The first request finds out.
+        for round in 1..4 {
+            assert_eq!(write(&mut client, 0, 0, &vec![1; 3 << 20]), 0);
+            assert_eq!(ask(&mut client, WRITE_ZEROES, FUA, 1, 5 << 19), 0);
+            assert_eq!(served.disk.state.lock().syncs, round);
+            assert_eq!(served.disk.state.lock().durable[..3], [1, 0, 0]);
+            assert_eq!(client.read(5 << 19, 2), Ok(vec![0, 1]));
+        }
+        if access == Access::Device {
+            assert_eq!(ask(&mut client, TRIM, 0, 0, 512), ENOTSUP);
+        }
+        served.disk.state.lock().fails = Some(io::ErrorKind::StorageFull);
+        assert_eq!(ask(&mut client, WRITE_ZEROES, 0, 0, 512), ENOSPC);
+        let error = served.stop().expect_err("the first failure").to_string();
+        assert!(error.starts_with("test disk: zeroing") || access == Access::Device, "{error}");
     }
 }
 
