@@ -14,6 +14,7 @@ use std::io::Read;
 use std::time::Duration;
 
 use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo};
 use futures::{StreamExt, TryStreamExt};
@@ -45,6 +46,8 @@ const MESSAGE_BYTES_MAX: usize = 16 << 20;
 const WINDOW_BYTES: u32 = 4 << 20;
 /// Bytes of one message of a blob.
 const BLOB_PIECE_BYTES: usize = 1 << 20;
+/// The longest message of a blob that can be sent, in bytes: a piece, and what the encoding adds.
+const BLOB_MESSAGE_BYTES_MAX: usize = 2 * BLOB_PIECE_BYTES;
 
 /// Where a node is, and what it wants to see.
 #[derive(Debug, Clone)]
@@ -245,7 +248,8 @@ impl Client {
     /// PUT: keeps what `reader` gives as the blob `name` of `session`.
     ///
     /// # Errors
-    /// [`ClientError`]; an error of the reader is a [`ClientError::Address`].
+    /// [`ClientError`]; an error of the reader is a [`ClientError::Address`]. Then the node keeps nothing of the blob, and
+    /// an earlier one of this name stays.
     pub fn put(&mut self, session: &str, name: &str, reader: &mut dyn Read) -> Result<BlobStatus> {
         let descriptor = FlightDescriptor::new_path(vec![session.to_owned(), name.to_owned()]);
         let (sender, mut receiver) = tokio::sync::mpsc::channel(2);
@@ -254,10 +258,11 @@ impl Client {
             .with_schema(schema.clone())
             .with_flight_descriptor(Some(descriptor))
             .build(futures::stream::poll_fn(move |context| receiver.poll_recv(context)));
-        // An encoding error ends the stream, and the node then says what is missing.
-        let data = encoded.filter_map(|data| std::future::ready(data.ok()));
+        // The node keeps the blob when the stream ends, and a call that is dropped looks like that to it. So an error
+        // becomes a message that can't be sent, which breaks the stream.
+        let data = encoded.map(|data| data.unwrap_or_else(|_| too_long()));
         let data: futures::stream::BoxStream<'static, FlightData> = data.boxed();
-        let mut calls = self.calls.clone();
+        let mut calls = self.calls.clone().max_encoding_message_size(BLOB_MESSAGE_BYTES_MAX);
         self.runtime.block_on(async {
             let call = calls.do_put(data);
             let schema = &schema;
@@ -265,11 +270,18 @@ impl Client {
             let feed = async move {
                 loop {
                     let mut piece = vec![0; BLOB_PIECE_BYTES];
-                    let n = read_full(reader, &mut piece)
-                        .map_err(|e| ClientError::Address(format!("the blob {name}: {e}")))?;
-                    if n == 0 {
-                        return Ok::<(), ClientError>(());
-                    }
+                    let n = match read_full(reader, &mut piece) {
+                        Ok(0) => return Ok(()),
+                        Ok(n) => n,
+                        Err(error) => {
+                            let told = format!("the blob {name}: {error}");
+                            // If it is not taken, the call has ended.
+                            let _ = sender
+                                .send(Err(FlightError::from_external_error(error.into())))
+                                .await;
+                            return Err(ClientError::Address(told));
+                        }
+                    };
                     piece.truncate(n);
                     let batch = batches::records(schema, vec![0, n as i32], piece);
                     if sender.send(Ok(batch)).await.is_err() {
@@ -368,6 +380,11 @@ fn of_session(session: &str) -> Vec<u8> {
 
 fn json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
     serde_json::from_slice(bytes).map_err(|e| ClientError::Protocol(e.to_string()))
+}
+
+/// A message of a blob that can't be sent.
+fn too_long() -> FlightData {
+    FlightData { data_body: vec![0; BLOB_MESSAGE_BYTES_MAX].into(), ..FlightData::default() }
 }
 
 fn read_full(reader: &mut dyn Read, out: &mut [u8]) -> std::io::Result<usize> {
