@@ -77,7 +77,7 @@ pub fn claim_unlinked(path: &Path, known: &FileNote) -> io::Result<()> {
 }
 
 /// Gives an input its own name back, if it is as `known`: another command may have claimed the same file, too, and given
-/// bytes back. What is left must not be taken for the whole.
+/// bytes back. The rest of it must not be taken for the whole.
 ///
 /// # Errors
 /// `AlreadyExists` when another file has taken the name; the system's own.

@@ -94,7 +94,7 @@ impl Read for Broken {
     }
 }
 
-/// What came before the error is no blob, and replaces none.
+/// The bytes before the error are no blob, and replace none.
 #[test]
 fn a_blob_whose_reader_fails_is_not_kept() {
     let node = node();

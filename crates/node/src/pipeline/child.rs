@@ -176,7 +176,7 @@ impl Group {
 }
 
 impl Drop for Group {
-    /// What is killed may still end a write, so this waits until there is no process left. Where the processes of a
+    /// A killed process may still end a write, so this waits until there is no process left. Where the processes of a
     /// dead parent are never waited for, as in some containers, it gives up after [`GONE`].
     fn drop(&mut self) {
         self.kill();

@@ -329,8 +329,8 @@ fn a_view_with_hard_links_is_not_consumed() {
     }
 }
 
-/// Of two commands that consume one file, one does. The other is refused while it runs, and gives a file that has lost
-/// bytes no visible name when the first was killed.
+/// The second of two commands that would consume one file is refused while the first runs. After the first was killed, it
+/// gives a file that has lost bytes no visible name.
 #[test]
 fn two_commands_do_not_consume_one_file() {
     let Some(place) = Place::with_steps() else { return };
@@ -364,7 +364,7 @@ fn two_commands_do_not_consume_one_file() {
     }
 }
 
-/// What another program appends in the last moment is not given back with the rest.
+/// Bytes that another program appends in the last moment are not given back with the rest.
 #[test]
 fn bytes_behind_the_end_stay() {
     let Some(mut place) = Place::with_steps() else { return };

@@ -174,7 +174,7 @@ fn an_interrupted_pipeline_does_not_wait_for_its_input() {
 fn partitions_that_were_removed_before_the_first_stage_are_cut_again() {
     let folder = Folder::new();
     folder.write("in", b"a\nb\nc\n");
-    // What a stage said is kept, and the partitions with it.
+    // The words of a stage are kept, and the partitions with them.
     let stage = "a:[ -e go ] || { echo why >&2; exit 1; }; cat";
     let words = ["in", "--partitions", "3", "--retries", "0", "--stage", stage];
     let parts = folder.at(".out.unfinished/pipeline");
