@@ -217,7 +217,7 @@ fn refuse_other_links(view: &Path) -> Result<(), Failure> {
         if found.is_file() && found.nlink() > 1 {
             let name = shown::name(&entry.path());
             return Err(format!(
-                "{name}: --consume: has other hard links, perhaps in a copy of the view, whose content would vanish, too; leave out --consume"
+                "{name}: --consume: has other hard links, perhaps in a copy of the view, whose content would vanish, too; remove them, or leave out --consume"
             )
             .into());
         }

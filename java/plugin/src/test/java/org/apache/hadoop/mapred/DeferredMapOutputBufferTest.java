@@ -11,6 +11,7 @@ import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.defer.DeferRules;
 import io.merganser.hadoop.defer.Refusal;
 import io.merganser.hadoop.manifest.Manifest;
+import io.merganser.hadoop.order.UnsignedLongs;
 import io.merganser.hadoop.segment.Segment;
 import io.merganser.hadoop.segment.SegmentMerge;
 import java.io.IOException;
@@ -152,8 +153,8 @@ class DeferredMapOutputBufferTest {
     MapSide deferred = map("deferred", settings).runDeferred(outputs);
     assertSameSegments(stock, deferred);
 
-    settings.setOutputKeyComparatorClass(Unsigned.class);
-    settings.set(Keys.ORDER_PREFIX + Unsigned.class.getName(), "fixed:8");
+    settings.setOutputKeyComparatorClass(UnsignedLongs.class);
+    settings.set(Keys.ORDER_PREFIX + UnsignedLongs.class.getName(), "fixed:8");
     stock = map("stock-registered", settings).runStock(outputs);
     deferred = map("registered", settings).runDeferred(outputs);
     assertSameSegments(stock, deferred);
@@ -162,18 +163,18 @@ class DeferredMapOutputBufferTest {
   @Test
   void aWrongRegistrationIsFoundAndHadoopMerges() throws Exception {
     JobConf settings = MapSide.settings(LongWritable.class, BytesWritable.class, PARTITIONS);
-    settings.setOutputKeyComparatorClass(Unsigned.class);
-    settings.set(Keys.ORDER_PREFIX + Unsigned.class.getName(), "long");
+    settings.setOutputKeyComparatorClass(UnsignedLongs.class);
+    settings.set(Keys.ORDER_PREFIX + UnsignedLongs.class.getName(), "long");
     List<Output> outputs = longRecords();
     MapSide stock = map("stock", settings).runStock(outputs);
     MapSide ours = map("ours", settings).runDeferred(outputs);
     assertEquals(Map.of("MAPS_STOCK_WRONG_ORDER", 1L), ours.decisions());
     assertArrayEquals(Files.readAllBytes(stock.fileOut()), Files.readAllBytes(ours.fileOut()));
-    settings.set(Keys.ORDER_PREFIX + Unsigned.class.getName(), "fixed:9");
+    settings.set(Keys.ORDER_PREFIX + UnsignedLongs.class.getName(), "fixed:9");
     assertEquals(
         Map.of("MAPS_STOCK_WRONG_ORDER", 1L),
         map("too-long", settings).runDeferred(outputs).decisions());
-    settings.set(Keys.ORDER_PREFIX + Unsigned.class.getName(), "eight bytes");
+    settings.set(Keys.ORDER_PREFIX + UnsignedLongs.class.getName(), "eight bytes");
     assertEquals(
         Map.of("MAPS_STOCK_WRONG_ORDER", 1L),
         map("no-description", settings).runDeferred(outputs).decisions());
@@ -507,19 +508,6 @@ class DeferredMapOutputBufferTest {
           .merge(ByteBuffer.wrap(record.get(1)), 1, Integer::sum);
     }
     return groups;
-  }
-
-  /** Longs as unsigned numbers. */
-  public static final class Unsigned extends WritableComparator {
-    /** Used by Hadoop. */
-    public Unsigned() {
-      super(LongWritable.class);
-    }
-
-    @Override
-    public int compare(byte[] a, int ai, int an, byte[] b, int bi, int bn) {
-      return Arrays.compareUnsigned(a, ai, ai + an, b, bi, bi + bn);
-    }
   }
 
   /** Text, the greatest first. */

@@ -8,6 +8,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.merganser.hadoop.config.Keys;
 import io.merganser.hadoop.nativemerge.NativeLibrary;
+import io.merganser.hadoop.order.UnsignedLongs;
 import io.merganser.hadoop.reduce.MergedRecords;
 import io.merganser.hadoop.reduce.StockPasses;
 import io.merganser.hadoop.segment.SpillFile;
@@ -28,7 +29,6 @@ import org.apache.hadoop.io.BytesWritable;
 import org.apache.hadoop.io.DataInputBuffer;
 import org.apache.hadoop.io.LongWritable;
 import org.apache.hadoop.io.Text;
-import org.apache.hadoop.io.WritableComparator;
 import org.apache.hadoop.mapred.Counters;
 import org.apache.hadoop.mapred.InputSplit;
 import org.apache.hadoop.mapred.JobConf;
@@ -486,32 +486,19 @@ class ActiveMergeManagerTest {
     }
   }
 
-  /** Longs as unsigned numbers. */
-  public static final class Unsigned extends WritableComparator {
-    /** Used by Hadoop. */
-    public Unsigned() {
-      super(LongWritable.class);
-    }
-
-    @Override
-    public int compare(byte[] a, int ai, int an, byte[] b, int bi, int bn) {
-      return Arrays.compareUnsigned(a, ai, ai + an, b, bi, bi + bn);
-    }
-  }
-
   private void registerForUnsigned(String order) {
     job.setMapOutputKeyClass(LongWritable.class);
-    job.setOutputKeyComparatorClass(Unsigned.class);
-    job.set(Keys.ORDER_PREFIX + Unsigned.class.getName(), order);
+    job.setOutputKeyComparatorClass(UnsignedLongs.class);
+    job.set(Keys.ORDER_PREFIX + UnsignedLongs.class.getName(), order);
   }
 
   private static void assertNamesTheRegistration(IOException thrown) {
     assertEquals(
         "the merged keys are not in the order of "
-            + Unsigned.class.getName()
+            + UnsignedLongs.class.getName()
             + ": correct or remove the setting "
             + Keys.ORDER_PREFIX
-            + Unsigned.class.getName()
+            + UnsignedLongs.class.getName()
             + ", which is long",
         thrown.getMessage());
   }
