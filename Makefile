@@ -30,14 +30,15 @@ guests:
 	@.ci/setup base rust guests
 	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
 
-# Tests wait a lot, so those in Java run next to the others. They print when all have ended.
+# Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops no other
+# tests: one run shows all that fail.
 # All packages come first: two steps can't install at once.
 TESTS := test-bench test-campaign test-python test-rust
 TESTED_WITH := base rust java fuse nbd blast guests flight
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
-	@.ci/steps --beside test-java $(TESTS)
+	@.ci/steps --all --beside test-java $(TESTS)
 
 test-bench:
 	@.ci/setup base
@@ -83,7 +84,7 @@ check: export MERGANSER := $(BUILT)/merganser
 check:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps fmt clippy doc deny test-build
-	@.ci/steps --beside test-java --beside fuzz bench-smoke campaign-smoke $(TESTS)
+	@.ci/steps --all --beside test-java --beside fuzz bench-smoke campaign-smoke $(TESTS)
 
 fmt:
 	@.ci/setup base rust java

@@ -36,7 +36,7 @@ class Run(unittest.TestCase):
                 "--merganser", self.folder / "merganser", "--examples", self.folder,
                 "--dir", self.folder / "work", "--results", self.folder / "results", *words,
             ],
-            capture_output=True, text=True, timeout=120, env={**os.environ, **({"BREAK": broken} if broken else {})},
+            capture_output=True, text=True, timeout=600, env={**os.environ, **({"BREAK": broken} if broken else {})},
         )  # fmt: skip
 
     def result(self, name):
