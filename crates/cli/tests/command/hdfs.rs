@@ -270,6 +270,7 @@ fn became(mut stream: UnixStream) -> Became {
             Ok(0) => return Became::Cut,
             Ok(n) => bytes.extend(&chunk[..n]),
             Err(e) if e.kind() == std::io::ErrorKind::ConnectionReset => return Became::Cut,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(e) => panic!("the process says nothing: {e}"),
         }
     }

@@ -42,6 +42,7 @@ impl<F> Client<F> {
                 Ok(0) => return None,
                 Ok(n) => self.bytes.extend_from_slice(&chunk[..n]),
                 Err(e) if e.kind() == ErrorKind::ConnectionReset => return None,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => panic!("{e}"),
             }
         }
