@@ -64,6 +64,9 @@ pub(crate) async fn receive(
             }
         }
     }
+    // The stream of a call that was cancelled ends like one that was whole. The server drops such a call when it has to
+    // wait for the call's answer, and then nothing is kept.
+    tokio::task::yield_now().await;
     blocking(move || writer.finish()).await
 }
 

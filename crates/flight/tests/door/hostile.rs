@@ -242,6 +242,30 @@ fn blobs_that_make_no_sense_are_refused() {
     assert_eq!(node.client().status(&session).expect("open").blobs[0].name, "b");
 }
 
+/// A call that is cancelled ends its stream of messages like one that was whole.
+#[test]
+fn a_blob_whose_put_is_cancelled_is_not_kept() {
+    let node = node();
+    let session = node.client().open(&of("copy")).expect("opened").session;
+    for expected in [&[][..], &[("b".to_owned(), 6)]] {
+        raw(&node, async |mut client| {
+            for _ in 0..10 {
+                let bytes = Arc::new(BinaryArray::from(vec![&b"a part of a blob\n"[..]]));
+                let messages = futures::stream::iter(blob(&session, vec![bytes]).await);
+                let put = client.do_put(with_token(messages.chain(futures::stream::pending())));
+                let cancelled = tokio::time::timeout(Duration::from_millis(100), put).await;
+                assert!(cancelled.is_err(), "its messages do not end");
+            }
+            // The connection has to tell the server of the last one.
+            tokio::time::sleep(Duration::from_millis(300)).await;
+        });
+        let blobs = node.client().status(&session).expect("open").blobs;
+        let blobs: Vec<_> = blobs.into_iter().map(|blob| (blob.name, blob.bytes)).collect();
+        assert_eq!(blobs, expected);
+        node.client().put(&session, "b", &mut &b"whole\n"[..]).expect("kept");
+    }
+}
+
 #[test]
 fn a_reader_that_stops_frees_its_memory_and_can_continue() {
     let node = node_with(|options| {
