@@ -12,7 +12,7 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
 use std::ops::Deref;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
 use merganser_storage::{Storage, StorageExt};
 use rustix::event::PollFlags;
-use rustix::fs::{Access, AtFlags, CWD, accessat, fstatfs};
+use rustix::fs::{Access, AtFlags, CWD, OFlags, accessat, fcntl_getfl, fcntl_setfl, fstatfs};
 
 use crate::failure::Failure;
 use crate::shown;
@@ -97,7 +97,7 @@ impl Input {
     pub fn open(&self, cancel: &Cancel) -> Result<Reader, Failure> {
         let opened = match self {
             Input::Stdin => standard::input(),
-            Input::File(path) => File::open(path).and_then(refuse_folder),
+            Input::File(path) => open_without_waiting(path),
         };
         opened
             .and_then(|file| Reader::new(file, cancel.clone()))
@@ -212,8 +212,19 @@ fn regular(
     FileStorage::from_file(file, name, false, FileOptions { direct, ..FileOptions::default() })
 }
 
-fn refuse_folder(file: File) -> io::Result<File> {
-    if file.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(file) }
+/// Opens a file, a device or a named pipe. A pipe is opened at once, also before it has a writer: nothing could end
+/// that wait. [`Reader`] waits for the writer with its first bytes.
+fn open_without_waiting(path: &Path) -> io::Result<File> {
+    let metadata = fs::metadata(path)?;
+    if metadata.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !metadata.file_type().is_fifo() {
+        return File::open(path);
+    }
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
 }
 
 /// Looks whether `path` may be read without opening it.
@@ -344,7 +355,7 @@ impl Read for LateReader {
         let reader = match &mut self.open {
             Some(reader) => reader,
             none => {
-                let file = File::open(&self.path).and_then(refuse_folder)?;
+                let file = open_without_waiting(&self.path)?;
                 none.insert(Reader::new(file, self.cancel.clone())?)
             }
         };

@@ -1,7 +1,7 @@
 //! Standard output whose reader reads all of it, stops early, or never reads.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -133,7 +133,39 @@ fn a_signal_ends_the_wait_for_a_reader_of_a_named_pipe() {
     assert_eq!(fs::read(&pipe).expect("read"), b"a\nb\n");
     assert!(child.wait_with_output().expect("it ends").status.success());
     // Nobody does.
-    let child = sort.spawn().expect("it starts");
+    terminate(listening(sort), "a named pipe");
+    assert_eq!(folder.names(), ["input", "pipe"]);
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_a_writer_of_a_named_pipe() {
+    let folder = Folder::new();
+    let pipe = folder.at("pipe");
+    prints(Command::new("mkfifo").arg(&pipe));
+    let out = folder.at("out");
+    let of_pipe = |words: &[&str]| {
+        let mut command = merganser_itself(words);
+        command.arg(&pipe);
+        listening(command)
+    };
+    let pipeline = ["pipeline", "--stage", "copy:cat", "-o", out.to_str().expect("UTF-8")];
+    for words in [&["sort"][..], &["verify"], &["map", "wordcount"], &pipeline] {
+        terminate(of_pipe(words), words[0]);
+    }
+    // A writer that comes late, and writes nothing at first, is waited for.
+    let sort = of_pipe(&["sort"]);
+    std::thread::sleep(Duration::from_millis(200));
+    let mut writer = fs::OpenOptions::new().write(true).open(&pipe).expect("opened");
+    std::thread::sleep(Duration::from_millis(200));
+    writer.write_all(b"b\na\n").expect("written");
+    drop(writer);
+    let sorted = sort.wait_with_output().expect("it ends");
+    assert_eq!((sorted.status.success(), &sorted.stdout[..]), (true, &b"a\nb\n"[..]));
+}
+
+/// Starts `command`, and waits until signals are handled.
+fn listening(mut command: Command) -> Child {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
     let tasks = format!("/proc/{}/task", child.id());
     let name = |task: io::Result<fs::DirEntry>| {
         fs::read_to_string(task.expect("listed").path().join("comm")).unwrap_or_default()
@@ -142,8 +174,7 @@ fn a_signal_ends_the_wait_for_a_reader_of_a_named_pipe() {
     while !fs::read_dir(&tasks).expect("running").any(|task| name(task) == "signals\n") {
         std::thread::yield_now();
     }
-    terminate(child, "a named pipe");
-    assert_eq!(folder.names(), ["input", "pipe"]);
+    child
 }
 
 #[test]
