@@ -41,6 +41,9 @@ pub enum ProfileError {
         /// The text that was given.
         value: String,
     },
+    /// The system has no memory for the device's tables.
+    #[error("the page map of the device: {0}")]
+    Memory(String),
     /// Values that do not fit together.
     #[error("{0}")]
     Together(String),

@@ -19,6 +19,7 @@ use crate::ssd::inside_writes::InsideWrites;
 use crate::ssd::lookups::Lookups;
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::array::Content;
+use crate::ssd::nand::divisor::Divisor;
 use crate::ssd::nand::timing::{Flash, Op};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 use crate::ssd::processor::Processor;
@@ -39,6 +40,9 @@ pub(crate) struct Controller {
     pub(super) settings: SsdSettings,
     /// Bytes that the host can address; each request is compared with it.
     pub(super) capacity_bytes: u64,
+    /// Bytes of a page of flash, and of a mapped unit.
+    pub(super) by_page: Divisor,
+    pub(super) by_unit: Divisor,
     pub(super) engine: Engine<SsdEvent>,
     pub(super) host: Host,
     pub(super) jobs: Jobs,
@@ -71,14 +75,16 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    pub fn new(settings: &SsdSettings, seed: u64) -> Controller {
-        Controller {
+    /// # Errors
+    /// When the system refuses the memory of the page map.
+    pub fn new(settings: &SsdSettings, seed: u64) -> io::Result<Controller> {
+        Ok(Controller {
             engine: Engine::new(seed),
             host: Host::new(settings),
             jobs: Jobs::default(),
             buffer: WriteBuffer::new(settings),
             ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_per_page()),
-            ftl: Ftl::new(settings),
+            ftl: Ftl::new(settings)?,
             flash: Flash::new(settings),
             processor: Processor::new(settings),
             memory: Memory::new(settings),
@@ -98,8 +104,10 @@ impl Controller {
             found: Vec::new(),
             units: Vec::new(),
             capacity_bytes: settings.capacity_bytes(),
+            by_page: Divisor::new(settings.page_bytes),
+            by_unit: Divisor::new(settings.map_unit_bytes),
             settings: settings.clone(),
-        }
+        })
     }
 
     pub fn geometry(&self) -> Geometry {
@@ -143,7 +151,7 @@ impl Controller {
 
     pub fn submit(&mut self, at: SimTime, command: Command) {
         if matches!(command.kind, RequestKind::Read | RequestKind::Write) {
-            self.ftl.expect(command.offset / self.settings.map_unit_bytes);
+            self.ftl.expect(self.by_unit.quotient(command.offset));
         }
         let job = self.jobs.add(at, command);
         self.engine.at(at, SsdEvent::Arrive { job });

@@ -63,12 +63,13 @@ impl Ssd {
     /// The device of `profile`, empty, with random numbers of `seed`.
     ///
     /// # Errors
-    /// Settings that do not fit together.
+    /// Settings that do not fit together, and a page map for which the system has no memory.
     pub fn new(profile: &SsdProfile, seed: u64) -> Result<Ssd, ProfileError> {
         profile.settings.check()?;
+        let controller = Controller::new(&profile.settings, seed);
         Ok(Ssd {
             name: profile.name.to_owned(),
-            controller: Controller::new(&profile.settings, seed),
+            controller: controller.map_err(|refused| ProfileError::Memory(refused.to_string()))?,
             programs: Vec::new(),
         })
     }

@@ -14,7 +14,7 @@ impl Controller {
         found.clear();
         let unit_bytes = self.settings.map_unit_bytes;
         let end = offset + len;
-        for number in offset / unit_bytes..end.div_ceil(unit_bytes) {
+        for number in self.by_unit.quotient(offset)..self.by_unit.quotient_up(end) {
             let unit = LogicalUnit(number as u32);
             let start = number * unit_bytes;
             let bytes = end.min(start + unit_bytes) - offset.max(start);

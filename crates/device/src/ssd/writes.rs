@@ -17,16 +17,15 @@ impl Controller {
 
     /// The number of flash pages that a write spans.
     pub(super) fn pieces(&mut self, number: u32) -> u32 {
-        let page = self.page_bytes();
-        let job = self.jobs.get(number);
-        ((job.offset + job.len).div_ceil(page) - job.offset / page) as u32
+        let (job, by_page) = (self.jobs.get(number), self.by_page);
+        (by_page.quotient_up(job.offset + job.len) - by_page.quotient(job.offset)) as u32
     }
 
     /// The bytes of one piece.
     pub(super) fn piece_range(&mut self, number: u32, piece: u32) -> std::ops::Range<u64> {
-        let page = self.page_bytes();
+        let (page, by_page) = (self.page_bytes(), self.by_page);
         let job = self.jobs.get(number);
-        let start = (job.offset / page + u64::from(piece)) * page;
+        let start = (by_page.quotient(job.offset) + u64::from(piece)) * page;
         job.offset.max(start)..(job.offset + job.len).min(start + page)
     }
 
@@ -37,22 +36,22 @@ impl Controller {
 
     pub(super) fn piece_units(&mut self, number: u32, piece: u32) -> std::ops::Range<u32> {
         let range = self.piece_range(number, piece);
-        let unit = self.settings.map_unit_bytes;
-        (range.start / unit) as u32..range.end.div_ceil(unit) as u32
+        self.by_unit.quotient(range.start) as u32..self.by_unit.quotient_up(range.end) as u32
     }
 
     /// Continues with a piece: reads the rest of the units that it covers in part, from edge `edge`
     /// on, then stores it.
     pub(super) fn write_piece(&mut self, number: u32, piece: u32, edge: u8) {
         let range = self.piece_range(number, piece);
-        let unit_bytes = self.settings.map_unit_bytes;
-        let first = (edge == 0 && !range.start.is_multiple_of(unit_bytes), range.start);
-        let last_is_other = range.start / unit_bytes != (range.end - 1) / unit_bytes;
-        let last_cut = !range.end.is_multiple_of(unit_bytes);
-        let last_cut = last_cut && (last_is_other || range.start.is_multiple_of(unit_bytes));
-        let last = (edge <= 1 && last_cut, range.end - 1);
-        for (next_edge, (cut, at)) in (1..).zip([first, last]) {
-            let unit = LogicalUnit((at / unit_bytes) as u32);
+        let (unit_bytes, by_unit) = (self.settings.map_unit_bytes, self.by_unit);
+        let (first_unit, last_unit) =
+            (by_unit.quotient(range.start), by_unit.quotient(range.end - 1));
+        let first_cut = by_unit.remainder(range.start) != 0;
+        let last_cut = by_unit.remainder(range.end) != 0;
+        let last_cut = last_cut && (first_unit != last_unit || !first_cut);
+        let edges = [(edge == 0 && first_cut, first_unit), (edge <= 1 && last_cut, last_unit)];
+        for (next_edge, (cut, unit)) in (1..).zip(edges) {
+            let unit = LogicalUnit(unit as u32);
             if !cut || self.buffer.contains(unit) {
                 continue;
             }
@@ -169,9 +168,8 @@ impl Controller {
             self.piece_content(number, piece, &mut units);
             for (unit, content) in units.drain(..) {
                 self.ahead.used(unit);
-                self.buffered_pages += u64::from(self.buffer.contains(unit));
                 let home = self.ftl.home(unit);
-                self.buffer.put(unit, content, home);
+                self.buffered_pages += u64::from(self.buffer.put(unit, content, home));
             }
             self.units = units;
             self.piece_done(number);
@@ -197,7 +195,9 @@ impl Controller {
         let units = group.units.len() as u32;
         let owner = Owner::Buffer { units };
         let sent = self.program(&mut group.units, group.die, owner);
-        if !sent {
+        if sent {
+            self.buffer.sent(group.units);
+        } else {
             self.buffer.keep(group);
         }
         sent

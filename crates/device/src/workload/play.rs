@@ -214,7 +214,14 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
                     self.submit(at, index)?;
                 }
                 None if self.flying.count == 0 => break,
-                _ => self.step()?,
+                Some(_) => self.step()?,
+                None => {
+                    // Only the end of a request makes another one due.
+                    let served = self.served;
+                    while self.served == served {
+                        self.step()?;
+                    }
+                }
             }
         }
         Ok(Played { requests: self.served, start: self.start, end: self.end })
@@ -259,23 +266,32 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
         PlayError::Lost { given, served: self.served }
     }
 
+    /// Most events end no request.
+    #[inline]
     fn collect(&mut self) -> Result<(), PlayError> {
-        while let Some(Done { id, submitted, at, result, .. }) = self.device.completed() {
-            let Some(flight) = self.flying.end(id) else { return Err(self.lost()) };
-            let Flight { stream, number, together, request } = flight;
-            let Request { kind, offset, len, .. } = request;
-            if let Err(error) = result {
-                return Err(PlayError::Refused { number: number + 1, offset, len, error });
-            }
-            self.served += 1;
-            self.end = self.end.max(at);
-            let queue = &mut self.queues[stream];
-            queue.flying -= 1;
-            queue.free = queue.free.max(at);
-            let order = id - 1;
-            let ended = Ended { stream, number, order, together, kind, offset, len, submitted, at };
-            (self.ended)(&*self.device, &ended);
+        while let Some(done) = self.device.completed() {
+            self.ended(done)?;
         }
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn ended(&mut self, done: Done) -> Result<(), PlayError> {
+        let Done { id, submitted, at, result, .. } = done;
+        let Some(flight) = self.flying.end(id) else { return Err(self.lost()) };
+        let Flight { stream, number, together, request } = flight;
+        let Request { kind, offset, len, .. } = request;
+        if let Err(error) = result {
+            return Err(PlayError::Refused { number: number + 1, offset, len, error });
+        }
+        self.served += 1;
+        self.end = self.end.max(at);
+        let queue = &mut self.queues[stream];
+        queue.flying -= 1;
+        queue.free = queue.free.max(at);
+        let order = id - 1;
+        let ended = Ended { stream, number, order, together, kind, offset, len, submitted, at };
+        (self.ended)(&*self.device, &ended);
         Ok(())
     }
 }

@@ -53,6 +53,9 @@ pub(crate) struct WriteBuffer {
     turn: u64,
     /// Units that were sent to flash and are not programmed yet.
     leaving: u64,
+    /// Scratch space.
+    chosen: Vec<LogicalUnit>,
+    spare: Vec<Vec<(LogicalUnit, Content)>>,
 }
 
 impl WriteBuffer {
@@ -70,6 +73,8 @@ impl WriteBuffer {
             lists: vec![BTreeMap::new(); lists as usize],
             turn: 0,
             leaving: 0,
+            chosen: Vec::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -93,13 +98,15 @@ impl WriteBuffer {
         self.entries.len() as u64 + self.leaving + new <= self.capacity
     }
 
-    /// Adds `unit` as the youngest of its list; `home` is the die for its number.
-    pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) {
-        self.drop_unit(unit);
+    /// Adds `unit` as the youngest of its list; `home` is the die for its number. Returns whether it was
+    /// there before.
+    pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) -> bool {
+        let was_here = self.drop_unit(unit).is_some();
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
         self.turn += 1;
         self.lists[list as usize].insert(self.turn, unit);
         self.entries.insert(unit, Entry { content, list, turn: self.turn });
+        was_here
     }
 
     /// Drops `unit`.
@@ -152,18 +159,19 @@ impl WriteBuffer {
     /// The oldest units of `list` that fill a page.
     fn oldest(&mut self, list: u32) -> Option<Group> {
         let (_, &first) = self.lists[list as usize].first_key_value()?;
-        let units: Vec<LogicalUnit> = if self.fixed {
+        let mut chosen = std::mem::take(&mut self.chosen);
+        if self.fixed {
             let page = first.0 / self.a_page as u32 * self.a_page as u32;
-            (page..page + self.a_page as u32)
-                .map(LogicalUnit)
-                .filter(|&u| self.contains(u))
-                .collect()
+            let page = (page..page + self.a_page as u32).map(LogicalUnit);
+            chosen.extend(page.filter(|&unit| self.contains(unit)));
         } else {
-            self.lists[list as usize].values().take(self.a_page).copied().collect()
-        };
-        self.leaving += units.len() as u64;
+            chosen.extend(self.lists[list as usize].values().take(self.a_page));
+        }
+        self.leaving += chosen.len() as u64;
+        let mut units = self.spare.pop().unwrap_or_default();
         let take = |unit: LogicalUnit| (unit, self.drop_unit(unit).expect("it is here"));
-        let units = units.into_iter().map(take).collect();
+        units.extend(chosen.drain(..).map(take));
+        self.chosen = chosen;
         let die = (self.policy == CachePolicy::Parallel).then_some(list);
         Some(Group { units, die })
     }
@@ -171,6 +179,12 @@ impl WriteBuffer {
     /// Flash has programmed `units` units.
     pub fn left(&mut self, units: u64) {
         self.leaving = self.leaving.checked_sub(units).expect("they were leaving");
+    }
+
+    /// Flash has taken the units of a group. Another group uses its empty list.
+    pub fn sent(&mut self, list: Vec<(LogicalUnit, Content)>) {
+        debug_assert!(list.is_empty());
+        self.spare.push(list);
     }
 
     /// Flash refused `group`: it stays in the buffer.

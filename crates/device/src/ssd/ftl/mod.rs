@@ -18,13 +18,14 @@ mod collection;
 mod full_blocks;
 mod map_cache;
 mod map_traffic;
+mod page_map;
 mod room;
 mod wear;
 
 use std::collections::{BTreeSet, VecDeque};
+use std::io;
 
 use merganser_random::Random;
-use merganser_storage::prefetch::prefetch_at;
 
 use crate::profile::{GcPolicy, Placement, SsdSettings};
 use crate::ssd::event::Owner;
@@ -33,12 +34,9 @@ use crate::ssd::nand::timing::{Op, OpKind};
 use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
 use full_blocks::FullBlocks;
 use map_cache::MapCache;
+use page_map::PageMap;
 use room::Room;
 use wear::WearLevelling;
-
-/// Units of one chunk of the map. A chunk is allocated by the first write to it, and the system gives it
-/// memory where it is written.
-const CHUNK: usize = 1 << 16;
 
 /// No block has room for another page: too many blocks were retired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +115,7 @@ fn carried_bytes(settings: &SsdSettings, bytes: u64) -> u32 {
 /// The translation layer, with the flash that it writes.
 #[derive(Debug)]
 pub(crate) struct Ftl {
-    /// The place of each unit, plus 1; 0 is not mapped.
-    map: Vec<Option<Box<[u32]>>>,
+    map: PageMap,
     pub array: Array,
     planes: Vec<Plane>,
     /// The space of each plane.
@@ -149,7 +146,9 @@ pub(crate) struct Ftl {
 }
 
 impl Ftl {
-    pub fn new(settings: &SsdSettings) -> Ftl {
+    /// # Errors
+    /// When the system refuses the address space of the page map.
+    pub fn new(settings: &SsdSettings) -> io::Result<Ftl> {
         let array = Array::new(settings);
         let a_plane = array.blocks_per_plane;
         let planes = (settings.dies() * settings.planes) as u32;
@@ -163,12 +162,10 @@ impl Ftl {
         let derived = Derived::of(settings);
         let valid_max = derived.valid_max(a_plane);
         let room = Room { free_blocks: a_plane, open_pages: [0; 3], valid: 0, valid_max };
-        let mut map = Vec::new();
         // The pages of a map that is on flash are units like those of the host, behind them.
         let units = settings.logical_units() + settings.map_pages() * settings.units_per_page();
-        map.resize_with((units as usize).div_ceil(CHUNK), || None);
-        Ftl {
-            map,
+        Ok(Ftl {
+            map: PageMap::new(units)?,
             planes: (0..planes).map(plane).collect(),
             rooms: vec![room; planes as usize],
             positions: vec![0; (planes * a_plane) as usize],
@@ -191,22 +188,17 @@ impl Ftl {
             settings: settings.clone(),
             derived,
             array,
-        }
+        })
     }
 
     /// The latest copy of `unit`.
     pub fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
-        let chunk = self.map[unit.0 as usize / CHUNK].as_ref()?;
-        chunk[unit.0 as usize % CHUNK].checked_sub(1).map(PhysicalUnit)
+        self.map.get(unit)
     }
 
-    /// Asks for the memory of the entry of unit `number`, which is looked up soon. In a large map, the lookup would wait
-    /// for it longer than for everything else that a read costs.
+    /// Unit `number` is looked up soon, if there is one.
     pub fn expect(&self, number: u64) {
-        let number = usize::try_from(number).unwrap_or(usize::MAX);
-        if let Some(Some(chunk)) = self.map.get(number / CHUNK) {
-            prefetch_at(std::ptr::from_ref(&chunk[number % CHUNK]).cast());
-        }
+        self.map.expect(number);
     }
 
     /// The die for `unit` by its number.
@@ -347,10 +339,7 @@ impl Ftl {
         let page = self.array.programmed(block);
         let first = self.array.place_of(block, page).0;
         for (place, &(unit, _)) in (first..).zip(units.iter()) {
-            let number = unit.0 as usize;
-            let chunk = &mut self.map[number / CHUNK];
-            let chunk = chunk.get_or_insert_with(|| vec![0; CHUNK].into_boxed_slice());
-            chunk[number % CHUNK] = place + 1;
+            self.map.set(unit, Some(PhysicalUnit(place)));
             if writer == Writer::Collection {
                 self.note_moved(unit);
             }
@@ -376,8 +365,7 @@ impl Ftl {
     /// Removes the latest copy of `unit` from the map.
     pub fn forget(&mut self, unit: LogicalUnit) {
         let Some(place) = self.find(unit) else { return };
-        let chunk = self.map[unit.0 as usize / CHUNK].as_mut().expect("found above");
-        chunk[unit.0 as usize % CHUNK] = 0;
+        self.map.set(unit, None);
         let block = self.array.block_of(place);
         let valid = self.array.valid(block);
         self.array.give_up(place, unit);

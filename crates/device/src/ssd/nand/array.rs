@@ -63,35 +63,36 @@ impl Array {
             pages_per_block,
             units_per_page,
             units_per_block: pages_per_block * units_per_page,
-            by_block: Divisor::new(pages_per_block * units_per_page),
-            by_page: Divisor::new(units_per_page),
-            by_plane: Divisor::new(settings.blocks_per_plane as u32),
-            by_die: Divisor::new(settings.planes as u32),
+            by_block: Divisor::new(u64::from(pages_per_block * units_per_page)),
+            by_page: Divisor::new(u64::from(units_per_page)),
+            by_plane: Divisor::new(settings.blocks_per_plane),
+            by_die: Divisor::new(settings.planes),
         }
     }
 
     pub fn block_of(&self, place: PhysicalUnit) -> Block {
-        Block(self.by_block.quotient(place.0))
+        Block(self.by_block.quotient(place.0.into()) as u32)
     }
 
     /// Whether both are on one page.
     pub fn share_page(&self, a: PhysicalUnit, b: PhysicalUnit) -> bool {
-        self.by_page.quotient(a.0) == self.by_page.quotient(b.0)
+        self.by_page.quotient(a.0.into()) == self.by_page.quotient(b.0.into())
     }
 
     /// The page within its block.
     pub fn page_of(&self, place: PhysicalUnit) -> u32 {
-        self.by_page.quotient(self.by_block.remainder(place.0))
+        self.by_page.quotient(self.by_block.remainder(place.0.into())) as u32
     }
 
     /// The plane, numbered through all dies.
     pub fn plane_of(&self, block: Block) -> u32 {
-        self.by_plane.quotient(block.0)
+        self.by_plane.quotient(block.0.into()) as u32
     }
 
     /// The die of a plane, and the plane's number in it.
     pub fn die_and_plane(&self, plane: u32) -> (u32, u32) {
-        (self.by_die.quotient(plane), self.by_die.remainder(plane))
+        let plane = u64::from(plane);
+        (self.by_die.quotient(plane) as u32, self.by_die.remainder(plane) as u32)
     }
 
     pub fn die_of(&self, block: Block) -> u32 {
@@ -165,7 +166,7 @@ impl Array {
     pub fn give_up(&mut self, place: PhysicalUnit, unit: LogicalUnit) {
         let block = self.block_of(place);
         let state = &mut self.blocks[block.0 as usize];
-        let at = self.by_block.remainder(place.0) as usize;
+        let at = self.by_block.remainder(place.0.into()) as usize;
         let owners = state.owners.as_mut().expect("a mapped place was programmed");
         assert_eq!(owners[at], unit.0, "the map and block {} disagree", block.0);
         owners[at] = NOBODY;
@@ -177,7 +178,7 @@ impl Array {
 
     /// Takes the latest copy out of `place`, to move it.
     pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> Content {
-        let at = self.by_block.remainder(place.0) as usize;
+        let at = self.by_block.remainder(place.0.into()) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
         let content = data.and_then(|data| data[at].take());
@@ -189,7 +190,7 @@ impl Array {
     pub fn content(&self, place: PhysicalUnit) -> Option<&[u8]> {
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_ref()?;
-        data[self.by_block.remainder(place.0) as usize].as_deref()
+        data[self.by_block.remainder(place.0.into()) as usize].as_deref()
     }
 
     /// The units whose latest copies are in `block`, in the order of their physical units.

@@ -5,7 +5,7 @@
 //! decisions. So content never depends on timing, and a read sees the latest write before it.
 
 pub(crate) mod array;
-mod divisor;
+pub(crate) mod divisor;
 pub(crate) mod timing;
 
 /// The number of a block; the numbers run through the planes of all dies.

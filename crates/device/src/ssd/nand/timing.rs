@@ -134,7 +134,7 @@ impl Flash {
         Flash {
             dies,
             channels,
-            by_channel: Divisor::new(settings.channels as u32),
+            by_channel: Divisor::new(settings.channels),
             read: [settings.read_ns, settings.read_2_ns, settings.read_3_ns].map(SimTime),
             program: [settings.program_ns, settings.program_2_ns, settings.program_3_ns]
                 .map(SimTime),
@@ -153,7 +153,7 @@ impl Flash {
 
     /// Consecutive dies are on different channels.
     pub fn channel_of(&self, die: u32) -> u32 {
-        self.by_channel.remainder(die)
+        self.by_channel.remainder(die.into()) as u32
     }
 
     /// Counts an operation that will come to `die`, from the decision on.

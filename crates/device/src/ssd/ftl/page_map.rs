@@ -1,0 +1,52 @@
+//! The page map: the place of each unit.
+
+use std::io;
+
+use merganser_storage::Buffer;
+use merganser_storage::prefetch::prefetch;
+
+use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
+
+const ENTRY_BYTES: usize = size_of::<u32>();
+
+/// The place of the latest copy of each unit. All entries are in one mapping, which takes memory where it is written:
+/// of huge pages, if it has more than 4 MiB. With small ones, a lookup at random waited longer for the address of the
+/// memory than for everything else that a read costs.
+#[derive(Debug)]
+pub(super) struct PageMap {
+    /// The place of each unit, plus 1; 0 is not mapped.
+    entries: Buffer,
+}
+
+impl PageMap {
+    /// A map of `units` units without a place.
+    ///
+    /// # Errors
+    /// When the system refuses that much address space.
+    pub fn new(units: u64) -> io::Result<PageMap> {
+        Ok(PageMap { entries: Buffer::try_new(units as usize * ENTRY_BYTES)? })
+    }
+
+    fn range(unit: LogicalUnit) -> std::ops::Range<usize> {
+        let at = unit.0 as usize * ENTRY_BYTES;
+        at..at + ENTRY_BYTES
+    }
+
+    pub fn get(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
+        let entry = self.entries[PageMap::range(unit)].try_into().expect("the bytes of an entry");
+        u32::from_ne_bytes(entry).checked_sub(1).map(PhysicalUnit)
+    }
+
+    pub fn set(&mut self, unit: LogicalUnit, place: Option<PhysicalUnit>) {
+        let entry = place.map_or(0, |place| place.0 + 1);
+        self.entries[PageMap::range(unit)].copy_from_slice(&entry.to_ne_bytes());
+    }
+
+    /// Asks for the memory of the entry of unit `number`, if there is one: it is looked up soon.
+    pub fn expect(&self, number: u64) {
+        prefetch(
+            &self.entries,
+            usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(ENTRY_BYTES),
+        );
+    }
+}
