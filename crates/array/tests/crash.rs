@@ -5,16 +5,12 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{Build, MIB, Model, PAGE, copy_of, unique};
+use common::{Build, MIB, Model, PAGE, at, copy_of, unique};
 use merganser_array::{Error, Hash, Migration, Settings, Volume, formats};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
 use merganser_testkit::faulty::{Fault, Faulty, Plan};
-
-fn at(page: u64) -> u64 {
-    page * PAGE as u64
-}
 
 /// A volume whose data members are full, and what it holds.
 fn full_volume(build: &Build) -> (Arc<MemoryDirectory>, Model) {

@@ -1,7 +1,7 @@
 //! Random reads, writes, trims, flushes, moves, seals, reopenings, power cuts, and reads, writes and syncs that fail,
 //! against a model. After a cut every flushed byte is there, and each page that was written since holds one of its
 //! versions. After a write or a sync failed, the volume is opened again, at once or after a cut. Pages that an opening
-//! has found stay there. (Members without space: `faults.rs`.)
+//! has found stay there. (Members without space: `faults/members.rs`.)
 //!
 //! `MERGANSER_ARRAY_OPERATIONS` sets the number of operations of each volume, `MERGANSER_ARRAY_SEED` another
 //! seed. docs/array.md, "Measuring", has the command for a million, and how long it takes.

@@ -16,6 +16,11 @@ use merganser_testkit::Random;
 pub const PAGE: usize = 4096;
 pub const MIB: u64 = 1 << 20;
 
+/// The first byte of a page.
+pub fn at(page: u64) -> u64 {
+    page * PAGE as u64
+}
+
 /// One way to build a volume.
 #[derive(Debug, Clone)]
 pub struct Build {
