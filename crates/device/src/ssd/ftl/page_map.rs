@@ -50,3 +50,25 @@ impl PageMap {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_unit_has_the_place_that_it_was_given_last() {
+        let (unit, other) = (LogicalUnit(1_234_567), LogicalUnit(0));
+        let mut map = PageMap::new(1_234_568).expect("5 MB");
+        assert_eq!((map.get(unit), map.get(other)), (None, None));
+        map.set(unit, Some(PhysicalUnit(0)));
+        map.set(other, Some(PhysicalUnit(u32::MAX - 1)));
+        assert_eq!(map.get(unit), Some(PhysicalUnit(0)));
+        assert_eq!(map.get(other), Some(PhysicalUnit(u32::MAX - 1)));
+        map.set(unit, None);
+        assert_eq!(map.get(unit), None);
+        // Requests beyond the end of a device are refused later.
+        for number in [1_234_567, 1_234_568, u64::MAX] {
+            map.expect(number);
+        }
+    }
+}
