@@ -11,6 +11,7 @@
 //! The device decides the effect of a command (its bytes and their mapping) when it starts the
 //! command; everything after that only takes time. The times are in [`crate::profile`].
 
+mod ages;
 mod cache;
 mod controller;
 mod event;

@@ -14,19 +14,22 @@
 //!
 //! Space becomes free when flash has programmed a page, not when the page is sent.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::hash_map::Entry::{Occupied, Vacant};
+use std::collections::{HashMap, VecDeque};
 
 use foldhash::fast::FixedState;
+use slab::Slab;
 
 use crate::profile::{CachePolicy, SsdSettings};
+use crate::ssd::ages::Ages;
 use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::Content;
 
 #[derive(Debug)]
 struct Entry {
+    unit: LogicalUnit,
     content: Content,
     list: u32,
-    turn: u64,
 }
 
 /// Units that are programmed together.
@@ -47,10 +50,11 @@ pub(crate) struct WriteBuffer {
     packages: u64,
     /// Whether a unit's die is fixed, so that only neighbours share a page.
     fixed: bool,
-    entries: HashMap<LogicalUnit, Entry, FixedState>,
-    /// Oldest first.
-    lists: Vec<BTreeMap<u64, LogicalUnit>>,
-    turn: u64,
+    entries: Slab<Entry>,
+    /// The slot of each unit's entry.
+    slots: HashMap<LogicalUnit, u32, FixedState>,
+    /// The lists of slots.
+    ages: Ages,
     /// Units that were sent to flash and are not programmed yet.
     leaving: u64,
     /// Scratch space.
@@ -69,9 +73,9 @@ impl WriteBuffer {
             parallelism: settings.cache_parallelism,
             packages: settings.dies(),
             fixed: settings.placement() == crate::profile::Placement::Fixed,
-            entries: HashMap::default(),
-            lists: vec![BTreeMap::new(); lists as usize],
-            turn: 0,
+            entries: Slab::new(),
+            slots: HashMap::default(),
+            ages: Ages::new(lists as usize),
             leaving: 0,
             chosen: Vec::new(),
             spare: Vec::new(),
@@ -84,12 +88,12 @@ impl WriteBuffer {
     }
 
     pub fn contains(&self, unit: LogicalUnit) -> bool {
-        self.entries.contains_key(&unit)
+        self.slots.contains_key(&unit)
     }
 
     /// The bytes of `unit`, if it is in the buffer.
     pub fn content(&self, unit: LogicalUnit) -> Option<Option<&[u8]>> {
-        self.entries.get(&unit).map(|entry| entry.content.as_deref())
+        self.slots.get(&unit).map(|&slot| self.entries[slot as usize].content.as_deref())
     }
 
     /// Whether all `units` fit; units that are already in the buffer take no additional space.
@@ -101,18 +105,30 @@ impl WriteBuffer {
     /// Adds `unit` as the youngest of its list; `home` is the die for its number. Returns whether it was
     /// there before.
     pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) -> bool {
-        let was_here = self.drop_unit(unit).is_some();
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
-        self.turn += 1;
-        self.lists[list as usize].insert(self.turn, unit);
-        self.entries.insert(unit, Entry { content, list, turn: self.turn });
-        was_here
+        let entry = Entry { unit, content, list };
+        match self.slots.entry(unit) {
+            Occupied(slot) => {
+                let slot = *slot.get();
+                let before = std::mem::replace(&mut self.entries[slot as usize], entry);
+                self.ages.remove(before.list, slot);
+                self.ages.push(list, slot);
+                true
+            }
+            Vacant(place) => {
+                let slot = self.entries.insert(entry) as u32;
+                place.insert(slot);
+                self.ages.push(list, slot);
+                false
+            }
+        }
     }
 
     /// Drops `unit`.
     pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<Content> {
-        let entry = self.entries.remove(&unit)?;
-        self.lists[entry.list as usize].remove(&entry.turn);
+        let slot = self.slots.remove(&unit)?;
+        let entry = self.entries.remove(slot as usize);
+        self.ages.remove(entry.list, slot);
         Some(entry.content)
     }
 
@@ -132,7 +148,7 @@ impl WriteBuffer {
             CachePolicy::Parallel => {
                 let mut groups = VecDeque::new();
                 for _ in 0..self.parallelism {
-                    for list in 0..self.lists.len() as u32 {
+                    for list in 0..self.ages.lists() {
                         groups.extend(self.oldest(list));
                     }
                 }
@@ -153,19 +169,20 @@ impl WriteBuffer {
 
     /// A group of the remaining units, until the buffer is empty.
     pub fn drain(&mut self) -> Option<Group> {
-        (0..self.lists.len() as u32).find_map(|list| self.oldest(list))
+        (0..self.ages.lists()).find_map(|list| self.oldest(list))
     }
 
     /// The oldest units of `list` that fill a page.
     fn oldest(&mut self, list: u32) -> Option<Group> {
-        let (_, &first) = self.lists[list as usize].first_key_value()?;
+        let first = self.entries[self.ages.oldest(list)? as usize].unit;
         let mut chosen = std::mem::take(&mut self.chosen);
         if self.fixed {
             let page = first.0 / self.a_page as u32 * self.a_page as u32;
             let page = (page..page + self.a_page as u32).map(LogicalUnit);
             chosen.extend(page.filter(|&unit| self.contains(unit)));
         } else {
-            chosen.extend(self.lists[list as usize].values().take(self.a_page));
+            let slots = self.ages.iter(list).take(self.a_page);
+            chosen.extend(slots.map(|slot| self.entries[slot as usize].unit));
         }
         self.leaving += chosen.len() as u64;
         let mut units = self.spare.pop().unwrap_or_default();

@@ -16,13 +16,11 @@
 use std::collections::HashMap;
 
 use crate::profile::SsdSettings;
+use crate::ssd::ages::Ages;
 use crate::ssd::nand::LogicalUnit;
 
 /// The bytes of an entry in memory: the number of a unit and its place.
 const ENTRY_BYTES: u64 = 8;
-
-/// No slot.
-const NONE: u32 = u32::MAX;
 
 /// What flash has to do for entries that are needed, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,13 +31,10 @@ pub(super) enum Step {
     WriteBack(u32),
 }
 
-/// An entry, in a list by the time of its last use.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     unit: u32,
     dirty: bool,
-    newer: u32,
-    older: u32,
 }
 
 /// The cached entries.
@@ -50,8 +45,8 @@ pub(super) struct MapCache {
     entries: Vec<Entry>,
     /// The index of each cached unit in `entries`.
     slots: HashMap<u32, u32>,
-    newest: u32,
-    oldest: u32,
+    /// One list, by the time of the last use.
+    ages: Ages,
     /// The dirty units of each page of the map.
     dirty: HashMap<u32, Vec<u32>>,
     /// Entries that were needed and cached.
@@ -68,8 +63,7 @@ impl MapCache {
             entries_per_page: settings.entries_per_map_page() as u32,
             entries: Vec::new(),
             slots: HashMap::new(),
-            newest: NONE,
-            oldest: NONE,
+            ages: Ages::new(1),
             dirty: HashMap::new(),
             hits: 0,
             misses: 0,
@@ -95,8 +89,8 @@ impl MapCache {
             let slot = match self.slots.get(&unit.0) {
                 Some(&slot) => {
                     self.hits += 1;
-                    self.unlink(slot);
-                    self.link_newest(slot);
+                    self.ages.remove(0, slot);
+                    self.ages.push(0, slot);
                     slot
                 }
                 None => {
@@ -133,7 +127,7 @@ impl MapCache {
     }
 
     fn soil(&mut self, slot: u32) {
-        let Entry { unit, dirty, .. } = self.entries[slot as usize];
+        let Entry { unit, dirty } = self.entries[slot as usize];
         if !dirty {
             self.entries[slot as usize].dirty = true;
             self.dirty.entry(unit / self.entries_per_page).or_default().push(unit);
@@ -142,49 +136,26 @@ impl MapCache {
 
     /// A clean entry for `unit`, as the newest. If the cache is full, the oldest one leaves.
     fn insert(&mut self, unit: LogicalUnit, steps: &mut Vec<Step>) -> u32 {
-        let entry = Entry { unit: unit.0, dirty: false, newer: NONE, older: NONE };
+        let entry = Entry { unit: unit.0, dirty: false };
         let slot = if self.entries.len() < self.capacity {
             self.entries.push(entry);
             self.entries.len() as u32 - 1
         } else {
-            let slot = self.oldest;
+            let slot = self.ages.oldest(0).expect("a full cache has entries");
             let leaving = self.entries[slot as usize];
             if leaving.dirty {
                 let page = leaving.unit / self.entries_per_page;
                 steps.push(Step::WriteBack(page));
                 self.written(page);
             }
-            self.unlink(slot);
+            self.ages.remove(0, slot);
             self.slots.remove(&leaving.unit);
             self.entries[slot as usize] = entry;
             slot
         };
         self.slots.insert(unit.0, slot);
-        self.link_newest(slot);
+        self.ages.push(0, slot);
         slot
-    }
-
-    fn unlink(&mut self, slot: u32) {
-        let Entry { newer, older, .. } = self.entries[slot as usize];
-        match newer {
-            NONE => self.newest = older,
-            newer => self.entries[newer as usize].older = older,
-        }
-        match older {
-            NONE => self.oldest = newer,
-            older => self.entries[older as usize].newer = newer,
-        }
-    }
-
-    fn link_newest(&mut self, slot: u32) {
-        let older = self.newest;
-        self.entries[slot as usize].newer = NONE;
-        self.entries[slot as usize].older = older;
-        match older {
-            NONE => self.oldest = slot,
-            older => self.entries[older as usize].newer = slot,
-        }
-        self.newest = slot;
     }
 }
 
