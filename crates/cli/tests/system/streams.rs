@@ -161,6 +161,10 @@ fn a_signal_ends_the_wait_for_a_writer_of_a_named_pipe() {
     drop(writer);
     let sorted = sort.wait_with_output().expect("it ends");
     assert_eq!((sorted.status.success(), &sorted.stdout[..]), (true, &b"a\nb\n"[..]));
+    // The pipe of a shell has a name, too, and its writer may have ended before it is opened by that.
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"printf 'b\na\n' | (sleep 0.2; exec "$0" sort /dev/fd/0)"#]).arg(binary());
+    assert_eq!(prints(&mut shell), b"a\nb\n");
 }
 
 /// Starts `command`, and waits until signals are handled.
