@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build guests test test-build test-bench test-java test-cluster test-python test-rust check fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-build test-bench test-java test-cluster test-python test-rust check lints-and-tests fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -79,12 +79,16 @@ test-build:
 	@$(CARGO) test --workspace --locked --no-run
 	@$(CARGO) build --workspace --lib --examples --locked
 
-# Each step says how long it took: all of them together should take less than 30 minutes on two cores.
-check: export MERGANSER := $(BUILT)/merganser
+# Each step says how long it took: all of them together should take less than 30 minutes on two cores. The fuzz targets
+# are built and run at low priority next to everything else, because a build often waits for one of its parts.
 check:
 	@.ci/setup $(TESTED_WITH)
+	@.ci/steps --beside fuzz lints-and-tests
+
+lints-and-tests: export MERGANSER := $(BUILT)/merganser
+lints-and-tests:
 	@.ci/steps fmt clippy doc deny test-build
-	@.ci/steps --all --beside test-java --beside fuzz bench-smoke campaign-smoke $(TESTS)
+	@.ci/steps --all --beside test-java bench-smoke campaign-smoke $(TESTS)
 
 fmt:
 	@.ci/setup base rust java
