@@ -218,6 +218,21 @@ fn an_idle_input_does_not_hold_up_a_failure() {
     assert!(!folder.at("out").exists());
 }
 
+/// As above; the next input is a named pipe without a writer.
+#[test]
+fn a_pipe_without_a_writer_does_not_hold_up_a_failure() {
+    let folder = Folder::new();
+    folder.write("in", &[[b'x'; 99].as_slice(), b"\n"].concat().repeat(35));
+    prints(Command::new("mkfifo").arg(folder.at("fifo")));
+    let fail = "a:until [ -e .out.unfinished/pipeline/000003.part.new ]; do sleep 0.05; done; sleep 0.2; exit 3";
+    let words =
+        ["in", "fifo", "--partitions", "1K", "--in-flight", "9", "--retries", "0", "--stage", fail];
+    let started = Instant::now();
+    let sentence = fails(&mut pipeline(&folder, &words));
+    assert!(sentence.contains("ended with status 3"), "{sentence}");
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
+}
+
 /// Results that were gathered are in the output and nowhere else, so a part of them is no output.
 #[test]
 fn a_shortened_output_is_not_continued() {
