@@ -53,12 +53,13 @@ pub(crate) struct WriteBuffer {
     entries: Slab<Entry>,
     /// The slot of each unit's entry.
     slots: HashMap<LogicalUnit, u32, FixedState>,
-    /// The lists of slots.
+    /// The slots of each list.
     ages: Ages,
     /// Units that were sent to flash and are not programmed yet.
     leaving: u64,
     /// Scratch space.
     chosen: Vec<LogicalUnit>,
+    /// Empty lists of groups that were sent.
     spare: Vec<Vec<(LogicalUnit, Content)>>,
 }
 
