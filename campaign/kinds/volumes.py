@@ -127,7 +127,7 @@ def round_of(trial, serve, model, quietly=False):
     except ConnectionError as error:
         trial.say(f"  the connection ended: {error}")
         if not at_call:
-            raise Wrong("the server closed a connection by itself") from None
+            raise Wrong(f"the server closed or refused a connection by itself: {error}") from None
     finally:
         process.signal(signal.SIGTERM if quietly else signal.SIGKILL)
         ended = trial.finish(process, expected_signal=quietly)

@@ -3,14 +3,15 @@
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use parking_lot::Mutex;
-use rustix::fs::{Mode, fchmod};
+use rustix::fs::{CWD, Mode, RenameFlags, fchmod, renameat_with};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
@@ -32,8 +33,8 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Listens at `path`, whose file gets this mode (as of `chmod`) before anybody can connect. A file
-    /// that a dead process left there is replaced.
+    /// Listens at `path`. Its file has this mode (as of `chmod`) and takes connections from the moment
+    /// it can be seen. A file that a dead process left there is replaced.
     ///
     /// # Errors
     /// When the path cannot be listened on.
@@ -53,11 +54,14 @@ impl Socket {
         })?;
         lock(&folder, patience)?;
         clear(path)?;
-        let listener = listen(path)?;
-        let socket =
-            Socket { listener, path: path.to_path_buf(), file: Mutex::new(identity(path)) };
-        fs::set_permissions(path, Permissions::from_mode(mode))?;
-        Ok(socket)
+        // The system takes a byte more than clients do.
+        SocketAddr::from_pathname(path).map_err(|_| ListenError::PathTooLong)?;
+        let hidden = Hidden::of(&folder);
+        let listener = listen(&hidden.0)?;
+        fs::set_permissions(&hidden.0, Permissions::from_mode(mode))?;
+        let file = Mutex::new(identity(&hidden.0));
+        publish(&hidden.0, path)?;
+        Ok(Socket { listener, path: path.to_path_buf(), file })
     }
 
     /// Waits for the next client.
@@ -100,19 +104,47 @@ fn lock(folder: &File, patience: Duration) -> Result<(), ListenError> {
     }
 }
 
+/// The name of a socket that does not listen yet, because the system makes the file before. It is removed if the socket
+/// never gets its own name. The path is short, however long the folder's is, and whatever name the folder gets.
+struct Hidden(PathBuf);
+
+impl Hidden {
+    /// In a folder that this process has locked.
+    fn of(folder: &File) -> Self {
+        let name = format!("/proc/self/fd/{}/.merganser-{}", folder.as_raw_fd(), process::id());
+        let hidden = Hidden(name.into());
+        // Of a process that was killed here.
+        let _ = fs::remove_file(&hidden.0);
+        hidden
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
 /// Listens at `path`, for this user only. Linux gives the file the mode that the socket has. A private umask would do
 /// that, too, but for all threads of the process.
-fn listen(path: &Path) -> Result<UnixListener, ListenError> {
-    // The system takes a byte more than clients do.
-    SocketAddr::from_pathname(path).map_err(|_| ListenError::PathTooLong)?;
-    let address = SocketAddrUnix::new(path).map_err(|_| ListenError::PathTooLong)?;
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    let address = SocketAddrUnix::new(path)?;
     let socket =
-        net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
-            .map_err(io::Error::from)?;
-    fchmod(&socket, Mode::from(0o600)).map_err(io::Error::from)?;
-    net::bind(&socket, &address).map_err(io::Error::from)?;
-    net::listen(&socket, i32::MAX).map_err(io::Error::from)?;
+        net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    fchmod(&socket, Mode::from(0o600))?;
+    net::bind(&socket, &address)?;
+    net::listen(&socket, i32::MAX)?;
     Ok(socket.into())
+}
+
+/// Gives a socket its name, which is free, unless somebody has taken it in this moment.
+fn publish(hidden: &Path, path: &Path) -> Result<(), ListenError> {
+    match renameat_with(CWD, hidden, CWD, path, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::INVAL | Errno::NOSYS) => Ok(fs::rename(hidden, path)?),
+        Err(Errno::EXIST) => Err(ListenError::PathTaken),
+        Err(e) => Err(io::Error::from(e).into()),
+    }
 }
 
 /// Removes what a dead process left at `path`.
@@ -153,6 +185,7 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc;
 
     use super::*;
 
@@ -177,6 +210,28 @@ mod tests {
         let path = folder.path().join("s");
         let _listener = listen(&path).expect("bound");
         assert_eq!(fs::symlink_metadata(&path).expect("there").mode() & 0o7777, 0o600);
+    }
+
+    /// Scripts wait for the file, and connect.
+    #[test]
+    fn whoever_sees_the_file_can_connect() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |number: u32| folder.path().join(number.to_string());
+        let (connected, connections) = mpsc::channel();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                for number in 0..2_000 {
+                    while fs::symlink_metadata(path(number)).is_err() {}
+                    connected
+                        .send(UnixStream::connect(path(number)).expect("it listens"))
+                        .expect("taken");
+                }
+            });
+            for number in 0..2_000 {
+                let _socket = Socket::bind(&path(number), 0o600).expect("bound");
+                connections.recv().expect("a client");
+            }
+        });
     }
 
     /// It is the whole process's: other threads may make files at the same time.
