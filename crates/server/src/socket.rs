@@ -137,7 +137,7 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Gives a socket its name, which is free, unless somebody has taken it in this moment.
+/// Gives a socket its name, which is free, unless another program has taken it just now.
 fn publish(hidden: &Path, path: &Path) -> Result<(), ListenError> {
     match renameat_with(CWD, hidden, CWD, path, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),

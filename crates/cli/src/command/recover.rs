@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::pipeline::partitions_of;
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
-use crate::unfinished::{claimed_name, claimed_path, is_at, is_work_name};
+use crate::unfinished::{claimed_name, claimed_path, is_at, is_work_name, work_name};
 use crate::{shown, standard};
 
 /// Something that an interrupted command left.
@@ -92,12 +92,18 @@ fn leftovers(path: &Path) -> Result<Vec<Leftover>, Failure> {
     let is_leftover = |path: &Path| path.file_name().is_some_and(|name| result_of(name).is_some());
     let is_view = path.join(MANIFEST_NAME).exists()
         || path.join(merganser_sort::output::CONSUMED_NAME).exists();
-    if path.is_dir() && !is_view && !is_leftover(path) {
-        return in_folder(path, None);
-    }
     let absolute = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
     let name = absolute.file_name().unwrap_or_default();
     let folder = absolute.parent().unwrap_or(Path::new("/"));
+    if path.is_dir() && !is_view && !is_leftover(path) {
+        let mut found = in_folder(path, None)?;
+        // It may have taken the name of a view that was being made.
+        let next_to_it = folder.join(work_name(name));
+        if next_to_it.symlink_metadata().is_ok() {
+            found.push(work(&next_to_it));
+        }
+        return Ok(found);
+    }
     in_folder(folder, Some(&result_of(name).unwrap_or_else(|| name.to_owned())))
 }
 
@@ -173,6 +179,10 @@ fn read_work(path: &Path) -> Result<Leftover, Failure> {
     if let Some(journal) = Journal::read(&folder)? {
         let untouched = journal.is_untouched() && !is_claimed(&journal);
         let mut left = Leftover::new(path, "sort", story(&journal, resume.as_ref()));
+        let view = Path::new(journal.command.output.as_os_str());
+        if journal.command.view && view.symlink_metadata().is_ok() {
+            left.what.push_str("; another file has the view's name, so move that away first");
+        }
         left.only_copy = !untouched && journal.phase != Phase::Delivered;
         left.command = Some(command_line(&journal.command));
         return Ok(left);

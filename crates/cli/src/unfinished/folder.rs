@@ -13,7 +13,7 @@ use merganser_sort::journal::Journal;
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
 
-use super::publish::open_own_file;
+use super::publish::{open_own_file, rename_to_free};
 use super::{Attributes, LOCK_PATIENCE, Target, find, has_claimed, unclaim_all};
 use crate::failure::{self, Failure};
 use crate::shown;
@@ -195,12 +195,15 @@ impl WorkFolder {
             attributes.apply(&file).map_err(on_target)?;
         }
         self.lock.sync_all().map_err(on_target)?;
+        // An attempt without a look would change the folder's attributes.
         if target.found()?.is_some() {
-            let shown = target.shown().display();
-            return Err(format!("{shown}: exists; remove it or give --view another name").into());
+            return Err(taken(target.shown()));
         }
         attributes.apply_to_folder(&self.lock).map_err(on_target)?;
-        fs::rename(&self.path, target.path()).map_err(on_target)?;
+        rename_to_free(&self.path, &target.path()).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => taken(target.shown()),
+            _ => on_target(error),
+        })?;
         self.gone = true;
         let parent = File::open(target.folder()).map_err(on_target)?;
         parent.sync_all().map_err(on_target)
@@ -279,6 +282,18 @@ fn is_ours(name: &str) -> bool {
     numbered || known.contains(&name)
 }
 
+/// A view that is to be made has its name already.
+pub fn exists(view: &Path) -> Failure {
+    let shown = view.display();
+    format!("{shown}: exists; remove it or give --view another name").into()
+}
+
+/// Another file has got the name of a view while that was made.
+pub fn taken(view: &Path) -> Failure {
+    let shown = view.display();
+    format!("{shown}: another file has taken this name since the work began; move it away, then repeat the command").into()
+}
+
 /// A view that is being made from inputs that stay. If it is dropped before
 /// [`UnfinishedView::publish`], its folder is removed. A killed process leaves the folder, and the next
 /// process that makes the same view removes it.
@@ -295,11 +310,14 @@ impl UnfinishedView {
     /// When a file already has that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
     pub fn create(path: &Path) -> Result<Self, Failure> {
         if find(path).map_err(|error| Failure::on(path, &error))?.is_some() {
-            let path = path.display();
-            return Err(format!("{path}: exists; remove it or give --view another name").into());
+            return Err(exists(path));
         }
         let target = Target::new(path)?;
         let folder = WorkFolder::open(&target)?;
+        // The process that had the lock before may have made it.
+        if target.found()?.is_some() {
+            return Err(exists(path));
+        }
         folder.clear()?;
         let path = folder.path().to_owned();
         signals::remember(&path);

@@ -27,7 +27,7 @@ pub use claim::{
     OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed, is_at,
     is_restored, lock_input, open_input, unclaim_all,
 };
-pub use folder::{UnfinishedView, WorkFolder, is_work_name, work_name};
+pub use folder::{UnfinishedView, WorkFolder, exists, is_work_name, taken, work_name};
 pub use publish::publish;
 pub use target::{NAME_BYTES_MAX, Target, may_remove, note_of};
 

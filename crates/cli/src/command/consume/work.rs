@@ -25,8 +25,8 @@ use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
-    Attributes, OTHER_LINK, Target, WorkFolder, claim, claim_unlinked, claimed_path, find,
-    has_claimed, is_at, is_restored, lock_input, note_of, open_input, unclaim_all,
+    Attributes, OTHER_LINK, Target, WorkFolder, claim, claim_unlinked, claimed_path, exists, find,
+    has_claimed, is_at, is_restored, lock_input, note_of, open_input, taken, unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
@@ -90,18 +90,14 @@ impl<'a> Work<'a> {
                 }));
             }
         }
-        if is_view && target.found()?.is_some() {
-            let shown = target.shown().display();
-            return Err(format!("{shown}: exists; remove it or give --view another name").into());
-        }
         let replaces = replaced(&inputs, &target)?;
         let folder = WorkFolder::open(&target)?;
         let files = Activity::here().directory(folder.directory()?);
         let journal = Journal::read(&files)?;
-        if journal.is_none() && is_done(&inputs, &target, &folder)? {
+        if !is_view && journal.is_none() && is_done(&inputs, &target, &folder)? {
             return Ok(None);
         }
-        Ok(Some(Work {
+        let work = Work {
             config,
             sorting,
             options,
@@ -113,7 +109,15 @@ impl<'a> Work<'a> {
             files,
             journal,
             report: SortReport::default(),
-        }))
+        };
+        // Not before the folder is locked: the process that had the lock before may have made the view.
+        if is_view && work.target.found()?.is_some() {
+            return Err(match work.what_is_left() {
+                None => exists(work.target.shown()),
+                left => taken(work.target.shown()).and(left),
+            });
+        }
+        Ok(Some(work))
     }
 
     /// The report of the finished sort.
@@ -503,10 +507,12 @@ impl Steps for Work<'_> {
         if !self.is_view() {
             return self.deliver_file();
         }
-        let Some(mut folder) = self.folder.take() else { return Ok(()) };
         let note = &self.journal().command;
         let attributes = Attributes { mode: note.mode, owner: note.owner };
+        // A failure needs it, to tell where the records are.
+        let Some(folder) = &mut self.folder else { return Ok(()) };
         folder.become_view(&self.target, attributes)?;
+        self.folder = None;
         self.files = FileDirectory::open(self.target.path()).map_err(|e| Failure::named(&e))?;
         Ok(())
     }

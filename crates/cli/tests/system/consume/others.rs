@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::{HIDDEN, Place, SORT, WORK, states};
-use crate::harness::{names, stderr};
+use crate::harness::{merganser_itself, names, prints, stderr};
 use crate::preload::Step;
 
 /// The earlier work is finished; the new file is neither read nor removed, and the command says so.
@@ -389,4 +389,62 @@ fn a_view_with_the_journal_of_its_sort_is_consumed_whole() {
     place.does(&["materialize", "--consume", "v", "-o", "out"]);
     assert_eq!(place.folder.names(), ["out"]);
     place.holds("out", &place.sorted, "the view");
+}
+
+/// The process that makes a view has the lock of its folder until it has its name. One that waited for the lock must look
+/// again, before it takes anything.
+#[test]
+fn a_view_that_another_process_has_just_made_stays() {
+    let Some(place) = Place::with_steps() else { return };
+    place.folder.write("b", b"b\na\n");
+    let (first, second) =
+        (["sort", "--consume", "b", "--view", "out"], ["sort", "--consume", "in", "--view", "out"]);
+    for kept in [&second[..], &["sort", "in", "--view", "out"]] {
+        let waits = place.stopped(kept, Step::first("mkdir", WORK));
+        place.does(&first);
+        let said = Place::fails_after_stop(waits);
+        assert!(said.contains("out: exists; remove it or give --view another name"), "{said}");
+        place.holds("out", b"a\nb\n", "the first one");
+        place.holds("in", &place.content, "the input of the second one");
+        assert_eq!(place.folder.names(), ["in", "out"]);
+        place.again("in");
+        place.folder.write("b", b"b\na\n");
+    }
+}
+
+/// Another program makes a file with the view's name, when the input has given back records already.
+#[test]
+fn a_views_name_that_is_taken_meanwhile_loses_nothing() {
+    let Some(place) = Place::with_steps() else { return };
+    let sort = ["sort", "--consume", "in", "--view", "out"];
+    for step in [
+        Step { of: Some("punch"), name: Some(HIDDEN), at: 3 },
+        Step::first("unlink", HIDDEN),
+        Step::first("rename", "out"),
+    ] {
+        for folder in [false, true] {
+            place.again("in");
+            let stopped = place.stopped(&sort, step);
+            if folder {
+                fs::create_dir(place.folder.at("out")).expect("made");
+            } else {
+                place.folder.write("out", b"precious\n");
+            }
+            let told = |said: &str| {
+                let taken = said.contains("out: another file has taken this name");
+                assert!(taken && said.contains("move it away"), "{step:?}: {said}");
+                assert!(said.contains(".out.unfinished: repeat the command"), "{step:?}: {said}");
+            };
+            told(&Place::fails_after_stop(stopped));
+            told(&place.refuses(&sort));
+            let mut recover = merganser_itself(["recover", "out"]);
+            let left = prints(recover.current_dir(place.folder.path()));
+            let left = String::from_utf8(left).expect("text");
+            assert!(left.contains("move that away first"), "{step:?}: {left}");
+            fs::rename(place.folder.at("out"), place.folder.at("elsewhere")).expect("renamed");
+            place.does(&sort);
+            place.holds("out", &place.sorted, "the name is free");
+            assert_eq!(place.folder.names(), ["elsewhere", "out"], "{step:?}");
+        }
+    }
 }
