@@ -277,7 +277,7 @@ fn a_failing_ssdlet_ends_its_own_run_with_one_sentence() {
     let node = node();
     let good = node.open("copy");
     for (name, told) in
-        [("fail", "at byte 7: it is odd"), ("panic", "mistake"), ("endless", "more than")]
+        [("fail", "a: at byte 7: it is odd"), ("panic", "mistake"), ("endless", "more than")]
     {
         let id = node.open(name);
         node.set(&id, &[Range::of("a")]).expect("set");

@@ -109,6 +109,13 @@ impl MapInput {
         MapInput::Stream { name, reader: Box::new(unpacked), memory_bytes }
     }
 
+    fn name(&self) -> &str {
+        match self {
+            MapInput::Storage { storage, .. } => storage.name(),
+            MapInput::Stream { name, .. } => name,
+        }
+    }
+
     /// Memory that it takes while it is read, in bytes.
     fn memory_bytes(&self) -> u64 {
         match self {

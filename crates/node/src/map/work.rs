@@ -266,6 +266,7 @@ impl Job<'_> {
                 let bytes = &buffer.bytes()[claim.records.clone()];
                 let chunk = Chunk { input: claim.input, offset: claim.offset, bytes };
                 let done = worker.chunk(chunk, &mut Emitter::keyed(&mut keyed));
+                let done = done.map_err(|error| error.of_input(self.sources.name(claim.input)));
                 keyed.check().and(done).map_err(here)?;
             }
             self.count(&mut *worker, Some(&claim));
@@ -347,6 +348,7 @@ impl Job<'_> {
                 let bytes = &buffer.bytes()[claim.records.clone()];
                 let chunk = Chunk { input: claim.input, offset: claim.offset, bytes };
                 done = worker.chunk(chunk, &mut Emitter::ordered(&mut ordered, &mut desk));
+                done = done.map_err(|error| error.of_input(self.sources.name(claim.input)));
                 done = misuse(&ordered).and(done);
             }
             self.count(&mut *worker, Some(&claim));

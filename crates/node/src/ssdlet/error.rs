@@ -17,10 +17,20 @@ pub enum SsdletError {
         /// The argument, the fault and the remedy.
         detail: String,
     },
-    /// A record makes no sense to it.
+    /// A record makes no sense to it. A map says [`SsdletError::Input`] then.
     #[error("at byte {offset}: {detail}")]
     Record {
         /// Place of the record in its input.
+        offset: u64,
+        /// The fault and the remedy.
+        detail: String,
+    },
+    /// A record of this input makes no sense to it.
+    #[error("{file}: at byte {offset}: {detail}")]
+    Input {
+        /// The name of the input.
+        file: String,
+        /// Place of the record in it; if it is compressed, in what it holds.
         offset: u64,
         /// The fault and the remedy.
         detail: String,
@@ -45,4 +55,17 @@ pub enum SsdletError {
     /// The engine could not take what it handed out.
     #[error(transparent)]
     Engine(#[from] merganser_sort::Error),
+}
+
+impl SsdletError {
+    /// With the name of the input, if it is about a record.
+    #[must_use]
+    pub(crate) fn of_input(self, file: &str) -> Self {
+        match self {
+            SsdletError::Record { offset, detail } => {
+                SsdletError::Input { file: file.to_owned(), offset, detail }
+            }
+            error => error,
+        }
+    }
 }

@@ -51,7 +51,7 @@ fn the_first_failure_in_the_order_of_the_input_wins() {
                     let error = how.map_to(&ssdlet, how.inputs(&inputs), &mut rows);
                     let error = error.expect_err("an exclamation");
                     let found =
-                        matches!(error, SsdletError::Record { offset, .. } if offset == place);
+                        matches!(error, SsdletError::Input { offset, .. } if offset == place);
                     assert!(found, "{how:?} {error}");
                     assert_eq!(rows.ordered, lines[..1111].concat(), "all before it has left");
                     for temp in [true, false] {
@@ -59,7 +59,7 @@ fn the_first_failure_in_the_order_of_the_input_wins() {
                         let how = How { temp: temp && chunk > 40, ..how };
                         let error = how.map(&ssdlet, how.inputs(&inputs)).expect_err("one");
                         assert!(
-                            matches!(error, SsdletError::Record { offset, .. } if offset == place),
+                            matches!(error, SsdletError::Input { offset, .. } if offset == place),
                             "{how:?} {error}"
                         );
                     }

@@ -31,8 +31,8 @@ fn a_map_that_fails_does_not_wait_for_an_idle_pipe() {
     let numbers = |bytes: usize| "17\n".repeat(bytes / 3);
     let rows = [&numbers(480_000), "wrong\n", &numbers(200_000)].concat();
     for (words, head, told) in [
-        (&["histogram"][..], "", "at byte 480000"),
-        (&["histogram", "--header", "--column", "n"], "n\n", "at byte 480002"),
+        (&["histogram"][..], "", "standard input: at byte 480000"),
+        (&["histogram", "--header", "--column", "n"], "n\n", "standard input: at byte 480002"),
         (&["project", "--header", "--columns", "missing"], "n\n", "missing"),
     ] {
         let mut command = merganser_itself(["map", "--threads=2", "--memory=64M"]);
@@ -51,6 +51,23 @@ fn a_map_that_fails_does_not_wait_for_an_idle_pipe() {
         }
         let sentence = one_sentence(&command, &child.wait_with_output().expect("it ended"));
         assert!(sentence.contains(told), "{sentence}");
+    }
+}
+
+/// `merganser map histogram logs/*`: which of them is to be repaired?
+#[test]
+fn a_record_that_makes_no_sense_is_told_with_its_file() {
+    for (words, good, bad) in [
+        (&["histogram"][..], "1\n2\n", "3\n44\nx\n"),
+        (&["project", "--columns", "2"], "1,2\n", "3,44\nx\n"),
+    ] {
+        let folder = Folder::new();
+        let (good, bad) =
+            (folder.write("good", good.as_bytes()), folder.write("bad", bad.as_bytes()));
+        for inputs in [&[&bad][..], &[&good, &bad], &[&bad, &good]] {
+            let sentence = fails(merganser(["map"]).args(words).args(inputs));
+            assert!(sentence.contains("bad: at byte 5: "), "{words:?}: {sentence}");
+        }
     }
 }
 

@@ -176,6 +176,6 @@ fn what_can_not_be_is_one_sentence() {
     assert!(refused(&["match", "--key", "a", "--top", "3"]).starts_with("--top: is for rows"));
     assert!(refused(&["match", "--key", "a", "--view", "x"]).starts_with("--view: is for rows"));
     assert!(refused(&["wordcount", "--args", "{\"x\":1}"]).contains("\"x\""));
-    assert!(refused(&["histogram"]).contains("at byte 0"));
+    assert!(refused(&["histogram"]).contains("input: at byte 0"));
     assert_eq!(folder.names(), ["input"]);
 }

@@ -41,6 +41,8 @@ pub(super) const SLACK_BYTES: usize = 16 << 10;
 
 /// The inputs of a map, chunk by chunk.
 pub(super) struct Sources {
+    /// Of all inputs, in their order.
+    names: Vec<String>,
     format: Format,
     chunk_bytes: usize,
     feed_bytes: usize,
@@ -98,6 +100,7 @@ impl Sources {
         (chunk_bytes, feed_bytes): (usize, usize),
         budget: &Budget,
     ) -> Self {
+        let names = inputs.iter().map(|input| input.name().to_owned()).collect();
         let state = State {
             inputs: inputs.into(),
             current: None,
@@ -106,6 +109,7 @@ impl Sources {
             claimed: 0,
         };
         Sources {
+            names,
             format,
             chunk_bytes,
             feed_bytes,
@@ -122,6 +126,11 @@ impl Sources {
     /// Too little memory.
     pub(super) fn buffer(&self) -> merganser_sort::Result<ChunkBuffer> {
         ChunkBuffer::new(buffer_bytes(self.chunk_bytes), &self.budget)
+    }
+
+    /// The name of an input that a chunk was claimed of.
+    pub(super) fn name(&self, input: u32) -> &str {
+        &self.names[input as usize]
     }
 
     /// No more chunks are handed out, but for those that are claimed at this moment.
