@@ -218,6 +218,53 @@ fn copy_out(world: &World, consume: bool) -> merganser_sort::Result<()> {
     forget(&world.disk)
 }
 
+/// Of a command that is cancelled as soon as it begins.
+struct CancelledAtOnce;
+
+impl Progress for CancelledAtOnce {
+    fn cancelled(&self) -> bool {
+        true
+    }
+}
+
+/// The view is whole, so what a killed copy has written goes, as in any copy that is cancelled before it gives bytes back.
+#[test]
+fn a_copy_that_is_cancelled_while_it_checks_what_was_written_leaves_nothing() {
+    for consume in [false, true] {
+        let world = before(Call::Materialize);
+        let view_before = names_and_bytes(&world.folder);
+        let killed = Mutex::new(None);
+        let what = Materialize {
+            folder: &world.folder,
+            work: &world.disk,
+            publish: &|_| {
+                *killed.lock() = Some(copy_of(&world.disk));
+                Err(std::io::Error::other("killed"))
+            },
+            output: consuming::text("/out"),
+            view: consuming::text("/x"),
+            consume: false,
+            budget: &world.budget,
+            threads: 1,
+            checkpoint_bytes: Some(128 << 10),
+        };
+        materialize(&what, &Silent).expect_err("killed");
+        let work = killed.lock().take().expect("it was complete");
+        let left = work.list().expect("lists").len();
+        let what = Materialize { work: &work, publish: &|_| Ok(()), consume, ..what };
+        let error = materialize(&what, &CancelledAtOnce).expect_err("cancelled");
+        assert!(matches!(error, Error::Cancelled), "{error}");
+        assert_eq!(left - work.list().expect("lists").len(), 2, "{:?}", work.list());
+        assert!(names_and_bytes(&world.folder) == view_before, "the view is whole");
+    }
+}
+
+fn names_and_bytes(directory: &Arc<dyn Directory>) -> Vec<(String, Vec<u8>)> {
+    let names = directory.list().expect("lists");
+    let read = |name: &String| read_storage(&*directory.open(name, false).expect("opens"));
+    names.iter().map(|name| (name.clone(), read(name))).collect()
+}
+
 fn read_storage(storage: &dyn Storage) -> Vec<u8> {
     storage.read_vec(0, storage.size() as usize).expect("reads")
 }

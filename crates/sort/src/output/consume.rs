@@ -115,7 +115,13 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         });
     }
     let resume = resume.filter(|r| r.is_of_same_view(&fresh));
-    let resume = usable(what, resume, marker.is_some(), progress)?;
+    let resume = match usable(what, resume, marker.is_some(), progress) {
+        Err(Error::Cancelled) if marker.is_none() => {
+            abandon(folder, work, true)?;
+            return Err(Error::Cancelled);
+        }
+        resume => resume?,
+    };
     let complete = resume.as_ref().is_some_and(|r| r.complete);
     let partial = if resume.is_some() {
         work.open(PARTIAL_NAME, true)?
@@ -141,7 +147,8 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         if !given_back {
             // The view is whole: nothing is lost with the rest, and a full disk gets its space
             // back. The marker goes first, for without it the view stands alone.
-            abandon(folder, work, partial, marker.is_none())?;
+            drop(partial);
+            abandon(folder, work, marker.is_none())?;
         }
         return Err(error);
     }
@@ -228,18 +235,12 @@ pub fn finish(
 }
 
 /// Undoes a copy that has given nothing back.
-fn abandon(
-    folder: &Arc<dyn Directory>,
-    work: &Arc<dyn Directory>,
-    partial: Arc<dyn Storage>,
-    marked: bool,
-) -> Result<()> {
+fn abandon(folder: &Arc<dyn Directory>, work: &Arc<dyn Directory>, marked: bool) -> Result<()> {
     if marked {
         folder.remove_if_exists(CONSUMED_NAME)?;
         folder.remove_if_exists(&format!("{CONSUMED_NAME}.new"))?;
         folder.sync()?;
     }
-    drop(partial);
     work.remove_if_exists(PARTIAL_NAME)?;
     forget(work)
 }

@@ -41,7 +41,7 @@ pub(super) const SLACK_BYTES: usize = 16 << 10;
 
 /// The inputs of a map, chunk by chunk.
 pub(super) struct Sources {
-    /// Of all inputs, in their order.
+    /// The names of all inputs, in their order.
     names: Vec<String>,
     format: Format,
     chunk_bytes: usize,
