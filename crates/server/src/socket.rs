@@ -75,11 +75,12 @@ impl Socket {
     /// Makes [`Socket::accept`] fail, now and from now on, and removes the file if it is still this
     /// one's.
     pub(crate) fn close(&self) {
-        let _ = net::shutdown(&self.listener, net::Shutdown::Both);
+        // As long as it listens, no other process takes the path, so the removed file is this one's.
         let file = self.file.lock().take();
         if file.is_some() && identity(&self.path) == file {
             let _ = fs::remove_file(&self.path);
         }
+        let _ = net::shutdown(&self.listener, net::Shutdown::Both);
     }
 }
 
