@@ -174,6 +174,8 @@ impl Mount {
     fn serve<F: fuser::Filesystem + Send + 'static>(served: Served<F>) -> Result<Mount, Error> {
         let Served { filesystem, mountpoint, read_only, allow_other, workers, first_error } =
             served;
+        // If two processes mounted here at once, one mount would be below the other, and not end.
+        let _lock = mountpoint::lock(&mountpoint);
         let path = mountpoint::check(&mountpoint)?;
         mountpoint::check_device()?;
         let config = fuse_config(read_only, allow_other);

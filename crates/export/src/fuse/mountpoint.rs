@@ -1,18 +1,42 @@
 //! Whether a folder can be mounted on, what is mounted where, and how it comes off again.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 
 use crate::Error;
 
 const DEV_FUSE: &str = "/dev/fuse";
+/// How long to wait for another process that mounts on the same folder.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_RETRY: Duration = Duration::from_millis(20);
+
+/// Locks the folder at `path` until the file is closed, so that only one process looks at it and mounts on it. `None` if it
+/// can't be opened. A lock that another process keeps is not waited for long, for any user who may read the folder can
+/// keep it.
+pub(crate) fn lock(path: &Path) -> Option<File> {
+    let mut options = File::options();
+    let folder = options.read(true).custom_flags(OFlags::DIRECTORY.bits().cast_signed()).open(path);
+    let folder = folder.ok()?;
+    let until = Instant::now() + LOCK_PATIENCE;
+    while let Err(TryLockError::WouldBlock) = folder.try_lock() {
+        if Instant::now() >= until {
+            break;
+        }
+        thread::sleep(LOCK_RETRY);
+    }
+    Some(folder)
+}
 
 /// Checks that something can be mounted on `path`, and gives it without links and dots.
 ///
