@@ -358,3 +358,31 @@ fn a_volume_that_cannot_be_described_leaves_nothing() {
     assert!(said.contains("vol.json: Input/output error"), "{said}");
     assert!(folder.names().is_empty(), "{:?}", folder.names());
 }
+
+/// A command that is refused takes nothing of the volume that the other one has made.
+#[test]
+fn of_two_that_make_a_volume_at_once_the_first_one_has_it() {
+    let folder = Folder::new();
+    for round in 0..20 {
+        let start = |_| {
+            let mut command = merganser_itself(["array", "create", "vol.json", "--size", "8M"]);
+            command.args(["--no-buffer", "--data", "d0,d1", "--replace", "--quiet"]);
+            command.current_dir(folder.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+            command.spawn().expect("it starts")
+        };
+        let both: Vec<Child> = (0..2).map(start).collect();
+        let ended = both.into_iter().map(|child| child.wait_with_output().expect("it ends"));
+        let ended: Vec<_> = ended.collect();
+        let made = ended.iter().filter(|output| output.status.success()).count();
+        assert!(made <= 1, "round {round}: both made it");
+        if made == 1 {
+            is_sound(&folder);
+            assert_eq!(folder.names(), ["d0", "d1", "vol.json"], "round {round}: {ended:?}");
+        } else {
+            assert!(!folder.at("vol.json").exists(), "round {round}: {ended:?}");
+        }
+        for name in folder.names() {
+            fs::remove_file(folder.at(&name)).expect("removed");
+        }
+    }
+}

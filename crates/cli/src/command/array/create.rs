@@ -11,7 +11,7 @@ use merganser_storage::Storage;
 use merganser_storage::file::own;
 use rustix::fs::{Advice, fadvise};
 
-use super::file::{Description, open_member};
+use super::file::{Description, lock_new, member_of, open_member};
 use super::space;
 use crate::config::ArrayCreate;
 use crate::failure::{Failure, notice, plain};
@@ -23,9 +23,7 @@ const FILL_BYTES: usize = 4 << 20;
 
 /// Makes a volume. When that fails, the files that it made are gone.
 pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
-    if config.volume.exists() {
-        return Err(format!("{}: is there already", shown::name(&config.volume)).into());
-    }
+    refuse_existing(&config.volume)?;
     let description = Description::new(&config.volume, &config.data, &config.buffer)?;
     let data_bytes = match config.data_member_bytes {
         Some(bytes) => bytes,
@@ -58,6 +56,8 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
         .map(|member| made.member(member, false, |file| fill(file, bytes, &*progress)));
     let members = Members { data, buffer: buffer.collect::<Result<_, Failure>>()? };
     drop(progress);
+    // Another process may have made the volume before this one got the locks of its members.
+    refuse_existing(&config.volume)?;
     Volume::create(&description.name(), &members, &config.settings, config.replace)?;
     description.write()?;
     made.files.clear();
@@ -66,6 +66,13 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
             "{}: its file system can't reserve space, so members have holes: if it becomes full, the volume fails",
             shown::name(member)
         ));
+    }
+    Ok(())
+}
+
+fn refuse_existing(volume: &Path) -> Result<(), Failure> {
+    if volume.exists() {
+        return Err(format!("{}: is there already", shown::name(volume)).into());
     }
     Ok(())
 }
@@ -142,6 +149,8 @@ impl Made {
         };
         match File::create_new(path) {
             Ok(file) => {
+                // Another process that has found it before this one locks it may use it, so it stays then.
+                lock_new(path, &file)?;
                 self.files.push(path.to_owned());
                 let reserved = extend(&file).map_err(|error| match error {
                     Extending::Cancelled => Failure::Cancelled,
@@ -154,6 +163,7 @@ impl Made {
                 let _ = fadvise(&file, 0, None, Advice::DontNeed);
                 // Its name, too: a volume whose member is missing can't be opened.
                 own::sync_parent(path).map_err(on)?;
+                return Ok(member_of(path, file)?);
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 if !self.replace {
@@ -169,7 +179,7 @@ impl Made {
         let member = open_member(path, true)?;
         // Now that no other process has it.
         let found = fs::metadata(path).map_err(on)?;
-        if !sparse && found.is_file() && !self.files.iter().any(|made| made == path) {
+        if !sparse && found.is_file() {
             let file = File::options().write(true).open(path).map_err(on)?;
             let reserved = space::reserve(&file, found.len()).map_err(on)?;
             self.note(path, reserved);

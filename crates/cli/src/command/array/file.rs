@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -122,15 +122,42 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
 /// Opens a member; one that is to be changed is locked until it is closed.
 pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Failure> {
     let is_device = |found: fs::Metadata| found.file_type().is_block_device();
+    let on = |error: io::Error| Failure::on(path, &error);
     let storage = if writable && fs::metadata(path).is_ok_and(is_device) {
         open_device(path)?
     } else {
         FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?
     };
-    if writable && !lock_soon(storage.file()) {
-        return Err(format!("{}: is in use by another process", shown::name(path)).into());
+    if writable {
+        if !lock_soon(storage.file()) {
+            return Err(in_use(path));
+        }
+        // The process that had it before may have removed it, or put another file in its place.
+        let (here, there) =
+            (storage.file().metadata().map_err(on)?, fs::metadata(path).map_err(on)?);
+        if (here.dev(), here.ino()) != (there.dev(), there.ino()) {
+            return Err(in_use(path));
+        }
     }
     Ok(storage)
+}
+
+/// Locks a member that this process has just made.
+pub fn lock_new(path: &Path, file: &File) -> Result<(), Failure> {
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(in_use(path)),
+        _ => Ok(()),
+    }
+}
+
+/// A member of an open file.
+pub fn member_of(path: &Path, file: File) -> Result<Arc<FileStorage>, Failure> {
+    FileStorage::from_file(file, path.display().to_string(), true, FileOptions::default())
+        .map_err(|error| Failure::named(&error))
+}
+
+fn in_use(path: &Path) -> Failure {
+    format!("{}: is in use by another process", shown::name(path)).into()
 }
 
 /// Locks a member, if no other process does.
@@ -167,9 +194,7 @@ fn open_device(path: &Path) -> Result<Arc<FileStorage>, Failure> {
         )),
         _ => Failure::on(path, &error),
     })?;
-    let name = path.display().to_string();
-    FileStorage::from_file(device, name, true, FileOptions::default())
-        .map_err(|error| Failure::named(&error))
+    member_of(path, device)
 }
 
 #[cfg(test)]
