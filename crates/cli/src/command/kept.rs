@@ -1,41 +1,56 @@
 //! Reports and traces that a run writes. They are opened before anything else happens, so that one that can't be
 //! written is an error at once, but they keep their content until the run has begun, or its results are there: a
-//! run that is refused leaves them as they were.
+//! run that is refused leaves them as they were. Two runs can't write one file at once.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::shown;
 
-/// An open file that has its old content.
+/// An open file that has its old content, locked if it is a regular one.
 pub struct Kept {
     path: PathBuf,
     file: File,
-    /// This run made it.
+    /// This run made it, and has it locked.
     made: bool,
     begun: bool,
 }
 
 impl Kept {
     /// Opens a file to write, or makes an empty one.
+    ///
+    /// # Errors
+    /// When another run writes it; the system's.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let failed = |error: io::Error| Failure::on(path, &error);
-        let (file, made) = match File::options().write(true).create_new(true).open(path) {
-            Ok(file) => (file, true),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // Also a link to a file that is not there yet.
-                let file = File::options().write(true).create(true).truncate(false).open(path);
-                (file.map_err(failed)?, false)
+        loop {
+            let (file, made) = open_unlocked(path)?;
+            let mut kept = Kept { path: path.to_owned(), file, made: false, begun: false };
+            if kept.lock()? {
+                kept.made = made;
+                return Ok(kept);
             }
-            Err(error) => return Err(failed(error)),
-        };
-        Ok(Kept { path: path.to_owned(), file, made, begun: false })
+        }
     }
 
-    /// The open file.
-    pub fn file(&self) -> &File {
-        &self.file
+    /// Locks the file, so that only this run writes it, or removes it. `false` if another run has removed it meanwhile.
+    fn lock(&self) -> Result<bool, Failure> {
+        let on_path = |error: io::Error| Failure::on(&self.path, &error);
+        let here = self.file.metadata().map_err(on_path)?;
+        if !here.is_file() {
+            return Ok(true);
+        }
+        if let Err(TryLockError::WouldBlock) = self.file.try_lock() {
+            let shown = shown::name(&self.path);
+            return Err(format!("{shown}: another run writes it now; name another file").into());
+        }
+        match fs::metadata(&self.path) {
+            Ok(there) => Ok((there.dev(), there.ino()) == (here.dev(), here.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(on_path(error)),
+        }
     }
 
     /// Its name.
@@ -62,6 +77,20 @@ impl Kept {
         }
         self.begun = true;
         self.file.try_clone()
+    }
+}
+
+/// The file, and whether it was made.
+fn open_unlocked(path: &Path) -> Result<(File, bool), Failure> {
+    let failed = |error: io::Error| Failure::on(path, &error);
+    match File::options().write(true).create_new(true).open(path) {
+        Ok(file) => Ok((file, true)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // Also a link to a file that is not there yet.
+            let file = File::options().write(true).create(true).truncate(false).open(path);
+            Ok((file.map_err(failed)?, false))
+        }
+        Err(error) => Err(failed(error)),
     }
 }
 
@@ -92,6 +121,20 @@ mod tests {
         fs::write(&path, "older").expect("written");
         Kept::open(&path).expect("opened").write("new").expect("written");
         assert_eq!(fs::read(&path).expect("there"), b"new");
+    }
+
+    /// A run that is refused, or ends before it has results, must not remove those of another.
+    #[test]
+    fn two_runs_do_not_write_one_file() {
+        let place = tempfile::tempdir().expect("a folder");
+        let path = place.path().join("report.json");
+        let first = Kept::open(&path).expect("opened");
+        let refused = Kept::open(&path).err().expect("refused");
+        assert!(refused.sentence().is_some_and(|said| said.contains("another run writes it now")));
+        first.write("results").expect("written");
+        assert_eq!(fs::read(&path).expect("there"), b"results");
+        drop(Kept::open(&path).expect("the first has ended"));
+        assert_eq!(fs::read(&path).expect("there"), b"results");
     }
 
     #[test]
