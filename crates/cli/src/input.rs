@@ -208,6 +208,8 @@ fn regular(
     name: String,
     direct: Direct,
 ) -> io::Result<Arc<FileStorage>> {
+    // As long as it is open, no `--consume` begins to give its bytes back. A lock of another program's changes nothing.
+    let _ = file.try_lock_shared();
     let direct = if metadata.len() < DIRECT_BYTES_MIN { Direct::Never } else { direct };
     FileStorage::from_file(file, name, false, FileOptions { direct, ..FileOptions::default() })
 }

@@ -24,7 +24,7 @@ use crate::output::Output;
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
-use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
+use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish, taken};
 
 /// Copies a view out.
 pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -120,6 +120,12 @@ fn to_file(
     let work = WorkFolder::open(&target)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
+    // The process that had the lock before may have made it, out of a view that is gone.
+    if let Some(now) = target.found()?
+        && !replaces.is_some_and(|then| then.is_same_file(&note_of(&now)))
+    {
+        return Err(taken(target.shown()));
+    }
     let goal = Goal { target: &target, replaces, attributes, before: &|_| Ok(()) };
     let view_path = match fs::canonicalize(&config.view) {
         Ok(path) => path,
@@ -146,7 +152,8 @@ fn to_file(
     };
     let copied = copy.run(progress).map_err(|failure| failure.and(what_is_left(config, &work)))?;
     if config.consume {
-        remove_folder(&config.view)?;
+        remove_folder(&view_path)?;
+        work.mark_finished()?;
         let files: Arc<dyn Directory> = work.directory()?;
         merganser_sort::output::forget(&files)?;
     }
@@ -185,11 +192,12 @@ fn after_the_view(
             let path = work.path().join(PARTIAL_NAME);
             let give_name = |_: &_| goal.publish(&path);
             merganser_sort::output::finish(&files, &give_name, progress)?;
+            work.mark_finished()?;
             merganser_sort::output::forget(&files)?;
             work.close()?;
             Ok((resume.total, Vec::new()))
         }
-        None if work.was_left_empty()? && goal.target.found()?.is_some() => {
+        None if work.was_finished()? && goal.target.found()?.is_some() => {
             let shown = config.output.display();
             failure::notice(&format!("{shown}: was finished before; nothing is left to do"));
             work.close()?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use merganser_node::pipeline::{self, Left};
 use merganser_sort::journal::{CommandNote, Journal, Phase};
-use merganser_sort::output::{Resume, consumed_into};
+use merganser_sort::output::{PARTIAL_NAME, Resume, consumed_into};
 use merganser_sort::view::MANIFEST_NAME;
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
@@ -86,6 +86,11 @@ fn as_text(path: &Path, found: &[Leftover]) -> String {
     }
     text
 }
+
+/// Added to the description of work that replaces no file.
+const TAKEN: &str = "; another file has the result's name, so move that away first";
+/// Added to the description of other work.
+const REPLACED: &str = "; it replaces the file that has the result's name now";
 
 /// Finds leftovers in a folder, or next to a result.
 fn leftovers(path: &Path) -> Result<Vec<Leftover>, Failure> {
@@ -179,11 +184,14 @@ fn read_work(path: &Path) -> Result<Leftover, Failure> {
     if let Some(journal) = Journal::read(&folder)? {
         let untouched = journal.is_untouched() && !is_claimed(&journal);
         let mut left = Leftover::new(path, "sort", story(&journal, resume.as_ref()));
-        let view = Path::new(journal.command.output.as_os_str());
-        if journal.command.view && view.symlink_metadata().is_ok() {
-            left.what.push_str("; another file has the view's name, so move that away first");
-        }
         left.only_copy = !untouched && journal.phase != Phase::Delivered;
+        let output = Path::new(journal.command.output.as_os_str());
+        if left.only_copy && output.symlink_metadata().is_ok() {
+            let onto_input =
+                journal.inputs.iter().any(|input| Path::new(input.path.as_os_str()) == output);
+            let refused = journal.command.view || onto_input;
+            left.what.push_str(if refused { TAKEN } else { REPLACED });
+        }
         left.command = Some(command_line(&journal.command));
         return Ok(left);
     }
@@ -201,6 +209,10 @@ fn read_work(path: &Path) -> Result<Leftover, Failure> {
             ),
         );
         left.only_copy = resume.consume;
+        let output = Path::new(resume.output.as_os_str());
+        if path.join(PARTIAL_NAME).exists() && output.symlink_metadata().is_ok() {
+            left.what.push_str(REPLACED);
+        }
         let consume = if resume.consume { " --consume" } else { "" };
         left.command = Some(format!(
             "merganser materialize {} -o {}{consume}",

@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io;
+use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +13,7 @@ use std::time::{Duration, Instant};
 use merganser_sort::journal::Journal;
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
+use rustix::fs::{Mode, fchmod};
 
 use super::publish::{open_own_file, rename_to_free};
 use super::{Attributes, LOCK_PATIENCE, Target, find, has_claimed, unclaim_all};
@@ -48,8 +50,15 @@ pub struct WorkFolder {
     lock: File,
     /// Whether it was there before.
     found: bool,
+    /// Whether the command that used it before was in its last step.
+    was_finished: bool,
+    /// It is removed, or has become the result.
     gone: bool,
 }
+
+/// The bit of a folder's mode that means nothing to the system in a folder that one user writes to: here, that its work has
+/// ended, but for the folder's removal. A new folder, whose work has not begun, doesn't have it.
+const FINISHED: Mode = Mode::SVTX;
 
 impl WorkFolder {
     /// Opens the folder of `target`, which is made if it is missing.
@@ -66,14 +75,50 @@ impl WorkFolder {
                 Err(error) => return Err(Failure::on(target.shown(), &error)),
             };
             if let Some(lock) = lock(&path, target)? {
+                let mode = lock.metadata().map_err(|error| Failure::on(&path, &error))?.mode();
+                let was_finished = mode & FINISHED.as_raw_mode() != 0;
+                if was_finished {
+                    let cleared = fchmod(&lock, Mode::RWXU);
+                    cleared.map_err(|error| Failure::on(&path, &error.into()))?;
+                }
                 // If an error drops the folder, it is removed if it is empty.
-                let folder = WorkFolder { path, lock, found, gone: false };
+                let folder = WorkFolder { path, lock, found, was_finished, gone: false };
                 // Its name must survive a power cut before any work depends on its files.
                 let parent = File::open(target.folder()).and_then(|parent| parent.sync_all());
                 parent.map_err(|error| Failure::on(target.folder(), &error))?;
                 return Ok(folder);
             }
         }
+    }
+
+    /// The folder that has become the view `target`, whose last steps are to be done.
+    ///
+    /// # Errors
+    /// When another process does them.
+    pub fn of_view(target: &Target) -> Result<Self, Failure> {
+        let path = target.path();
+        let mut options = File::options();
+        options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
+        let lock = options.open(&path).map_err(|error| Failure::on(target.shown(), &error))?;
+        wait_for(&lock, target)?;
+        Ok(WorkFolder { path, lock, found: true, was_finished: false, gone: true })
+    }
+
+    /// Whether it has become a view.
+    pub fn is_view(&self) -> bool {
+        self.gone
+    }
+
+    /// Notes that only the removal of its files, and then of itself, is left.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn mark_finished(&self) -> Result<(), Failure> {
+        if self.gone {
+            return Ok(());
+        }
+        let marked = fchmod(&self.lock, Mode::RWXU | FINISHED);
+        marked.map_err(|error| Failure::on(&self.path, &error.into()))
     }
 
     /// Its path.
@@ -89,12 +134,12 @@ impl WorkFolder {
         Ok(self.found && !self.names()?.is_empty())
     }
 
-    /// Whether it was there, empty: an earlier command ended in its very last step, or in its first.
+    /// Whether it was there, empty: an earlier command ended in its very last step.
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn was_left_empty(&self) -> Result<bool, Failure> {
-        Ok(self.found && self.names()?.is_empty())
+    pub fn was_finished(&self) -> Result<bool, Failure> {
+        Ok(self.was_finished && self.names()?.is_empty())
     }
 
     fn names(&self) -> Result<Vec<String>, Failure> {
@@ -171,12 +216,14 @@ impl WorkFolder {
         Ok(())
     }
 
-    /// Removes the folder, which is empty: the result has its name.
+    /// Removes the folder, which is empty, unless it has become the result: the result has its name.
     ///
     /// # Errors
     /// When it can't be removed. The result is complete all the same.
     pub fn close(mut self) -> Result<(), Failure> {
-        self.gone = true;
+        if mem::replace(&mut self.gone, true) {
+            return Ok(());
+        }
         fs::remove_dir(&self.path).map_err(|error| {
             let shown = shown::name(&self.path);
             let why = failure::plain(&error);
@@ -246,21 +293,26 @@ fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
         )
         .into());
     }
-    // A child of a process that was just killed shares the lock until it runs its program.
-    let until = Instant::now() + LOCK_PATIENCE;
-    while folder.try_lock().is_err() {
-        if Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-            continue;
-        }
-        let target = target.shown().display();
-        return Err(format!("{target}: another process is making this now").into());
-    }
+    wait_for(&folder, target)?;
     // The process that held the lock may have removed the folder, or given it another name.
     match path.symlink_metadata() {
         Ok(now) if (now.dev(), now.ino()) == (held.dev(), held.ino()) => Ok(Some(folder)),
         _ => Ok(None),
     }
+}
+
+/// Locks the folder that `target` is made in.
+fn wait_for(folder: &File, target: &Target) -> Result<(), Failure> {
+    // A child of a process that was just killed shares the lock until it runs its program.
+    let until = Instant::now() + LOCK_PATIENCE;
+    while folder.try_lock().is_err() {
+        if Instant::now() >= until {
+            let target = target.shown().display();
+            return Err(format!("{target}: another process is making this now").into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(())
 }
 
 /// Whether the commands of this program write a file of this name into a folder of unfinished work.
@@ -288,9 +340,9 @@ pub fn exists(view: &Path) -> Failure {
     format!("{shown}: exists; remove it or give --view another name").into()
 }
 
-/// Another file has got the name of a view while that was made.
-pub fn taken(view: &Path) -> Failure {
-    let shown = view.display();
+/// Another file has got the name of a result while that was made.
+pub fn taken(result: &Path) -> Failure {
+    let shown = result.display();
     format!("{shown}: another file has taken this name since the work began; move it away, then repeat the command").into()
 }
 
@@ -335,14 +387,14 @@ impl UnfinishedView {
     /// As [`WorkFolder::become_view`].
     pub fn publish(mut self) -> Result<(), Failure> {
         let mut folder = self.folder.take().expect("published once");
-        match folder.become_view(&self.target, Attributes::of_new()) {
-            Ok(()) => Ok(()),
-            Err(failure) => {
-                // The folder is still locked. If the removal fails, the next process that makes this view removes it.
-                let _ = fs::remove_dir_all(&self.path);
-                Err(failure)
-            }
+        // Another process may soon have a folder of this name, which a signal to this one must not remove.
+        signals::forget(&self.path);
+        let done = folder.become_view(&self.target, Attributes::of_new());
+        if done.is_err() && !folder.is_view() {
+            // The folder is still locked. If the removal fails, the next process that makes this view removes it.
+            let _ = fs::remove_dir_all(&self.path);
         }
+        done
     }
 }
 

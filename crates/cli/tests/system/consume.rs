@@ -22,6 +22,7 @@ mod damage;
 mod last_steps;
 mod leftovers;
 mod others;
+mod races;
 mod refused;
 mod results;
 mod room;

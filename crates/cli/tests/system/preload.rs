@@ -52,6 +52,9 @@ static int step(const char *kind, const char *path) {
         raise(SIGSTOP); /* This thread goes no step further. */
         return 0;
     }
+    if (!strcmp(what, "hang")) {
+        for (;;) pause(); /* The other threads continue. */
+    }
     errno = atoi(what);
     return -1;
 }
@@ -95,6 +98,8 @@ int fallocate64(int fd, int mode, off64_t at, off64_t len) {
 pub enum Event {
     Kill,
     Stop,
+    /// The thread stands still; the others continue.
+    Hang,
     Fail(i32),
 }
 
@@ -148,6 +153,7 @@ impl Steps {
             match event {
                 Event::Kill => "kill".to_owned(),
                 Event::Stop => "stop".to_owned(),
+                Event::Hang => "hang".to_owned(),
                 Event::Fail(errno) => errno.to_string(),
             },
         );

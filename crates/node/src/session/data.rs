@@ -49,6 +49,8 @@ impl DataFolder {
 
     fn open(&self, path: &str) -> io::Result<Arc<FileStorage>> {
         let file = beneath::open_file(&self.dir, Path::new(path))?;
+        // As long as it is open, no `--consume` begins to give its bytes back.
+        let _ = file.try_lock_shared();
         let options = FileOptions { direct: Direct::Never, ..FileOptions::default() };
         FileStorage::from_file(file, path.to_owned(), false, options)
     }

@@ -46,7 +46,7 @@ pub struct Work<'a> {
     /// The file that the result replaces: the one that had its name when this command started. If the
     /// result takes an input's name, it replaces no file that appears there later.
     replaces: Option<FileNote>,
-    /// Gone once the folder has become the view.
+    /// Once it has become the view, it is only locked.
     folder: Option<WorkFolder>,
     /// The files in the folder, or in the view that it became.
     files: Arc<dyn Directory>,
@@ -74,7 +74,12 @@ impl<'a> Work<'a> {
             // A view that has its name already may still have its journal.
             let files: Arc<dyn Directory> =
                 FileDirectory::open(target.path()).map_err(|e| Failure::named(&e))?;
-            if let Some(journal) = Journal::read(&files)? {
+            if Journal::read(&files)?.is_some() {
+                let folder = WorkFolder::of_view(&target)?;
+                // The process that had the lock before may have ended the work.
+                let Some(journal) = Journal::read(&files)? else {
+                    return Err(exists(target.shown()));
+                };
                 return Ok(Some(Work {
                     config,
                     sorting,
@@ -83,7 +88,7 @@ impl<'a> Work<'a> {
                     inputs,
                     target,
                     replaces: None,
-                    folder: None,
+                    folder: Some(folder),
                     files,
                     journal: Some(journal),
                     report: SortReport::default(),
@@ -94,7 +99,7 @@ impl<'a> Work<'a> {
         let folder = WorkFolder::open(&target)?;
         let files = Activity::here().directory(folder.directory()?);
         let journal = Journal::read(&files)?;
-        if !is_view && journal.is_none() && is_done(&inputs, &target, &folder)? {
+        if journal.is_none() && is_done(&inputs, &target, &folder, is_view)? {
             return Ok(None);
         }
         let work = Work {
@@ -128,7 +133,7 @@ impl<'a> Work<'a> {
     /// Where the records are after a failure, if they are not in the inputs alone.
     pub fn what_is_left(&self) -> Option<String> {
         let journal = Journal::read(&self.files).ok().flatten()?;
-        let folder = self.folder.as_ref()?.path().display();
+        let folder = self.folder.as_ref().filter(|folder| !folder.is_view())?.path().display();
         let where_else = if journal.phase == Phase::Sorting { "the inputs and " } else { "" };
         Some(format!(
             "every record is in {where_else}{folder}: repeat the command to continue, or see 'merganser recover {}'",
@@ -180,7 +185,9 @@ impl<'a> Work<'a> {
         };
         if !lock_input(&file) {
             let shown = shown.display();
-            return Err(format!("{shown}: another process is consuming this input now").into());
+            return Err(
+                format!("{shown}: another process is reading or consuming this input now").into()
+            );
         }
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(index, &path, &found) {
@@ -328,18 +335,31 @@ fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, Failur
 }
 
 /// Whether an earlier command ended but for the removal of its empty folder.
-fn is_done(inputs: &Inputs, target: &Target, folder: &WorkFolder) -> Result<bool, Failure> {
-    let mut missing = true;
-    for path in &inputs.paths {
+///
+/// # Errors
+/// When inputs are missing for another reason, and the output is there: perhaps it has their records.
+fn is_done(
+    inputs: &Inputs,
+    target: &Target,
+    folder: &WorkFolder,
+    is_view: bool,
+) -> Result<bool, Failure> {
+    let mut missing = Vec::new();
+    for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
+        let mut found = false;
         for name in [path.clone(), claimed_path(path)] {
-            missing &= find(&name).map_err(|error| Failure::on(&name, &error))?.is_none();
+            found |= find(&name).map_err(|error| Failure::on(&name, &error))?.is_some();
         }
+        missing.extend((!found).then_some(shown));
     }
-    if !missing || target.found()?.is_none() || folder.has_leftovers()? {
+    let all = missing.len() == inputs.paths.len();
+    // A view that is there is refused in any case, and the message must not ask the user to remove it.
+    let tells = all || is_view && !missing.is_empty();
+    if !tells || target.found()?.is_none() || folder.has_leftovers()? {
         return Ok(false);
     }
-    let (input, output) = (inputs.shown[0].display(), target.shown().display());
-    if folder.was_left_empty()? {
+    let (input, output) = (missing[0].display(), target.shown().display());
+    if all && folder.was_finished()? {
         failure::notice(&format!("{output}: was finished before; nothing is left to do"));
         return Ok(true);
     }
@@ -446,8 +466,15 @@ impl Steps for Work<'_> {
             unclaim_all(journal)?;
         }
         let found = check(&self.inputs, &self.target, self.sorting, self.config.decompress)?;
+        // The process that had the lock before may have made it, out of inputs that are gone.
+        let replaces = replaced(&self.inputs, &self.target)?;
+        let is_as_before =
+            |now: &FileNote| self.replaces.is_some_and(|then| then.is_same_file(now));
+        if replaces.as_ref().is_some_and(|now| !is_as_before(now)) {
+            return Err(taken(self.target.shown()));
+        }
         folder.clear()?;
-        self.replaces = replaced(&self.inputs, &self.target)?;
+        self.replaces = replaces;
         let note = self.note(found.attributes);
         let journal = Journal::new(note, self.options.order.clone(), found.inputs);
         journal.write(&self.files)?;
@@ -509,10 +536,11 @@ impl Steps for Work<'_> {
         }
         let note = &self.journal().command;
         let attributes = Attributes { mode: note.mode, owner: note.owner };
-        // A failure needs it, to tell where the records are.
-        let Some(folder) = &mut self.folder else { return Ok(()) };
+        let folder = self.folder.as_mut().expect("until the end");
+        if folder.is_view() {
+            return Ok(());
+        }
         folder.become_view(&self.target, attributes)?;
-        self.folder = None;
         self.files = FileDirectory::open(self.target.path()).map_err(|e| Failure::named(&e))?;
         Ok(())
     }
@@ -524,8 +552,10 @@ impl Steps for Work<'_> {
 
     fn end(&mut self) -> Result<(), Failure> {
         merganser_sort::output::forget(&self.files)?;
+        let folder = self.folder.take().expect("until the end");
+        folder.mark_finished()?;
         Journal::remove(&self.files)?;
-        self.folder.take().map_or(Ok(()), WorkFolder::close)
+        folder.close()
     }
 
     fn refuse(&self, refusal: Refusal) -> Failure {
