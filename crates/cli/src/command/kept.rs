@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::shown;
 
+/// How often a file is opened that other runs remove meanwhile.
+const TRIES: u32 = 10;
+
 /// An open file that has its old content, locked if it is a regular one.
 pub struct Kept {
     path: PathBuf,
@@ -25,32 +28,32 @@ impl Kept {
     /// # Errors
     /// When another run writes it; the system's.
     pub fn open(path: &Path) -> Result<Self, Failure> {
+        let mut tries = 0;
         loop {
             let (file, made) = open_unlocked(path)?;
             let mut kept = Kept { path: path.to_owned(), file, made: false, begun: false };
-            if kept.lock()? {
-                kept.made = made;
+            let is_there = kept.lock()?;
+            tries += 1;
+            // Some file systems don't count the names of a file.
+            if is_there || tries == TRIES {
+                kept.made = made && is_there;
                 return Ok(kept);
             }
         }
     }
 
-    /// Locks the file, so that only this run writes it, or removes it. `false` if another run has removed it meanwhile.
+    /// Locks the file, so that only this run writes it, or removes it. `false` if
+    /// another run has removed it meanwhile.
     fn lock(&self) -> Result<bool, Failure> {
         let on_path = |error: io::Error| Failure::on(&self.path, &error);
-        let here = self.file.metadata().map_err(on_path)?;
-        if !here.is_file() {
+        if !self.file.metadata().map_err(on_path)?.is_file() {
             return Ok(true);
         }
         if let Err(TryLockError::WouldBlock) = self.file.try_lock() {
             let shown = shown::name(&self.path);
             return Err(format!("{shown}: another run writes it now; name another file").into());
         }
-        match fs::metadata(&self.path) {
-            Ok(there) => Ok((there.dev(), there.ino()) == (here.dev(), here.ino())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(on_path(error)),
-        }
+        Ok(self.file.metadata().map_err(on_path)?.nlink() > 0)
     }
 
     /// Its name.

@@ -120,12 +120,6 @@ fn to_file(
     let work = WorkFolder::open(&target)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
-    // The process that had the lock before may have made it, out of a view that is gone.
-    if let Some(now) = target.found()?
-        && !replaces.is_some_and(|then| then.is_same_file(&note_of(&now)))
-    {
-        return Err(taken(target.shown()));
-    }
     let goal = Goal { target: &target, replaces, attributes, before: &|_| Ok(()) };
     let view_path = match fs::canonicalize(&config.view) {
         Ok(path) => path,
@@ -134,6 +128,12 @@ fn to_file(
         }
         Err(error) => return Err(Failure::on(&config.view, &error)),
     };
+    // The process that had the lock before may have made it, out of a view that is gone.
+    if let Some(now) = target.found()?
+        && !replaces.is_some_and(|then| then.is_same_file(&note_of(&now)))
+    {
+        return Err(taken(target.shown()));
+    }
     refuse_inside(&target, &view_path)?;
     let view: Arc<dyn Directory> = open_folder(&config.view)?;
     let _lock = if config.consume { Some(lock_view(&config.view, &view)?) } else { None };

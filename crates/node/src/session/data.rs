@@ -148,6 +148,19 @@ mod tests {
 
     use super::*;
 
+    /// A `sort --consume` asks for it alone.
+    #[test]
+    fn a_file_that_is_read_is_locked_for_readers() {
+        let dir = tempfile::tempdir().expect("a folder");
+        fs::write(dir.path().join("a"), "a\n").expect("written");
+        let other = || fs::File::open(dir.path().join("a")).expect("open");
+        let data = DataFolder::new(dir.path().to_owned());
+        let read = data.file("a").expect("open");
+        assert!(other().try_lock().is_err() && other().try_lock_shared().is_ok());
+        drop(read);
+        assert!(other().try_lock().is_ok());
+    }
+
     #[test]
     fn files_and_views_below_the_folder_are_found_and_no_others() {
         let root = tempfile::tempdir().expect("a folder");

@@ -132,10 +132,8 @@ pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Fail
         if !lock_soon(storage.file()) {
             return Err(in_use(path));
         }
-        // The process that had it before may have removed it, or put another file in its place.
-        let (here, there) =
-            (storage.file().metadata().map_err(on)?, fs::metadata(path).map_err(on)?);
-        if (here.dev(), here.ino()) != (there.dev(), there.ino()) {
+        // The process that had it before may have removed it.
+        if storage.file().metadata().map_err(on)?.nlink() == 0 {
             return Err(in_use(path));
         }
     }
