@@ -2,13 +2,14 @@
 //! written is an error at once, but they keep their content until the run has begun, or its results are there: a
 //! run that is refused leaves them as they were. Two runs can't write one file at once.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::shown;
+use crate::unfinished::lock_file;
 
 /// How often a file is opened that other runs remove meanwhile.
 const TRIES: u32 = 10;
@@ -49,7 +50,7 @@ impl Kept {
         if !self.file.metadata().map_err(on_path)?.is_file() {
             return Ok(true);
         }
-        if let Err(TryLockError::WouldBlock) = self.file.try_lock() {
+        if !lock_file(&self.file) {
             let shown = shown::name(&self.path);
             return Err(format!("{shown}: another run writes it now; name another file").into());
         }

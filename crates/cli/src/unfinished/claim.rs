@@ -87,7 +87,7 @@ fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
         return Ok(());
     }
     let file = open_input(&hidden, false)?;
-    if lock_input(&file) && is_restored(&file.metadata()?, known) {
+    if lock_file(&file) && is_restored(&file.metadata()?, known) {
         rename_to_free(&hidden, path)?;
         return sync_parent(path);
     }
@@ -108,9 +108,9 @@ pub fn open_input(path: &Path, writable: bool) -> io::Result<File> {
     options.open(path)
 }
 
-/// Locks an input until it is closed. Two sorts that give bytes of one file back would take each other's holes for
-/// records. `false` if another process has locked it. Where files can't be locked, it does nothing.
-pub fn lock_input(file: &File) -> bool {
+/// Locks a file until it is closed. `false` if another process has locked it, and keeps it. Where files can't be locked,
+/// it does nothing.
+pub fn lock_file(file: &File) -> bool {
     // A child of a process that was just killed shares the lock until it runs its program.
     let until = Instant::now() + LOCK_PATIENCE;
     loop {

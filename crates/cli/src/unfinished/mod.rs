@@ -25,7 +25,7 @@ use std::time::Duration;
 pub use attributes::Attributes;
 pub use claim::{
     OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed, is_at,
-    is_restored, lock_input, open_input, unclaim_all,
+    is_restored, lock_file, open_input, unclaim_all,
 };
 pub use folder::{UnfinishedView, WorkFolder, exists, is_work_name, taken, work_name};
 pub use publish::publish;

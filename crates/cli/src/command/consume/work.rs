@@ -26,7 +26,7 @@ use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
     Attributes, OTHER_LINK, Target, WorkFolder, claim, claim_unlinked, claimed_path, exists, find,
-    has_claimed, is_at, is_restored, lock_input, note_of, open_input, taken, unclaim_all,
+    has_claimed, is_at, is_restored, lock_file, note_of, open_input, taken, unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
@@ -183,7 +183,8 @@ impl<'a> Work<'a> {
             }
             Err(error) => return Err(on_input(error)),
         };
-        if !lock_input(&file) {
+        // Two sorts that give bytes of one file back, or a reader, would take holes for records.
+        if !lock_file(&file) {
             let shown = shown.display();
             return Err(
                 format!("{shown}: another process is reading or consuming this input now").into()

@@ -1,4 +1,4 @@
-//! Two commands at once. What one has looked at before it got a lock may have changed until it has it.
+//! Two commands at once. A file may have changed since a command looked at it, until that has the lock.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -31,7 +31,7 @@ fn a_view_that_another_process_has_just_made_stays() {
     }
 }
 
-/// The same for files. What the second one replaces is the file that was there when it began.
+/// The same for files. The second one may replace only the file that was there when it began.
 #[test]
 fn a_file_that_another_process_has_just_made_stays() {
     let Some(place) = Place::with_steps() else { return };
@@ -169,7 +169,7 @@ fn an_input_that_is_read_is_not_consumed() {
     pipe.read_to_end(&mut read).expect("the rest");
     assert!(read == place.sorted && reads.wait().expect("it ends").success());
     place.does(&SORT);
-    place.holds("out", &place.sorted, "nobody reads it any more");
+    place.holds("out", &place.sorted, "no other command reads it");
 }
 
 /// The view has another name, and the link stays.
