@@ -77,22 +77,21 @@ impl<'a> Work<'a> {
             if Journal::read(&files)?.is_some() {
                 let folder = WorkFolder::of_view(&target)?;
                 // The process that had the lock before may have ended the work.
-                let Some(journal) = Journal::read(&files)? else {
-                    return Err(exists(target.shown()));
-                };
-                return Ok(Some(Work {
-                    config,
-                    sorting,
-                    options,
-                    progress,
-                    inputs,
-                    target,
-                    replaces: None,
-                    folder: Some(folder),
-                    files,
-                    journal: Some(journal),
-                    report: SortReport::default(),
-                }));
+                if let Some(journal) = Journal::read(&files)? {
+                    return Ok(Some(Work {
+                        config,
+                        sorting,
+                        options,
+                        progress,
+                        inputs,
+                        target,
+                        replaces: None,
+                        folder: Some(folder),
+                        files,
+                        journal: Some(journal),
+                        report: SortReport::default(),
+                    }));
+                }
             }
         }
         let replaces = replaced(&inputs, &target)?;
