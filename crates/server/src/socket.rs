@@ -221,8 +221,11 @@ mod tests {
         let (connected, connections) = mpsc::channel();
         thread::scope(|scope| {
             scope.spawn(move || {
+                let until = Instant::now() + Duration::from_secs(60);
                 for number in 0..2_000 {
-                    while fs::symlink_metadata(path(number)).is_err() {}
+                    while fs::symlink_metadata(path(number)).is_err() {
+                        assert!(Instant::now() < until, "no socket {number}");
+                    }
                     connected
                         .send(UnixStream::connect(path(number)).expect("it listens"))
                         .expect("taken");

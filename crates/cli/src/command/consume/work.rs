@@ -70,32 +70,9 @@ impl<'a> Work<'a> {
         let inputs = Inputs::of(config)?;
         let target = Target::new(path)?;
         let is_view = matches!(sorting.destination, Destination::View(_));
-        if is_view && target.found()?.is_some_and(|found| found.is_dir()) {
-            // A view that has its name already may still have its journal.
-            let files: Arc<dyn Directory> =
-                FileDirectory::open(target.path()).map_err(|e| Failure::named(&e))?;
-            if Journal::read(&files)?.is_some() {
-                let folder = WorkFolder::of_view(&target)?;
-                // The process that had the lock before may have ended the work.
-                if let Some(journal) = Journal::read(&files)? {
-                    return Ok(Some(Work {
-                        config,
-                        sorting,
-                        options,
-                        progress,
-                        inputs,
-                        target,
-                        replaces: None,
-                        folder: Some(folder),
-                        files,
-                        journal: Some(journal),
-                        report: SortReport::default(),
-                    }));
-                }
-            }
-        }
         let replaces = replaced(&inputs, &target)?;
-        let folder = WorkFolder::open(&target)?;
+        let ended = if is_view { view_with_journal(&target)? } else { None };
+        let folder = ended.map_or_else(|| WorkFolder::open(&target), Ok)?;
         let files = Activity::here().directory(folder.directory()?);
         let journal = Journal::read(&files)?;
         if journal.is_none() && is_done(&inputs, &target, &folder, is_view)? {
@@ -115,7 +92,8 @@ impl<'a> Work<'a> {
             report: SortReport::default(),
         };
         // Not before the folder is locked: the process that had the lock before may have made the view.
-        if is_view && work.target.found()?.is_some() {
+        let has_become_view = work.folder.as_ref().is_some_and(WorkFolder::is_view);
+        if is_view && !has_become_view && work.target.found()?.is_some() {
             return Err(match work.what_is_left() {
                 None => exists(work.target.shown()),
                 left => taken(work.target.shown()).and(left),
@@ -332,6 +310,21 @@ impl<'a> Work<'a> {
 fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, Failure> {
     let onto_input = inputs.paths.contains(&target.path());
     Ok(target.found()?.filter(|_| !onto_input).as_ref().map(note_of))
+}
+
+/// A view that has its name already, and still has its journal: locked.
+fn view_with_journal(target: &Target) -> Result<Option<WorkFolder>, Failure> {
+    if !target.found()?.is_some_and(|found| found.is_dir()) {
+        return Ok(None);
+    }
+    let files: Arc<dyn Directory> =
+        FileDirectory::open(target.path()).map_err(|e| Failure::named(&e))?;
+    if Journal::read(&files)?.is_none() {
+        return Ok(None);
+    }
+    let folder = WorkFolder::of_view(target)?;
+    // The process that had the lock before may have ended the work.
+    Ok(Journal::read(&files)?.is_some().then_some(folder))
 }
 
 /// Whether an earlier command ended but for the removal of its empty folder.
