@@ -48,6 +48,11 @@ class Process:
         self._handle = os.pidfd_open(self._child.pid)
         self._ended = None
 
+    @property
+    def id(self):
+        """Its number while it has not been waited for."""
+        return self._child.pid
+
     def ended_within(self, seconds):
         """Waits at most this long; whether the process has ended."""
         if self._ended:

@@ -7,7 +7,7 @@
     run(case, trial)     tries one and gives `survived` or `refused`; raises Lost or Wrong
 """
 
-from . import calls, damage, failures, full, kills, odd, pairs, planted, power, volumes
+from . import calls, damage, failures, full, kills, odd, pairs, planted, power, strangers, volumes
 
 KINDS = {
     "kill": kills,
@@ -20,4 +20,5 @@ KINDS = {
     "planted": planted,
     "odd": odd,
     "array": volumes,
+    "stranger": strangers,
 }

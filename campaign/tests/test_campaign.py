@@ -3,6 +3,8 @@
 import atexit
 import functools
 import itertools
+import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -12,12 +14,13 @@ from unittest import mock
 
 import checksum
 import data
+import doors
 import process
 import run
 import setup as surroundings
 import shim
-from case import LOST, REFUSED, SURVIVED, WRONG, Case, Lost, Outcome
-from kinds import KINDS, volumes
+from case import LOST, REFUSED, SURVIVED, WRONG, Case, Lost, Outcome, Wrong
+from kinds import KINDS, strangers, volumes
 from scenarios import ALL, Scenario
 from schedule import Schedule
 from table import Tally
@@ -163,6 +166,26 @@ class Parts(unittest.TestCase):
             model.flushed()
             self.assertRaises(Lost, model.found, 3, pages[2])
             model.found(3, volumes.content_of(9))
+
+    def test_a_server_that_ends_badly_or_takes_too_much_is_found(self):
+        def ended(code, err="", hung=False):
+            return process.Ended(code, b"", err, hung, 1.0)
+
+        strangers.check_end(ended(143, "merganser: ended, as it was asked to"))
+        for bad in (ended(101), ended(143, "thread 'x' panicked at y"), ended(-9, hung=True), ended(-11)):
+            self.assertRaises(Wrong, strangers.check_end, bad)
+        me = mock.Mock(id=os.getpid())
+        strangers.check_memory(me, mock.Mock(memory_bytes=1 << 40))
+        with mock.patch.object(strangers, "OVER_MEMORY_BYTES", 1 << 20):
+            self.assertRaises(Wrong, strangers.check_memory, me, mock.Mock(memory_bytes=0))
+
+    def test_what_strangers_send_depends_on_the_seed_alone(self):
+        for name, door in doors.DOORS.items():
+            one = door.__new__(door)
+            one.folder = Path("/local")
+            pieces = [[one.hostile(random.Random(seed)) for seed in range(40)] for _ in range(2)]
+            self.assertEqual(*pieces, name)
+            self.assertGreater(len({b"".join(each) for each in pieces[0]}), 30, name)
 
     def test_kinds_take_turns_and_the_order_is_the_seeds(self):
         def order():
