@@ -25,6 +25,7 @@
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
 //! - `array`: a volume served to NBD clients and killed, again and again
+//! - `reported`: what reports and attacks found, a script for each
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
 //! `MERGANSER_BLAST_CASES`, `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
@@ -51,6 +52,7 @@ mod memory;
 mod mount;
 mod pipeline;
 mod preload;
+mod reported;
 mod sandbox;
 mod ssdlet;
 mod streams;
