@@ -6,11 +6,19 @@ use std::sync::Arc;
 
 use rustix::mm::Advice;
 
+use crate::page_size;
+
 /// Alignment of every fresh [`Buffer`], in bytes: enough for direct I/O on any block device.
 pub const ALIGNMENT: usize = 4096;
 
-/// Mappings from this size on ask for huge pages: a gather out of 4 KiB pages spends more time in
-/// the TLB than in the copy.
+/// Bytes of a page that the system calls huge.
+pub(crate) const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// Bytes of any other page.
+pub(crate) const SMALL_PAGE_BYTES: usize = 4096;
+
+/// Mappings from this size on ask for huge pages where those are not slower: a gather out of 4 KiB
+/// pages spends more time in the TLB than in the copy.
 const HUGE_FROM: usize = 4 << 20;
 
 /// An exclusively owned stretch of page-aligned, initially zero memory.
@@ -104,36 +112,44 @@ mod pages {
     }
 }
 
+fn out_of_memory(len: usize) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        format!(
+            "the system has no memory for a buffer of {len} bytes; use less, or raise what the process may have (ulimit -v)"
+        ),
+    )
+}
+
 impl Buffer {
-    /// `len` zeroed bytes, aligned to [`ALIGNMENT`]; 4 MiB and more are aligned to and backed by
-    /// huge pages where the system gives them. Memory is only committed when touched.
+    /// `len` zeroed bytes, aligned to [`ALIGNMENT`]. From 4 MiB on they are aligned to huge pages, and backed by
+    /// those where [`BufferPages`](page_size::BufferPages) says that they are better. Memory is only
+    /// committed when touched.
     ///
     /// # Errors
     /// [`io::ErrorKind::OutOfMemory`] when the system refuses that much address space.
     pub fn try_new(len: usize) -> io::Result<Self> {
+        if len >= HUGE_FROM {
+            return Self::advised(len, page_size::advice(len));
+        }
         if len == 0 {
             return Ok(Buffer::empty());
         }
-        const HUGE: usize = 2 << 20;
-        let slack = if len >= HUGE_FROM { HUGE } else { 0 };
+        let base = pages::map(len).ok_or_else(|| out_of_memory(len))?;
+        Ok(Buffer { mapping: Arc::new(Mapping { base, len }), start: 0, len })
+    }
+
+    /// `len` zeroed bytes, aligned to huge pages, of the kind of pages that `advice` asks for.
+    pub(crate) fn advised(len: usize, advice: Advice) -> io::Result<Self> {
         // No object is larger than `isize::MAX`, whatever the kernel would map.
-        let mapped = len.checked_add(slack).filter(|mapped| isize::try_from(*mapped).is_ok());
+        let mapped = len.checked_add(HUGE_PAGE_BYTES).filter(|len| isize::try_from(*len).is_ok());
         let Some((mapped, base)) = mapped.and_then(|mapped| Some((mapped, pages::map(mapped)?)))
         else {
-            return Err(io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                format!(
-                    "the system has no memory for a buffer of {len} bytes; use less, or raise what the process may have (ulimit -v)"
-                ),
-            ));
+            return Err(out_of_memory(len));
         };
         let mapping = Mapping { base, len: mapped };
-        let start = if slack > 0 {
-            pages::advise(base, mapped, Advice::LinuxHugepage);
-            mapping.base.align_offset(HUGE)
-        } else {
-            0
-        };
+        pages::advise(base, mapped, advice);
+        let start = mapping.base.align_offset(HUGE_PAGE_BYTES);
         Ok(Buffer { mapping: Arc::new(mapping), start, len })
     }
 

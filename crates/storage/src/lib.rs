@@ -14,8 +14,9 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! Three modules are no storage: [`thread`] starts threads that the system may refuse, [`contained`] keeps
-//! a panic to the work of one client, and [`prefetch`] asks for memory before it is used.
+//! Four modules are no storage: [`thread`] starts threads that the system may refuse, [`contained`] keeps
+//! a panic to the work of one client, [`prefetch`] asks for memory before it is used, and [`page_size`] says which pages
+//! back large buffers.
 
 mod buffer;
 mod clock;
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod metered;
 pub mod near;
 mod operation;
+pub mod page_size;
 pub mod prefetch;
 pub mod region;
 pub mod spread;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use merganser_storage::page_size::{BufferPages, MEASURED_FROM_BYTES};
+
 use super::choice::{READ_AGAIN_MAX, is_worth_distributing, refusal};
 use super::cost::{PassSeconds, distribute_plan, merge_reads_again, processor_seconds};
 use super::probe::probe;
@@ -50,10 +52,20 @@ pub struct Explanation {
     pub disk_read_rate: f64,
     /// Bytes a second that it wrote.
     pub disk_write_rate: f64,
+    /// The pages of the large buffers; `None` where the sort has none that are worth a measurement.
+    #[serde(serialize_with = "in_words")]
+    pub buffer_pages: Option<BufferPages>,
     /// Sorted runs, merged. When all fits into memory: that.
     pub merge: Estimate,
     /// Buckets; `None` where the strategy cannot be used.
     pub distribute: Option<Estimate>,
+}
+
+fn in_words<S: serde::Serializer>(
+    pages: &Option<BufferPages>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&pages.map(|pages| pages.to_string()), to)
 }
 
 /// Says what [`super::sort`] would do with `inputs`, and the likely cost. Nothing is sorted; the disk is
@@ -103,6 +115,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
     let (merge, distribute) = processor_seconds(&sorter, input_bytes);
     let runs = input_bytes.div_ceil(sorter.plan.chunk_bytes.max(1)).max(1);
     let pieces = if one_pass { 1 } else { runs };
+    let has_large_buffers = sorter.plan.chunk_bytes >= MEASURED_FROM_BYTES as u64;
     Ok(Explanation {
         strategy,
         reason,
@@ -111,6 +124,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         record_bytes: sorter.sample.record_bytes,
         disk_read_rate,
         disk_write_rate,
+        buffer_pages: has_large_buffers.then(BufferPages::choose),
         merge: work.estimate(merge, pieces, passes, front + sampled_at_once + read_again),
         distribute: plan.map(|plan| {
             let passes = if to_view { 1 } else { 2 };
@@ -227,6 +241,9 @@ impl fmt::Display for Explanation {
             self.disk_read_rate / 1e6,
             self.disk_write_rate / 1e6
         )?;
+        if let Some(pages) = &self.buffer_pages {
+            writeln!(f, "buffers         {pages}")?;
+        }
         let mut row = |name: &str, what: &str, estimate: &Estimate| {
             write!(
                 f,

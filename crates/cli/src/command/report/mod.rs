@@ -23,6 +23,7 @@ use merganser_sort::Explanation;
 use merganser_sort::activity::{Activity, ActivityReport, TransferReport};
 use merganser_sort::budget::OwnerPeak;
 use merganser_storage::RealClock;
+use merganser_storage::page_size::BufferPages;
 use serde::Serialize;
 
 use crate::config::{ReportConfig, ReportForm};
@@ -99,6 +100,7 @@ struct Report {
     memory_limit_bytes: u64,
     peak_rss_bytes: u64,
     memory: Vec<OwnerPeak>,
+    buffer_pages: Option<PageReport>,
     io: BTreeMap<&'static str, String>,
     plan: Option<Plan>,
     /// Under the command's name.
@@ -116,6 +118,29 @@ struct Cores {
     usable: usize,
     /// The used share of their capacity, 0 to 1.
     used_share: f64,
+}
+
+/// The pages of large buffers.
+#[derive(Serialize)]
+struct PageReport {
+    huge: bool,
+    /// Nanoseconds of the first use of 2 MiB, as one huge page.
+    huge_ns: Option<u64>,
+    /// The same in pages of 4 KiB.
+    small_ns: Option<u64>,
+    #[serde(skip)]
+    in_words: String,
+}
+
+impl PageReport {
+    fn of(pages: BufferPages) -> Self {
+        PageReport {
+            huge: pages.are_huge(),
+            huge_ns: pages.times().map(|times| times.huge_ns),
+            small_ns: pages.times().map(|times| times.small_ns),
+            in_words: pages.to_string(),
+        }
+    }
 }
 
 /// How much of an SSD's life a command took.
@@ -236,6 +261,7 @@ impl Watching<'_> {
             memory_limit_bytes: done.memory_limit_bytes,
             peak_rss_bytes: used.peak_rss_bytes,
             memory: done.memory,
+            buffer_pages: BufferPages::chosen().map(PageReport::of),
             io: done.io.into_iter().collect(),
             plan: done.plan.map(|explained| Plan::new(explained, took)),
             detail: BTreeMap::from([(done.command, done.detail)]),

@@ -35,6 +35,7 @@ fn report(name: &str) -> Report {
             record_bytes: 100.0,
             disk_read_rate: 2e9,
             disk_write_rate: 1e9,
+            buffer_pages: None,
             merge: Estimate {
                 pieces: 9,
                 piece_bytes: 222_222_222,

@@ -10,7 +10,7 @@ use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 const ENTRY_BYTES: usize = size_of::<u32>();
 
 /// The place of the latest copy of each unit. All entries are in one mapping, which takes memory where it is written:
-/// of huge pages from 4 MiB on, where the system gives them. With small ones, a third of the time of a read at random was
+/// of huge pages from 4 MiB on, where the system gives them and they are not slower. With small ones, a third of the time of a read at random was
 /// the wait for the address of the memory.
 #[derive(Debug)]
 pub(super) struct PageMap {

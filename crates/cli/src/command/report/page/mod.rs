@@ -327,8 +327,10 @@ fn memory(report: &Report) -> String {
         owners.map(|peak| (Escaped(peak.owner).to_string(), peak.peak_bytes, "busy")).collect();
     rows.push(("Limit (<code>--memory</code>)".to_owned(), report.memory_limit_bytes, "input"));
     rows.push(("Whole process at its peak".to_owned(), report.peak_rss_bytes, "input"));
+    let pages = report.buffer_pages.as_ref();
+    let pages = pages.map_or(String::new(), |pages| format!(" Large buffers: {}.", pages.in_words));
     format!(
-        "<section>\n<h2>Memory</h2>\n{}<p class=\"quiet\">The most that each owner had reserved; not all at the same time.</p>\n</section>\n",
+        "<section>\n<h2>Memory</h2>\n{}<p class=\"quiet\">The most that each owner had reserved; not all at the same time.{pages}</p>\n</section>\n",
         bars(&rows, text::memory)
     )
 }
