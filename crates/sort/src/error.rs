@@ -81,12 +81,25 @@ pub enum Error {
         /// The budget.
         limit_bytes: u64,
     },
+    /// The budget is too small for the threads, but not for fewer.
+    #[error("a memory of {limit_bytes} bytes is enough for {most} threads, not for {threads}")]
+    Threads {
+        /// The threads that were asked for.
+        threads: usize,
+        /// The most that the budget is enough for.
+        most: usize,
+        /// The budget.
+        limit_bytes: u64,
+    },
     /// Temporary space would exceed its limit.
     #[error("temporary runs need more than their limit of {limit_bytes} bytes")]
     TempLimit {
         /// The limit.
         limit_bytes: u64,
     },
+    /// The data needs temporary runs, and there is no folder for them.
+    #[error("the data does not fit into the memory, and there is no folder for temporary runs")]
+    NoTemp,
     /// A part of the view may be given back already, so it can't be read.
     #[error("{view}: this view is being consumed into {output:?}; finish that first")]
     BeingConsumed {

@@ -75,6 +75,8 @@ const ENTRY_HEAD: f64 = ENTRY_HEAD_BYTES as f64;
 /// Write buffers take at most this part of the memory, and a thread has at most 32 of them.
 const PIECES_SHARE: u64 = 8;
 const PIECES_MAX: u64 = 32;
+/// More threads than any machine has processors are a typing error.
+const THREADS_MAX: usize = 4096;
 /// Memory in addition to chunks, tags and keys: rounding of each of them, and small tables.
 const REST_BYTES: u64 = 1 << 20;
 /// The first input page and the added terminator of the last record, for each input.
@@ -93,7 +95,7 @@ impl RunPlan {
     /// Sizes for `memory_bytes` and inputs of `total_bytes` (when known).
     ///
     /// # Errors
-    /// [`Error::Memory`] with the least that works.
+    /// [`Error::Memory`] with the least that works; [`Error::Threads`] with the most that do.
     pub fn new(
         memory_bytes: u64,
         total_bytes: Option<u64>,
@@ -104,23 +106,28 @@ impl RunPlan {
     ) -> Result<Self> {
         let (tags, keys) = Self::side_ratios(sample, encoded);
         let fence_key_bytes = sample.fence_key_bytes;
-        let threads = threads as u64;
         let piece = PIECE_BYTES as u64;
-        let pieces = (memory_bytes / PIECES_SHARE / piece / threads).clamp(1, PIECES_MAX);
-        let fixed = pieces * threads * piece;
-        let least = Self::least_bytes(sample, encoded, threads as usize);
-        if memory_bytes < least {
+        let least = Self::least_bytes(sample, encoded, threads);
+        if memory_bytes < least || threads > THREADS_MAX {
+            let least_of_one = Self::least_bytes(sample, encoded, 1);
+            if memory_bytes >= least_of_one {
+                let most = 1 + (memory_bytes - least_of_one) / piece;
+                let most = most.min(THREADS_MAX as u64) as usize;
+                return Err(Error::Threads { threads, most, limit_bytes: memory_bytes });
+            }
             return Err(Error::Memory {
                 owner: "sorting",
                 least_bytes: least,
                 limit_bytes: memory_bytes,
             });
         }
-        let available = memory_bytes - fixed;
+        let threads = threads as u64;
+        let pieces = (memory_bytes / PIECES_SHARE / piece / threads).clamp(1, PIECES_MAX);
+        let available = memory_bytes - pieces * threads * piece;
         // Each input begins at a page of its own, and its last record may need a terminator.
         let all =
             total_bytes.map(|total| (total + INPUT_ENDS_BYTES * inputs).next_multiple_of(4096));
-        let total = total_bytes.unwrap_or(memory_bytes * UNKNOWN_TIMES).max(1);
+        let total = total_bytes.unwrap_or(memory_bytes.saturating_mul(UNKNOWN_TIMES)).max(1);
         let key = if total_bytes.is_some() { fence_key_bytes } else { UNKNOWN_KEY_BYTES };
         let fence = IndexMemory::expected(1, 1, key).open;
         let share = if total_bytes.is_some() { FENCES_SHARE } else { UNKNOWN_FENCES_SHARE };
@@ -176,8 +183,8 @@ impl RunPlan {
     #[must_use]
     pub fn least_bytes(sample: Sample, encoded: bool, threads: usize) -> u64 {
         let (tags, keys) = Self::side_ratios(sample, encoded);
-        let pieces = threads as u64 * PIECE_BYTES as u64;
-        pieces + Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES
+        let pieces = (threads as u64).saturating_mul(PIECE_BYTES as u64);
+        pieces.saturating_add(Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES)
     }
 
     /// The most bytes of a stream of unknown length that surely are sorted in `memory_bytes`, if keys have

@@ -78,7 +78,7 @@ impl Sorter<'_> {
             if let Some(folder) = &view {
                 return Ok(vec![folder.create(&bucket_file_name(number))?]);
             }
-            temp_files.create().map_err(Error::Io)
+            temp_files.create()
         };
         let distributor = Distributor {
             order: Arc::clone(&self.order),

@@ -19,7 +19,7 @@ use merganser_storage::region::Regions;
 use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
 
-use crate::shares;
+use crate::{Error, Result, shares};
 
 /// The share of the storages that can still be opened which temporary runs take: the others are for
 /// inputs, which are opened while runs are written, and for the output.
@@ -45,7 +45,13 @@ impl TempFiles {
     }
 
     /// An empty storage on each disk. Storages that were handed out before must not grow any more.
-    pub(super) fn create(&self) -> std::io::Result<Vec<Arc<dyn Storage>>> {
+    ///
+    /// # Errors
+    /// [`Error::NoTemp`] without disks; the disks' own.
+    pub(super) fn create(&self) -> Result<Vec<Arc<dyn Storage>>> {
+        if self.disks.is_empty() {
+            return Err(Error::NoTemp);
+        }
         let mut made = self.made.lock();
         let own = made.own.unwrap_or_else(|| {
             let left = self.disks.iter().map(|disk| disk.storages_left()).min();
@@ -59,7 +65,7 @@ impl TempFiles {
         if own <= 1 {
             return Ok(made.shared.iter().map(|disk| disk.next() as Arc<dyn Storage>).collect());
         }
-        self.disks.iter().map(|disk| disk.create_unnamed()).collect()
+        Ok(self.disks.iter().map(|disk| disk.create_unnamed()).collect::<std::io::Result<_>>()?)
     }
 }
 

@@ -100,6 +100,7 @@ impl<'a> Sorter<'a> {
                 let least_bytes = least_bytes + limit_bytes - free_bytes;
                 Error::Memory { owner, least_bytes, limit_bytes }
             }
+            Error::Threads { threads, most, .. } => Error::Threads { threads, most, limit_bytes },
             other => other,
         })?;
         let compression = match options.compression {
