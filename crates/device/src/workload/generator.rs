@@ -156,16 +156,23 @@ impl Workload {
                     .all(|(bytes, weight)| aligned(*bytes) && weight.is_finite() && *weight >= 0.0);
                 let total: f64 = of.iter().map(|(_, weight)| weight).sum();
                 if !sound || total <= 0.0 {
+                    let of: Vec<_> =
+                        of.iter().map(|(bytes, weight)| format!("{bytes}:{weight}")).collect();
                     return wrong(
                         "sizes",
-                        format!("{of:?}"),
+                        of.join(","),
                         "multiples of the alignment, with weights",
                     );
                 }
                 of.iter().map(|(bytes, _)| *bytes).max().unwrap_or(0)
             }
-            sizes => {
-                return wrong("sizes", format!("{sizes:?}"), "multiples of the alignment, above 0");
+            Sizes::Fixed(bytes) | Sizes::Exponential(bytes) => {
+                let found = format!("{bytes} bytes");
+                return wrong("sizes", found, "multiples of the alignment, above 0");
+            }
+            Sizes::Uniform(from, to) => {
+                let found = format!("{from} to {to} bytes");
+                return wrong("sizes", found, "multiples of the alignment, above 0");
             }
         };
         let span = self.span_bytes / self.align_bytes * self.align_bytes;
