@@ -36,7 +36,7 @@ fn a_refusal_is_one_sentence_that_names_the_flag() {
 fn an_output_that_cannot_be_written_is_named() {
     let dir = folder();
     let error = fails(dir.path(), &["generate", "--records", "10", "-o", "missing/file"]);
-    assert_eq!(error, "missing/file: create: No such file or directory");
+    assert_eq!(error, "missing/file: No such file or directory");
     let error = fails(dir.path(), &["generate", "--records", "10", "-o", "."]);
     assert_eq!(error, ".: is a directory; -o takes a file");
     let error = fails(dir.path(), &["generate", "--records", "1M", "-o", "/dev/full"]);

@@ -28,7 +28,11 @@ impl FileError {
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.path, self.operation, self.cause)
+        match &*self.operation {
+            // The cause says enough: there is no such file, it may not be written, ...
+            "open" | "create" => write!(f, "{}: {}", self.path, self.cause),
+            operation => write!(f, "{}: {operation}: {}", self.path, self.cause),
+        }
     }
 }
 
