@@ -74,11 +74,15 @@ impl OpenInputs {
     }
 
     fn at_most(most: u64) -> Self {
+        if descriptors::are_few() {
+            // One at a time: each is opened again when it is read. So any number can be merged at once.
+            return OpenInputs { set: OpenSet::new(1), most: usize::MAX, direct: Direct::Never };
+        }
         let most = usize::try_from(most).unwrap_or(usize::MAX).max(2);
         OpenInputs { set: OpenSet::new(most), most, direct: Direct::Auto }
     }
 
-    /// How many can be open at once.
+    /// How many can be merged at once.
     pub fn most(&self) -> usize {
         self.most
     }

@@ -8,13 +8,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use merganser_storage::file::descriptors;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag::register_usize;
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
@@ -29,6 +31,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The interval at which a wait for a file to become ready checks for cancellation.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// The interval at which a process that may have few descriptors looks whether a signal has arrived.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Unfinished folders, to be removed even when the process just ends.
 static UNFINISHED: Mutex<Vec<CString>> = Mutex::new(Vec::new());
@@ -106,10 +111,19 @@ impl Cancel {
 pub fn install() -> io::Result<Cancel> {
     let cancel = Cancel::default();
     let watched = [Some(SIGINT), Some(SIGTERM), (!is_ignored(SIGHUP)).then_some(SIGHUP)];
+    let flag = cancel.clone();
+    if descriptors::are_few() {
+        // Without the pair of sockets below, which takes two of them.
+        let arrived = Arc::new(AtomicUsize::new(0));
+        for signal in watched.into_iter().flatten() {
+            register_usize(signal, Arc::clone(&arrived), signal.cast_unsigned() as usize)?;
+        }
+        merganser_storage::thread::spawn("signals", move || look_at_times(&arrived, &flag))?;
+        return Ok(cancel);
+    }
     let (read, write) = UnixStream::pair()?;
     let signals =
         SignalDelivery::with_pipe(read, write, SignalOnly, watched.into_iter().flatten())?;
-    let flag = cancel.clone();
     merganser_storage::thread::spawn("signals", move || watch(signals, &flag))?;
     Ok(cancel)
 }
@@ -124,6 +138,26 @@ fn watch(mut signals: SignalDelivery<UnixStream, SignalOnly>, flag: &Cancel) -> 
         // It fails when a signal interrupts it, and is asked again.
         let _ = poll(&mut [PollFd::new(signals.get_read(), PollFlags::IN)], left.as_ref());
         for signal in signals.pending() {
+            if flag.is_set() {
+                end(signal);
+            }
+            flag.set(signal);
+            first = Some((signal, Instant::now() + PATIENCE));
+        }
+        match first {
+            Some((signal, until)) if Instant::now() >= until => end(signal),
+            _ => {}
+        }
+    }
+}
+
+/// As [`watch`], for signals whose numbers are found in `arrived`.
+fn look_at_times(arrived: &AtomicUsize, flag: &Cancel) -> ! {
+    let mut first: Option<(i32, Instant)> = None;
+    loop {
+        std::thread::sleep(PAUSE);
+        let signal = i32::try_from(arrived.swap(0, Ordering::Relaxed)).unwrap_or_default();
+        if signal != 0 {
             if flag.is_set() {
                 end(signal);
             }

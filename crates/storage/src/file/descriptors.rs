@@ -6,11 +6,21 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// With a lower limit, descriptors are spared where that costs only speed: files have no second one for direct
+/// I/O, and there is no ring. Seven are enough for a sort then.
+const FEW: u64 = 24;
+
 /// Lets this process open as many files as the system allows it: the soft limit becomes the hard
 /// one. Where the system refuses, the limit stays.
 pub fn raise_limit() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+/// Whether this process may have so few files open that descriptors have to be spared.
+#[must_use]
+pub fn are_few() -> bool {
+    getrlimit(Resource::Nofile).current.is_some_and(|limit| limit < FEW)
 }
 
 /// How many more descriptors this process can open now. Counting takes time with their number, so

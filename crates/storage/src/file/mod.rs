@@ -189,6 +189,9 @@ impl Engines {
 
     fn start(choice: EngineChoice, queue_depth: u32) -> io::Result<Engines> {
         let refusal = match choice {
+            EngineChoice::Auto if descriptors::are_few() => {
+                "io_uring: few files can be open (ulimit -n)".to_owned()
+            }
             EngineChoice::Auto => match Ring::start(queue_depth) {
                 Ok(ring) => {
                     let running = Running::Ring(ring);

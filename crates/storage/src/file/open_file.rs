@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::error::FileError;
-use super::{Direct, FileOptions};
+use super::{Direct, FileOptions, descriptors};
 
 /// Why direct I/O is off for a group of files, once it is; shared by a directory and its files.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ impl DirectRefusal {
         let refusal = DirectRefusal::default();
         if options.direct == Direct::Never {
             refusal.set("buffered I/O asked for".to_owned());
+        } else if descriptors::are_few() {
+            refusal.set("direct I/O: few files can be open (ulimit -n)".to_owned());
         }
         Arc::new(refusal)
     }
