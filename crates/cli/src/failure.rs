@@ -14,7 +14,9 @@ use merganser_node::matrix::MatrixError;
 use merganser_node::pipeline::{Ending, PipelineError, SettingsError};
 use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
 use merganser_node::ssdlet::SsdletError;
+use merganser_storage::file::FileError;
 
+use crate::args::Size;
 use crate::shown;
 
 /// The reason for which a read or a write ended without a failure. It is the inner error of an
@@ -72,6 +74,13 @@ pub enum Failure {
     Disorder(Option<String>),
     /// The command failed. The sentence names the file, the offset or the flag, and a remedy.
     Error(String),
+    /// A disk is full.
+    FullDisk {
+        /// The file that was written, as it is called in sentences.
+        file: String,
+        /// The whole sentence, for commands that know no more.
+        sentence: String,
+    },
     /// A signal asked for the end.
     Cancelled,
     /// The reader of standard output went away, so the command ends quietly.
@@ -103,14 +112,19 @@ impl Failure {
         match Stopped::of(error) {
             Some(Stopped::Cancelled) => Failure::Cancelled,
             Some(Stopped::ClosedPipe) => Failure::ClosedPipe,
-            None => Failure::Error(sentence()),
+            None => match full_disk(error) {
+                Some(file) => Failure::FullDisk { file, sentence: sentence() },
+                None => Failure::Error(sentence()),
+            },
         }
     }
 
     /// Adds a remark to the sentence. If a signal ended the command, the remark is printed alone.
     pub fn and(self, also: Option<String>) -> Self {
         match (self, also) {
-            (Failure::Error(sentence), Some(also)) => Failure::Error(format!("{sentence}; {also}")),
+            (Failure::Error(sentence) | Failure::FullDisk { sentence, .. }, Some(also)) => {
+                Failure::Error(format!("{sentence}; {also}"))
+            }
             (Failure::Cancelled, Some(also)) => {
                 notice(&also);
                 Failure::Cancelled
@@ -128,7 +142,7 @@ impl Failure {
                     tell(sentence, &['\t']);
                 }
             }
-            Failure::Error(sentence) => tell(sentence, &[]),
+            Failure::Error(sentence) | Failure::FullDisk { sentence, .. } => tell(sentence, &[]),
             Failure::ClosedPipe | Failure::Cancelled => {}
         }
     }
@@ -137,7 +151,7 @@ impl Failure {
     pub fn sentence(&self) -> Option<&str> {
         match self {
             Failure::Disorder(sentence) => sentence.as_deref(),
-            Failure::Error(sentence) => Some(sentence),
+            Failure::Error(sentence) | Failure::FullDisk { sentence, .. } => Some(sentence),
             Failure::ClosedPipe | Failure::Cancelled => None,
         }
     }
@@ -147,7 +161,7 @@ impl Failure {
         match self {
             Failure::ClosedPipe => 0,
             Failure::Disorder(_) => 1,
-            Failure::Error(_) | Failure::Cancelled => 2,
+            Failure::Error(_) | Failure::FullDisk { .. } | Failure::Cancelled => 2,
         }
     }
 }
@@ -321,10 +335,20 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
             )
         }
         Error::Memory { owner, least_bytes, limit_bytes } => format!(
-            "--memory {limit_bytes} is too small for {owner}: at least {least_bytes} bytes are needed"
+            "--memory {} is too small for {owner}: at least {least_bytes} bytes are needed; give {}",
+            Size(*limit_bytes).shown(),
+            Size(*least_bytes).at_least()
         ),
+        Error::Threads { threads, most, limit_bytes } => format!(
+            "--threads {threads} are too many for --memory {}; give {most}, or more memory",
+            Size(*limit_bytes).shown()
+        ),
+        Error::NoTemp => {
+            "the data does not fit into --memory, and there is no folder for temporary files; give one with --temp-dir".to_owned()
+        }
         Error::TempLimit { limit_bytes } => format!(
-            "temporary runs need more than --temp-limit {limit_bytes} bytes; raise it or sort to a view"
+            "temporary runs need more than --temp-limit {}; raise it or sort to a view",
+            Size(*limit_bytes).shown()
         ),
         Error::BeingConsumed { view, output } => {
             being_consumed(view, &shown::name(Path::new(output)))
@@ -421,6 +445,13 @@ fn being_consumed(view: &str, output: &str) -> String {
 pub fn plain(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<merganser_sort::Error>());
     inner.map_or_else(|| plain_text(error.to_string()), sort_sentence)
+}
+
+/// The file for which a disk has no more room, if that is what `error` says.
+fn full_disk(error: &io::Error) -> Option<String> {
+    let file = error.get_ref()?.downcast_ref::<FileError>()?;
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    is_full.then(|| file.path.clone())
 }
 
 /// The system's words without the error number.
@@ -533,11 +564,11 @@ mod tests {
             (refused(&key), "--key '4:8': the key ends outside the record, which has 8 bytes"),
             (refused(&letter), "-n has no meaning for fixed-length records"),
             (refused(&row), "-n has no meaning for csv rows without --key"),
-            (memory(), "--memory 1 is too small for a merge: at least 2 bytes are needed"),
+            (memory(), "--memory 1 is too small for a merge: at least 2 bytes are needed; give 2"),
             // A storage that the engine makes carries its errors through the layers below.
             (
                 merganser_sort::Error::Io(memory().into()),
-                "--memory 1 is too small for a merge: at least 2 bytes are needed",
+                "--memory 1 is too small for a merge: at least 2 bytes are needed; give 2",
             ),
             (
                 Conflict::CompressDistribute.into(),

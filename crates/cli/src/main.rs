@@ -23,6 +23,7 @@ mod signals;
 mod standard;
 mod unfinished;
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
@@ -33,9 +34,9 @@ fn main() -> ExitCode {
     if is_sort {
         failure::call("sort");
     }
-    let typed = match args::Typed::of_words(words) {
+    let typed = match args::Typed::of_words(words.iter().cloned()) {
         Ok(typed) => typed,
-        Err(refusal) => return refused(&refusal, is_sort),
+        Err(refusal) => return refused(&refusal, &words, is_sort),
     };
     merganser_storage::file::descriptors::raise_limit();
     merganser_storage::thread::prepare();
@@ -60,7 +61,7 @@ fn ended(failure: &failure::Failure) -> ExitCode {
 }
 
 /// Prints help, or one sentence about arguments that can't be parsed.
-fn refused(refusal: &clap::Error, is_sort: bool) -> ExitCode {
+fn refused(refusal: &clap::Error, words: &[OsString], is_sort: bool) -> ExitCode {
     if !refusal.use_stderr() {
         // Not styled: clap knows a terminal when it prints itself, and only then.
         if std::io::stdout().is_terminal() && !is_sort {
@@ -79,7 +80,12 @@ fn refused(refusal: &clap::Error, is_sort: bool) -> ExitCode {
     }
     let sentence = match refusal.kind() {
         clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            "no command given".to_owned()
+            match args::commands_of(words) {
+                Some((command, its)) => {
+                    format!("{command}: no command given; it has {}", its.join(", "))
+                }
+                None => "no command given".to_owned(),
+            }
         }
         _ => {
             let text = refusal.render().to_string();

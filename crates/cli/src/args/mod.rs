@@ -117,6 +117,23 @@ impl Typed {
     }
 }
 
+/// The command that `words` name, if it has commands of its own: its name, and theirs.
+pub fn commands_of(words: &[OsString]) -> Option<(String, Vec<String>)> {
+    let mut command = Typed::command();
+    let mut named = Vec::new();
+    for word in words.iter().skip(1) {
+        let Some(next) = word.to_str().and_then(|word| command.find_subcommand(word)) else {
+            break;
+        };
+        let next = next.clone();
+        named.push(next.get_name().to_owned());
+        command = next;
+    }
+    let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+    let commands: Vec<_> = commands.map(|command| command.get_name().to_owned()).collect();
+    (!named.is_empty() && !commands.is_empty()).then(|| (named.join(" "), commands))
+}
+
 /// Whether the program is called by the name `sort`.
 pub fn is_sort(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new("sort"))

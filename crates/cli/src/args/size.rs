@@ -16,6 +16,11 @@ impl FromStr for Size {
     fn from_str(typed: &str) -> Result<Self, String> {
         let end = typed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(typed.len());
         let (number, unit) = typed.split_at(end);
+        let no_size =
+            || format!("'{typed}' is no size: give a number of bytes, such as 512M or 1G");
+        if number.is_empty() {
+            return Err(no_size());
+        }
         let unit = unit.trim_start();
         let factor = factor(unit).ok_or_else(|| {
             format!("'{unit}' is no unit of size: use K, M, G, T (1024) or KB, MB, GB, TB (1000)")
@@ -26,7 +31,7 @@ impl FromStr for Size {
         };
         bytes.map(Size).ok_or_else(|| match number.parse::<f64>() {
             Ok(_) => format!("'{typed}' is more bytes than can be counted"),
-            Err(_) => format!("'{typed}' is no size: give a number of bytes, such as 512M or 1G"),
+            Err(_) => no_size(),
         })
     }
 }
@@ -34,7 +39,7 @@ impl FromStr for Size {
 impl fmt::Display for Size {
     /// The shortest exact form: `1G`, `1536M`, `100`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (unit, shift) in [("T", 40), ("G", 30), ("M", 20), ("K", 10)] {
+        for (unit, shift) in BINARY {
             if self.0 != 0 && self.0.trailing_zeros() >= shift {
                 return write!(f, "{}{unit}", self.0 >> shift);
             }
@@ -42,6 +47,40 @@ impl fmt::Display for Size {
         write!(f, "{}", self.0)
     }
 }
+
+impl Size {
+    /// This size or a little more, in few digits, to be typed: `4M`, `1.5G`, `97.7G`.
+    pub fn at_least(self) -> String {
+        self.in_few_digits(u128::div_ceil)
+    }
+
+    /// This size as it was probably typed; in few digits, about, where that is a long number.
+    pub fn shown(self) -> String {
+        let exact = self.to_string();
+        let decimal = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000)];
+        match decimal.into_iter().find(|(_, bytes)| self.0.is_multiple_of(*bytes)) {
+            _ if exact.len() <= 7 => exact,
+            Some((unit, bytes)) => format!("{}{unit}", self.0 / bytes),
+            None => self.in_few_digits(std::ops::Div::div),
+        }
+    }
+
+    fn in_few_digits(self, divide: impl Fn(u128, u128) -> u128) -> String {
+        let Some((unit, shift)) = BINARY.into_iter().find(|(_, shift)| self.0 >> shift > 0) else {
+            return self.0.to_string();
+        };
+        let bytes = u128::from(self.0);
+        let tenths = divide(bytes * 10, 1 << shift);
+        match (tenths / 10, tenths % 10) {
+            (whole, 0) => format!("{whole}{unit}"),
+            (whole, part) if whole < 100 => format!("{whole}.{part}{unit}"),
+            _ => format!("{}{unit}", divide(bytes, 1 << shift)),
+        }
+    }
+}
+
+/// The binary units, and the power of two of each.
+const BINARY: [(&str, u32); 4] = [("T", 40), ("G", 30), ("M", 20), ("K", 10)];
 
 /// What follows `sort -S`, as GNU sort reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +94,11 @@ pub enum BufferSize {
 impl FromStr for BufferSize {
     type Err = String;
 
-    /// A bare number is KiB; otherwise it is a [`Size`] or a number of percents.
+    /// A bare number is KiB; otherwise it is a [`Size`] or a number of percents. White space and a plus
+    /// sign may be in front, as C's `strtoumax` has it.
     fn from_str(typed: &str) -> Result<Self, String> {
+        let typed = typed.trim_ascii_start();
+        let typed = typed.strip_prefix('+').unwrap_or(typed);
         if let Some(percent) = typed.strip_suffix('%') {
             let percent =
                 percent.parse().map_err(|_| format!("'{typed}' is no share of memory"))?;
@@ -160,12 +202,21 @@ mod tests {
 
     #[test]
     fn a_bare_buffer_size_is_kibibytes() {
-        for (typed, bytes) in [("1", 1024), ("0", 0), ("32b", 32), ("2M", 2 << 20), ("1.5K", 1536)]
-        {
+        for (typed, bytes) in [
+            ("1", 1024),
+            ("0", 0),
+            ("32b", 32),
+            ("2M", 2 << 20),
+            ("1.5K", 1536),
+            (" 5K", 5120),
+            ("\t +5", 5120),
+        ] {
             assert_eq!(typed.parse(), Ok(BufferSize::Bytes(bytes)), "{typed}");
         }
         assert_eq!("150%".parse(), Ok(BufferSize::Percent(150)));
-        for typed in ["", "x", "1x", "%", "-1", "-1%", "1Y", "99999999999999999999"] {
+        for typed in
+            ["", " ", "+", "5 ", "++5", "x", "1x", "%", "-1", "-1%", "1Y", "99999999999999999999"]
+        {
             assert!(typed.parse::<BufferSize>().is_err(), "{typed}");
         }
     }
@@ -184,9 +235,34 @@ mod tests {
 
     #[test]
     fn printing_and_parsing_are_inverse() {
-        for bytes in [0, 1, 1023, 1024, 1025, 1 << 20, 3 << 29, 1 << 40, u64::MAX] {
+        for bytes in [0, 1, 1000, 1023, 1024, 1025, 1 << 20, 3 << 29, 7_000_000, 1 << 40, u64::MAX]
+        {
             assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
         }
         assert_eq!(Size(3 << 29).to_string(), "1536M");
+    }
+
+    #[test]
+    fn a_size_in_few_digits_is_enough_and_can_be_typed() {
+        for (bytes, shown, at_least) in [
+            (0, "0", "0"),
+            (1000, "1000", "1000"),
+            (50_000_000, "50MB", "47.7M"),
+            (4_163_292, "4163292", "4M"),
+            (6_134_095_872, "5.7G", "5.8G"),
+            (104_859_666_140, "97.6G", "97.7G"),
+            (123_456_789_012, "114G", "115G"),
+            (1 << 20, "1M", "1M"),
+            (u64::MAX, "16777215T", "16777216T"),
+        ] {
+            assert_eq!(
+                (Size(bytes).shown().as_str(), Size(bytes).at_least().as_str()),
+                (shown, at_least)
+            );
+        }
+        for bytes in (0..63).flat_map(|shift| [(1u64 << shift) - 1, 1 << shift, (1 << shift) + 1]) {
+            let Size(enough) = Size(bytes).at_least().parse().expect("a size");
+            assert!(enough >= bytes && enough - bytes <= bytes / 9 + 1, "{bytes}: {enough}");
+        }
     }
 }

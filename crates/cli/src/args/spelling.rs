@@ -115,7 +115,7 @@ pub fn standard(
             [b'-', b'-', ..] => rewriter.long(&word)?,
             [b'-', letters @ ..] if !letters.is_empty() => {
                 is_check |= letters.iter().any(|letter| matches!(letter, b'c' | b'C'));
-                rewriter.short(letters);
+                rewriter.short(letters)?;
             }
             [b'+', start @ ..] => match rewriter.old_key(start, dialect)? {
                 Some(key) => rewriter.done.push(format!("--key={key}").into()),
@@ -161,7 +161,7 @@ impl Rewriter<'_> {
         };
         let option = self.options.get(&name).expect("found by its name");
         if value.is_none() && takes_value(option) && !option.is_require_equals_set() {
-            value = self.rest.pop_front();
+            value = Some(self.value(&format!("--{name}"))?);
         }
         let value = value.map(|value| whole_value(option, value));
         self.done.push(joined(&name, value.as_deref()));
@@ -169,29 +169,38 @@ impl Rewriter<'_> {
     }
 
     /// Takes the letters behind one dash, and the value of the last one.
-    fn short(&mut self, letters: &[u8]) {
+    fn short(&mut self, letters: &[u8]) -> Result<(), String> {
         for (at, &letter) in letters.iter().enumerate() {
             let behind = &letters[at + 1..];
             if letter == b'y' {
-                return self.ignored(behind);
+                self.ignored(behind);
+                return Ok(());
             }
             match self.options.lettered(letter) {
                 Some(option) if takes_value(option) => {
                     let value = match behind {
-                        [] => self.rest.pop_front(),
-                        behind => Some(OsStr::from_bytes(behind).to_owned()),
+                        [] => self.value(&format!("-{}", char::from(letter)))?,
+                        behind => OsStr::from_bytes(behind).to_owned(),
                     };
                     let name = option.get_long().expect("a short option has a long one");
                     let name = name.to_owned();
-                    return self.done.push(joined(&name, value.as_deref()));
+                    self.done.push(joined(&name, Some(&value)));
+                    return Ok(());
                 }
                 Some(_) => self.done.push(OsString::from_vec(vec![b'-', letter])),
                 None => {
                     let unknown = [b"-", &letters[at..]].concat();
-                    return self.done.push(OsString::from_vec(unknown));
+                    self.done.push(OsString::from_vec(unknown));
+                    return Ok(());
                 }
             }
         }
+        Ok(())
+    }
+
+    /// The next word, which is the value of `option` whatever it looks like.
+    fn value(&mut self, option: &str) -> Result<OsString, String> {
+        self.rest.pop_front().ok_or_else(|| format!("{option}: a value is missing"))
     }
 
     /// `-y` and its number, which may be left out.
@@ -470,10 +479,19 @@ mod tests {
             ("-rQn", "-r -Qn"),
             ("- -y 5 -y x -y7 -", "-- - x -"),
             ("-y", "-y"),
-            ("-k", "--key"),
             ("-T a -Tb", "--temp-dir=a --temp-dir=b"),
         ] {
             assert_eq!(rewritten(TODAY, typed).as_deref(), Ok(done), "{typed}");
+        }
+    }
+
+    #[test]
+    fn a_missing_value_is_not_taken_from_the_operands() {
+        for (typed, option) in
+            [("f -k", "-k"), ("f --key", "--key"), ("f -nk", "-k"), ("f -o", "-o")]
+        {
+            let sentence = format!("{option}: a value is missing");
+            assert_eq!(rewritten(TODAY, typed), Err(sentence), "{typed}");
         }
     }
 }

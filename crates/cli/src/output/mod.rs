@@ -40,7 +40,8 @@ impl Output {
             return Ok(Output(Target::Stdout(stream)));
         };
         let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
-        match resolved.kind() {
+        let kind = resolved.kind();
+        match kind {
             OutputKind::Fifo | OutputKind::Device => {
                 // This opens the resolved file, even if another file has its name now.
                 let stream = Stream::open(&resolved.reopen_path(), cancel);
@@ -51,7 +52,12 @@ impl Output {
                 Err(format!("{}: is a directory; -o takes a file", shown::name(path)).into())
             }
             OutputKind::Absent | OutputKind::Regular | OutputKind::Socket => {
-                let file = NewFile::create(resolved, path).map_err(|e| Failure::named(&e))?;
+                let file = NewFile::create(resolved, path).map_err(|error| match kind {
+                    OutputKind::Regular if error.kind() == io::ErrorKind::PermissionDenied => {
+                        no_room_beside(path)
+                    }
+                    _ => Failure::named(&error),
+                })?;
                 Ok(Output(Target::New(file)))
             }
         }
@@ -84,6 +90,13 @@ impl Output {
             Target::Stdout(_) | Target::Special(..) => Ok(()),
         }
     }
+}
+
+/// The failure to replace the file at `path`, in whose folder no new file may be made. It is not written in place: a
+/// kill in between would leave neither the old content nor the new.
+fn no_room_beside(path: &Path) -> Failure {
+    let name = shown::name(path);
+    format!("{name}: no new file may be made in its folder; write to another folder, then copy the result over with cat").into()
 }
 
 /// Errors name where they happened.
