@@ -21,6 +21,7 @@ mod removal;
 mod shown;
 mod signals;
 mod standard;
+mod temp_folder;
 mod unfinished;
 
 use std::ffi::OsString;

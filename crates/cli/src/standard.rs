@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, FromRawFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::failure::Failure;
@@ -45,6 +45,14 @@ fn check_open(number: i32) -> io::Result<()> {
 pub fn input() -> io::Result<File> {
     check_open(libc::STDIN_FILENO)?;
     Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Closes standard input, for a command that does not read it and has few descriptors.
+pub fn close_input() {
+    if CLOSED.fetch_or(1 << libc::STDIN_FILENO, Ordering::Relaxed) & 1 << libc::STDIN_FILENO == 0 {
+        // SAFETY: descriptor 0 is open, and nothing else owns or will use it: the bit above says that it is closed.
+        drop(unsafe { File::from_raw_fd(libc::STDIN_FILENO) });
+    }
 }
 
 /// A handle of standard output.

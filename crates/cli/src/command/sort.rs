@@ -10,20 +10,25 @@ use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
 use merganser_sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
-use merganser_storage::file::FileDirectory;
+use merganser_storage::file::descriptors;
 use merganser_storage::{Directory, Storage};
+use rustix::fs::statvfs;
 
 use super::debug::{self, Marked};
 use super::{consume, open_folder, report, verify};
-use crate::args::CompressionName;
-use crate::config::{Destination, SortConfig, Sorting, Task, view_name};
-use crate::failure::Failure;
+use crate::args::{CompressionName, Size};
+use crate::config::{Destination, SortConfig, Sorting, Task, machine_bytes, view_name};
+use crate::failure::{Failure, notice};
 use crate::input::{Input, OpenInputs};
 use crate::output::Output;
 use crate::progress;
 use crate::signals::Cancel;
 use crate::standard;
+use crate::temp_folder::TempFolder;
 use crate::unfinished::UnfinishedView;
+
+/// The end of the name of a temporary file in sentences.
+const UNNAMED: &str = " (unnamed)";
 
 /// Checks or sorts.
 pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -43,19 +48,78 @@ pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     }
 }
 
-/// Opens everything, sorts, makes the result visible, and reports.
+/// Sorts, and says what helps if a disk is full.
 fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
-    let temp = sorting.temp_dirs.iter().map(|path| open_folder(path));
-    let temp = temp.collect::<Result<Vec<_>, _>>()?;
+    let temp: Vec<_> = sorting.temp_dirs.iter().map(|path| TempFolder::new(path)).collect();
+    if let Some(typed) = config.too_much_memory {
+        notice(&format!(
+            "--memory {typed} is more than the {} that this machine or its control group has; {} is used",
+            Size(machine_bytes()).shown(),
+            Size(config.memory_bytes).shown()
+        ));
+    }
+    if !config.inputs.contains(&Input::Stdin) && descriptors::are_few() {
+        standard::close_input();
+    }
+    sort_with(config, sorting, &temp, cancel).map_err(|failure| match failure {
+        Failure::FullDisk { file, .. } => full_disk(&file, config, sorting, &temp).into(),
+        failure => failure,
+    })
+}
+
+/// The sentence for a disk that is full: what was written to it, how much that takes, what is free and what helps.
+fn full_disk(
+    file: &str,
+    config: &SortConfig,
+    sorting: &Sorting,
+    temp: &[Arc<TempFolder>],
+) -> String {
+    let free = |folder: &Path| {
+        let free = statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
+        free.map_or_else(String::new, |bytes| format!(", {} free", Size(bytes).shown()))
+    };
+    let needed = match size_of(&config.inputs) {
+        Some(bytes) => format!("about {} needed", Size(bytes).at_least()),
+        None => "as much needed as the inputs hold".to_owned(),
+    };
+    let full = "No space left on device";
+    if let Some(folder) = file.strip_suffix(UNNAMED)
+        && let Some(temp) = temp.iter().find(|temp| temp.name() == folder)
+    {
+        let written = Size(temp.written_bytes()).shown();
+        return format!(
+            "{folder}: {full} for temporary files: {written} written, {needed}{}; name a larger disk with -T, or write less: --compress auto, --view, --consume",
+            free(temp.path()),
+        );
+    }
+    let folder = Path::new(file).parent().filter(|folder| *folder != Path::new(""));
+    let free = free(folder.unwrap_or(Path::new(".")));
+    match sorting.destination {
+        Destination::View(_) => format!(
+            "{file}: {full} for the view: {needed}{free}; write it to a larger disk, or take less: --compress auto, --consume"
+        ),
+        _ => format!(
+            "{file}: {full} for the result: {needed}{free}; write it to a larger disk, or give space back on the way: --consume"
+        ),
+    }
+}
+
+/// Opens everything, sorts, makes the result visible, and reports.
+fn sort_with(
+    config: &SortConfig,
+    sorting: &Sorting,
+    temp: &[Arc<TempFolder>],
+    cancel: &Cancel,
+) -> Result<(), Failure> {
     if sorting.explain {
-        let text = explain(config, sorting, &temp, cancel)?.to_string();
+        let text = explain(config, sorting, temp, cancel)?.to_string();
         return standard::print(text);
     }
-    let plan = prediction(config, sorting, &temp, cancel);
+    let plan = prediction(config, sorting, temp, cancel);
     let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
-    let options = options(config, sorting, &temp);
+    let options = options(config, sorting, temp);
     let told = |done: report::Done| report::Done {
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: sorting.destination.to_string(),
@@ -114,7 +178,8 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
                 }
                 None => run(SortOutput::Writer(&mut output))?,
             };
-            io.extend(temp.iter().map(|folder| ("runs", folder.mode().to_string())));
+            let modes = temp.iter().filter_map(|folder| folder.mode());
+            io.extend(modes.map(|mode| ("runs", mode.to_string())));
             let _waiting = wait(WorkerState::Writing);
             output.finish()?;
             done
@@ -186,7 +251,7 @@ fn open_inputs(
 fn explain(
     config: &SortConfig,
     sorting: &Sorting,
-    temp: &[Arc<FileDirectory>],
+    temp: &[Arc<TempFolder>],
     cancel: &Cancel,
 ) -> Result<Explanation, Failure> {
     let mut options = options(config, sorting, temp);
@@ -206,7 +271,7 @@ fn explain(
 fn prediction(
     config: &SortConfig,
     sorting: &Sorting,
-    temp: &[Arc<FileDirectory>],
+    temp: &[Arc<TempFolder>],
     cancel: &Cancel,
 ) -> Option<Explanation> {
     let whole = sorting.top.is_none() && !sorting.consume && !sorting.merge;
@@ -281,7 +346,7 @@ impl Top {
     }
 }
 
-fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<FileDirectory>]) -> SortOptions {
+fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<TempFolder>]) -> SortOptions {
     SortOptions {
         order: config.order.clone(),
         budget: Budget::new(config.memory_bytes),

@@ -16,9 +16,17 @@ const LEAST_BYTES: u64 = 14 << 20;
 const THREAD_BYTES: u64 = 2 << 20;
 
 /// A quarter of what this process could still get: of the system's available memory, or of its
-/// control group's limit when that is less.
+/// control group's limit when that is less. A whole number of MiB, which is short in a sentence.
 pub fn default_bytes() -> u64 {
-    available_bytes(Path::new("/")).unwrap_or(UNKNOWN_BYTES) / SHARE
+    let bytes = available_bytes(Path::new("/")).unwrap_or(UNKNOWN_BYTES) / SHARE;
+    (bytes >> 20).max(1) << 20
+}
+
+/// `typed` bytes, but no more than a part of the machine's memory, 7 / 8, where they are more than all of it: no
+/// sort has them, and the system ends a process that tries.
+pub fn within_machine(typed: u64) -> u64 {
+    let machine = machine_bytes();
+    if typed <= machine { typed } else { (machine / 8 * 7 >> 20) << 20 }
 }
 
 /// All memory of the machine, or the limit of this process's control group when that is less.

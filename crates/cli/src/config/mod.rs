@@ -34,6 +34,7 @@ pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};
+pub use memory::machine_bytes;
 pub use order::flags as order_flags;
 pub use pipeline::PipelineConfig;
 pub use report::{ReportConfig, ReportForm};

@@ -11,7 +11,7 @@ use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
 use super::{ReportConfig, memory, memory_bytes, order, threads};
-use crate::args::{CheckHow, CompressionName, FormatName, SortArgs, StrategyName, TempArgs};
+use crate::args::{CheckHow, CompressionName, FormatName, Size, SortArgs, StrategyName, TempArgs};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::standard;
@@ -27,6 +27,8 @@ pub struct SortConfig {
     pub task: Task,
     /// The memory budget.
     pub memory_bytes: u64,
+    /// The size that `--memory` asked for, if the machine does not have it.
+    pub too_much_memory: Option<Size>,
     /// How many threads.
     pub threads: usize,
     /// Whether compressed inputs are read as what they hold.
@@ -110,6 +112,8 @@ impl TryFrom<SortArgs> for SortConfig {
             Some(bytes) => bytes,
             None => memory_bytes(typed.memory)?,
         };
+        let (typed_memory, memory_bytes) = (memory_bytes, memory::within_machine(memory_bytes));
+        let too_much_memory = typed.memory.filter(|_| memory_bytes < typed_memory);
         refuse_contradictions(&typed)?;
         let quiet = typed.quiet;
         let decompress = !typed.no_decompress;
@@ -120,7 +124,16 @@ impl TryFrom<SortArgs> for SortConfig {
             }
             None => Task::Sort(sorting(typed, &inputs)?),
         };
-        Ok(SortConfig { inputs, order, task, memory_bytes, threads, decompress, quiet })
+        Ok(SortConfig {
+            inputs,
+            order,
+            task,
+            memory_bytes,
+            too_much_memory,
+            threads,
+            decompress,
+            quiet,
+        })
     }
 }
 

@@ -121,6 +121,13 @@ impl FileDirectory {
         self.engine.mode(self.refusal.reason().is_none(), self.refusal.reason())
     }
 
+    /// How many more files this process can have open, wherever they are.
+    #[must_use]
+    pub fn files_left() -> u64 {
+        // One descriptor through the page cache and one past it.
+        descriptors::left() / 2
+    }
+
     /// The absolute path.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -258,8 +265,7 @@ impl Directory for FileDirectory {
     }
 
     fn storages_left(&self) -> u64 {
-        // One descriptor through the page cache and one past it.
-        descriptors::left() / 2
+        FileDirectory::files_left()
     }
 }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
+use super::directory::lacks_unnamed;
 use super::error::FileError;
 use super::flight::Flight;
 use super::open_file::{DirectRefusal, Lost, OpenFile};
@@ -66,6 +67,25 @@ impl FileStorage {
         };
         let file = open().map_err(|e| FileError::wrap(&name, "open", e))?;
         Self::from_file(file, name.clone(), writable, options)
+    }
+
+    /// Makes a file without a name in the folder at `path`, which only this user can read and which goes with its last
+    /// handle. It takes one descriptor less than [`FileDirectory`](super::FileDirectory), which holds the folder.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn create_unnamed_in(path: impl AsRef<Path>) -> io::Result<Arc<FileStorage>> {
+        let path = path.as_ref();
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).mode(0o600).custom_flags(OFlags::TMPFILE.bits().cast_signed());
+        match how.open(path) {
+            Err(e) if lacks_unnamed(&e) => super::FileDirectory::open(path)?.create_unnamed_file(),
+            Err(e) => Err(FileError::wrap(&path.display().to_string(), "create", e)),
+            Ok(file) => {
+                let name = format!("{} (unnamed)", path.display());
+                Self::from_file(file, name, true, FileOptions::default())
+            }
+        }
     }
 
     /// Takes over `file`, which is open for reading and, if `writable`, for writing; `name` is what
