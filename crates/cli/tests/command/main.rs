@@ -4,6 +4,7 @@
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
 //! - `help`: the help texts, the manual and the completions, as golden files
+//! - `mistakes`: mistakes of users, and the sentence that each one gets; few descriptors
 //! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
 //! - `packed`: compressed inputs of sorts and checks
@@ -26,6 +27,7 @@ mod dropin;
 mod generate;
 mod hdfs;
 mod help;
+mod mistakes;
 #[cfg(feature = "flight")]
 mod node;
 mod packed;
