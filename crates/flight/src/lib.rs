@@ -29,6 +29,7 @@ pub mod farm;
 mod gate;
 mod get;
 mod listener;
+mod places;
 mod put;
 mod schema;
 pub mod server;

@@ -4,7 +4,7 @@
 //!   accept ──► a place? ──► Guarded<TcpStream> ──► TLS ──► HTTP/2
 //!              waits for     no token within HELLO: closed
 //!              one           silent for SILENCE: closed       (HTTP/2 pings keep live ones talking)
-//!                            closed by a slow stream
+//!                            closed by a slow stream, or for a newcomer (places)
 //! ```
 
 use std::future::Future;
@@ -20,12 +20,11 @@ use futures::Stream;
 use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep};
 use tonic::transport::server::Connected;
 
-/// The most connections at once; further ones wait.
-pub(crate) const CONNECTIONS_MAX: usize = 128;
+use crate::places::{ConnectionPlace, Places};
+
 /// How long a connection may be open before it shows the token.
 pub(crate) const HELLO: Duration = Duration::from_secs(10);
 /// How long a connection may be silent. Clients answer a ping every [`PING`].
@@ -41,14 +40,41 @@ pub(crate) struct Presence(Arc<Shared>);
 struct Shared {
     /// The token was shown.
     known: AtomicBool,
+    /// The client has sent something.
+    spoke: AtomicBool,
     closed: AtomicBool,
     waker: AtomicWaker,
 }
 
 impl Presence {
+    /// Of a client that has said nothing yet.
+    pub(crate) fn new() -> Self {
+        Presence(Arc::default())
+    }
+
     /// The client has shown the token.
     pub(crate) fn known(&self) {
         self.0.known.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has.
+    pub(crate) fn is_known(&self) -> bool {
+        self.0.known.load(Ordering::Relaxed)
+    }
+
+    /// The client has sent something.
+    pub(crate) fn spoke(&self) {
+        self.0.spoke.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has sent anything.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.0.spoke.load(Ordering::Relaxed)
+    }
+
+    /// Whether the server has closed the connection, or is about to.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.closed.load(Ordering::Acquire)
     }
 
     /// Closes the connection, and frees what waits in it for the client.
@@ -65,15 +91,15 @@ pub(crate) struct Guarded {
     begun: Instant,
     heard: Instant,
     deadline: Pin<Box<Sleep>>,
-    _place: OwnedSemaphorePermit,
+    _place: ConnectionPlace,
 }
 
 impl Guarded {
-    fn new(stream: TcpStream, place: OwnedSemaphorePermit) -> Self {
+    fn new(stream: TcpStream, place: ConnectionPlace) -> Self {
         let begun = Instant::now();
         Guarded {
             stream,
-            presence: Presence(Arc::default()),
+            presence: place.presence().clone(),
             begun,
             heard: begun,
             deadline: Box::pin(tokio::time::sleep_until(begun + HELLO)),
@@ -84,10 +110,8 @@ impl Guarded {
     /// Fails if the server closes the connection, or if it did not show the token in time. This is asked before
     /// each read and write: a client may send without a pause.
     fn check_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        let shared = &self.presence.0;
-        shared.waker.register(context.waker());
-        let is_closed = shared.closed.load(Ordering::Acquire);
-        if is_closed || (!self.is_known() && Instant::now() >= self.begun + HELLO) {
+        self.presence.0.waker.register(context.waker());
+        if self.presence.is_closed() || (!self.is_known() && Instant::now() >= self.begun + HELLO) {
             return Err(io::ErrorKind::TimedOut.into());
         }
         Ok(())
@@ -109,7 +133,7 @@ impl Guarded {
     }
 
     fn is_known(&self) -> bool {
-        self.presence.0.known.load(Ordering::Relaxed)
+        self.presence.is_known()
     }
 
     /// Writes by `write`, within the deadlines.
@@ -144,7 +168,10 @@ impl AsyncRead for Guarded {
         self.check_open(context)?;
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
         match read {
-            Poll::Ready(_) => self.heard = Instant::now(),
+            Poll::Ready(_) => {
+                self.heard = Instant::now();
+                self.presence.spoke();
+            }
             Poll::Pending => self.check_heard(context)?,
         }
         read
@@ -183,18 +210,17 @@ impl AsyncWrite for Guarded {
 
 /// The connections of `listener`, each once there is a place for it.
 pub(crate) fn connections(listener: TcpListener) -> impl Stream<Item = io::Result<Guarded>> {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    futures::stream::unfold((listener, places), async |(listener, places)| {
-        let place = Arc::clone(&places).acquire_owned().await.ok()?;
-        let stream = loop {
+    futures::stream::unfold((listener, Places::new()), async |(listener, places)| {
+        let (stream, address) = loop {
             match listener.accept().await {
-                Ok((stream, _)) => break stream,
+                Ok(accepted) => break accepted,
                 // Descriptors ran out, or the client is gone already: others may still come.
                 Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
             }
         };
         // A refusal would only make answers slower.
         let _ = stream.set_nodelay(true);
+        let place = places.take(address.ip().to_canonical()).await;
         Some((Ok(Guarded::new(stream, place)), (listener, places)))
     })
 }

@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -379,16 +380,75 @@ fn bodies_that_never_come_do_not_keep_others_away() {
     assert!(begun.elapsed() >= Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
+/// Connects `count` times and says `greeting`, and again whenever the node closes one, until `over` is set. Returns how
+/// many were closed.
+fn strangers(node: &Node, count: usize, greeting: &[u8], over: &AtomicBool) -> usize {
+    let connect = || {
+        let mut stream = TcpStream::connect(node.address).expect("it listens");
+        let _ = stream.write_all(greeting);
+        stream.set_nonblocking(true).expect("a socket");
+        stream
+    };
+    let mut streams: Vec<_> = (0..count).map(|_| connect()).collect();
+    let mut closed = 0;
+    loop {
+        for stream in &mut streams {
+            let ended = match stream.read(&mut [0; 1024]) {
+                Ok(read) => read == 0,
+                Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+            };
+            if ended {
+                *stream = connect();
+                closed += 1;
+            }
+        }
+        if over.load(Ordering::Relaxed) {
+            return closed;
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// More of them than there are places, with and without TLS, and made again when they are closed.
 #[test]
-fn connections_beyond_the_places_wait_for_one() {
+fn connections_without_the_token_keep_no_client_away() {
+    for (encrypted, greeting) in [
+        (false, &b""[..]),
+        (true, b""),
+        (false, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (true, b"\x16"),
+    ] {
+        let node = node_with(|options| options.tls = encrypted.then(tls));
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let strangers = scope.spawn(|| strangers(&node, 250, greeting, &over));
+            thread::sleep(Duration::from_secs(1));
+            for _ in 0..3 {
+                let begun = Instant::now();
+                node.client().list().expect("it is served");
+                // Without the rule it took 10 seconds for each turn of the places.
+                assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+            }
+            over.store(true, Ordering::Relaxed);
+            assert!(strangers.join().expect("no panic") > 0, "some gave way");
+        });
+    }
+}
+
+/// Clients that have shown the token are not closed for those that have not.
+#[test]
+fn a_client_with_the_token_keeps_its_connection() {
     let node = node();
-    let begun = Instant::now();
-    // All places are taken by connections that say nothing, and a few more wait in front of the client.
-    let _silent: Vec<_> =
-        (0..132).map(|_| TcpStream::connect(node.address).expect("it listens")).collect();
-    node.client().list().expect("there is a place once silent ones are closed");
-    let waited = begun.elapsed();
-    assert!(waited >= Duration::from_secs(10) && waited < Duration::from_secs(60), "{waited:?}");
+    let (mut client, over) = (node.client(), AtomicBool::new(false));
+    client.list().expect("served");
+    thread::scope(|scope| {
+        scope.spawn(|| strangers(&node, 250, b"", &over));
+        thread::sleep(Duration::from_secs(3));
+        let begun = Instant::now();
+        client.list().expect("over the connection that it has");
+        assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+        over.store(true, Ordering::Relaxed);
+    });
 }
 
 /// Streams that wait for memory take no places of requests.
