@@ -533,6 +533,55 @@ fn clients_that_ask_nothing_can_not_use_up_the_open_files() {
     assert_eq!(call(&mut place.client("later"), &["small"]).expect("answered"), small());
 }
 
+/// As many clients as a node takes, and more: each has asked once, or has begun to, and says nothing more.
+#[test]
+fn clients_that_ask_nothing_more_make_room_for_others() {
+    let place = Place::new();
+    fs::create_dir_all(place.module()).expect("made");
+    let silent = |n| place.module().join(format!("a{n}.req"));
+    let half = |n: u64| record(1)[..20 + (n % 2) as usize].to_vec();
+    (0..1100).for_each(|n| fs::write(silent(n), half(n)).expect("written"));
+    (1100..1200).for_each(|n| fs::write(silent(n), b"").expect("written"));
+    let _node = place.node(POLLING);
+    let mut client = place.client("later");
+    assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
+    // One of those that lost its place asks after all.
+    let mut rest = OpenOptions::new().append(true).open(silent(0)).expect("there");
+    rest.write_all(&record(1)[20..]).expect("written");
+    let answers = place.module().join("a0.res");
+    let begun = Instant::now();
+    while !fs::metadata(&answers).is_ok_and(|found| found.len() > 0) {
+        assert!(begun.elapsed() < LIMIT, "it has a place again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The permissions of the folder decide, and not the umask of the node.
+#[test]
+fn modules_have_the_permissions_of_the_folder() {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o7777;
+    let place = Place::new();
+    drop(place.node(POLLING));
+    assert_eq!(mode(&place.logs()), 0o700, "one that the node makes is for its user");
+    assert_eq!(mode(&place.module()), 0o700);
+    assert_eq!(mode(&place.logs().join(".lock")), 0o600, "other users may not hold it");
+
+    let shared = Place::new();
+    fs::create_dir(shared.logs()).expect("made");
+    fs::set_permissions(shared.logs(), PermissionsExt::from_mode(0o2770)).expect("changed");
+    // Of an earlier version.
+    fs::write(shared.logs().join(".lock"), b"").expect("written");
+    fs::set_permissions(shared.logs().join(".lock"), PermissionsExt::from_mode(0o644))
+        .expect("changed");
+    drop(shared.node(POLLING));
+    assert_eq!(mode(&shared.module()), 0o2770);
+    assert_eq!(mode(&shared.logs().join(".lock")), 0o600);
+    fs::set_permissions(shared.module(), PermissionsExt::from_mode(0o750)).expect("changed");
+    drop(shared.node(POLLING));
+    assert_eq!(mode(&shared.module()), 0o750, "what is there stays");
+}
+
 /// A file that a request names again and again is open once.
 #[test]
 fn a_request_can_not_use_up_the_open_files() {

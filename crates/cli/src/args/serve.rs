@@ -40,7 +40,7 @@ Examples:
   # a node for this machine
   merganser serve --data /data
   # a node whose clients call through files, without a network
-  merganser serve --data /data --log-folder /data/calls
+  merganser serve --data /data --log-folder /srv/calls
   # a node for others
   merganser serve --data /data --listen 0.0.0.0:7443 --token-file T --tls-cert C --tls-key K
   # next to a NodeManager

@@ -38,7 +38,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use client::{CallError, Client, MapResult};
-pub use node::{Serve, serve};
+pub use node::{Serve, make_folder, serve};
 pub use record::{Answer, BODY_MAX, MAGIC, Outcome, Request};
 pub use wait::Waiting;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +35,8 @@ const NUMBERS_MAX: usize = 10_000;
 /// For so long bytes that are no record may become one: an NFS server shows the pages of an append in
 /// any order.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// For so long a client must have asked nothing before another one may take its place.
+const QUIET: Duration = Duration::from_secs(5);
 /// For so long a client is left in peace after an error that may pass. Without a pause, an append that fails and is cut
 /// off would wake the node by inotify to fail again.
 const RETRY: Duration = Duration::from_millis(250);
@@ -78,12 +80,13 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
             let source = io::Error::new(io::ErrorKind::InvalidInput, why);
             return Err(FolderError { path: shown, source });
         }
-        let handle = open_module(&shown).map_err(FolderError::on(&shown))?;
+        let handle = open_module(&serve.folder, &shown).map_err(FolderError::on(&shown))?;
         // The open folder itself, whatever a client puts under its name.
         let folder = PathBuf::from(format!("/proc/self/fd/{}", handle.as_raw_fd()));
         waiter.watch(&folder);
         remove_ended(&folder).map_err(FolderError::on(&shown))?;
-        modules.push(Module { name, shown, folder, handle, clients: BTreeMap::new() });
+        let (clients, quiet) = Default::default();
+        modules.push(Module { name, shown, folder, handle, clients, quiet });
     }
     // The calls need open files, too: half of them are for the clients.
     let clients_max = descriptors::left() / 2 / CLIENT_DESCRIPTORS;
@@ -103,11 +106,38 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
     Ok(())
 }
 
-/// Opens the folder of a module, which is made if there is none, and is no link.
-fn open_module(path: &Path) -> io::Result<fs::File> {
-    fs::create_dir_all(path)?;
+/// Makes the folder of the protocol, for this user alone, if it is missing. Its owner decides which others may call.
+///
+/// # Errors
+/// The system's own.
+pub fn make_folder(path: &Path) -> io::Result<()> {
+    if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
+        fs::create_dir_all(above)?;
+    }
+    make_private(path).map(drop)
+}
+
+/// Makes a folder for this user alone, if it is missing. Returns whether it was made.
+fn make_private(path: &Path) -> io::Result<bool> {
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the folder of a module, which is made if it is missing, and may not be a link. One that is made has the permissions
+/// of the folder of the protocol, whatever the umask is: these decide who may call.
+fn open_module(above: &Path, path: &Path) -> io::Result<fs::File> {
+    let is_new = make_private(path)?;
     let flags = (OFlags::DIRECTORY | OFlags::NOFOLLOW).bits() as i32;
-    fs::OpenOptions::new().read(true).custom_flags(flags).open(path)
+    let handle = fs::OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    if is_new {
+        // Set-user-ID, set-group-ID and sticky bits included.
+        let mode = fs::metadata(above)?.mode() & 0o7777;
+        handle.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    Ok(handle)
 }
 
 /// Keeps other nodes of this machine away: of two, both would append to the files of answers. It ends with the
@@ -123,13 +153,15 @@ impl Drop for Lock {
 
 /// Locks a folder, and makes it first if it is missing.
 fn lock(folder: &Path) -> Result<Lock, FolderError> {
-    fs::create_dir_all(folder).map_err(FolderError::on(folder))?;
+    make_folder(folder).map_err(FolderError::on(folder))?;
     let path = folder.join(LOCK_NAME);
     let open = || {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
         let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o644).custom_flags(flags);
+        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(flags);
         let file = options.open(&path)?;
+        // Whoever may open it could hold the lock. Earlier versions left it open to readers; another user's file stays.
+        let _ = file.set_permissions(fs::Permissions::from_mode(0o600));
         flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
             Errno::WOULDBLOCK => {
                 io::Error::new(io::ErrorKind::WouldBlock, "another node serves this folder")
@@ -167,6 +199,28 @@ struct Module<'a> {
     folder: PathBuf,
     handle: fs::File,
     clients: BTreeMap<String, Seen>,
+    /// Clients that lost their place to another one, because they asked nothing.
+    quiet: BTreeMap<String, Quiet>,
+}
+
+/// The file of requests of a client that was read to its end. Another file, or more of it, is asked again.
+#[derive(Debug, PartialEq, Eq)]
+struct Quiet {
+    device: u64,
+    inode: u64,
+    /// `None` for a file that is of no use: it is left alone until it is made again.
+    len: Option<u64>,
+}
+
+impl Quiet {
+    /// Whether there is nothing new in the file that has these metadata now.
+    fn is_still(&self, found: &fs::Metadata) -> bool {
+        self.is_of(found) && self.len.is_none_or(|len| len == found.len())
+    }
+
+    fn is_of(&self, found: &fs::Metadata) -> bool {
+        (self.device, self.inode) == (found.dev(), found.ino())
+    }
 }
 
 /// A client whose request file was found.
@@ -177,6 +231,10 @@ struct Seen {
     answers: Option<Answers>,
     /// The next append to the answers. It stays here until it succeeds.
     due: Option<Due>,
+    /// Its file when it was looked for last.
+    found: Quiet,
+    /// Since when it has asked nothing.
+    quiet_since: Option<Instant>,
     /// Since when the next bytes are no record.
     bad_since: Option<Instant>,
     /// It is not served before. `None` if its files can't be used: it is left alone until they are made again.
@@ -220,12 +278,18 @@ impl Module<'_> {
             if stop.load(Ordering::Relaxed) {
                 break;
             }
-            served |= seen.next((serve, stop), self.name, &self.folder, client);
+            let answered = seen.next((serve, stop), self.name, &self.folder, client);
+            seen.quiet_since = match seen.quiet_since {
+                _ if answered || seen.due.is_some() => None,
+                since => since.or_else(|| Some(Instant::now())),
+            };
+            served |= answered;
         }
         Ok(served)
     }
 
-    /// Finds new clients, at most `room`, and forgets those whose request file is gone or is another one: they have ended.
+    /// Finds new clients, at most `room` or in the places of quiet ones, and forgets those whose request file is gone or is
+    /// another one: they have ended.
     fn look(&mut self, room: usize) -> io::Result<()> {
         if self.handle.metadata()?.nlink() == 0 {
             return Err(io::Error::new(io::ErrorKind::NotFound, "it was removed"));
@@ -243,26 +307,63 @@ impl Module<'_> {
         }
         let folder = &self.folder;
         self.clients.retain(|client, seen| {
-            // A file whose metadata can't be read now may still be the same.
-            let is_same = |found: &Option<fs::Metadata>| {
-                found.as_ref().is_none_or(|metadata| seen.requests.is_of(metadata))
-            };
-            let stays = present.get(client).is_some_and(is_same);
-            if !stays {
+            let Some(found) = present.get(client) else {
                 remove(folder, client);
+                return false;
+            };
+            // A file whose metadata can't be read now may still be the same.
+            let Some(found) = found else { return true };
+            if !seen.requests.is_of(found) {
+                remove(folder, client);
+                return false;
             }
-            stays
+            seen.found.len = Some(found.len());
+            true
         });
+        self.quiet.retain(|client, quiet| match present.get(client) {
+            Some(Some(found)) if quiet.is_of(found) => true,
+            Some(None) => true,
+            _ => {
+                remove(folder, client);
+                false
+            }
+        });
+        // A file without a byte asks nothing, and takes no place.
+        let asks = |client: &String, found: &fs::Metadata| {
+            found.len() > 0
+                && !self.clients.contains_key(client)
+                && !self.quiet.get(client).is_some_and(|quiet| quiet.is_still(found))
+        };
+        let new: Vec<_> = present
+            .into_iter()
+            .filter_map(|(client, found)| Some((client, found?)))
+            .filter(|(client, found)| asks(client, found))
+            .collect();
         let most = CLIENTS_MAX.min(self.clients.len().saturating_add(room));
-        for client in present.into_keys() {
-            if self.clients.len() < most
-                && !self.clients.contains_key(&client)
-                && let Ok(requests) = LogReader::pinned(folder.join(request_file(&client)))
-            {
-                self.clients.insert(client, Seen::new(requests));
+        for (client, found) in new {
+            if self.clients.len() >= most && !self.give_way() {
+                break;
+            }
+            if let Ok(requests) = LogReader::pinned(self.folder.join(request_file(&client))) {
+                self.quiet.remove(&client);
+                self.clients.insert(client, Seen::new(requests, &found));
             }
         }
         Ok(())
+    }
+
+    /// Takes its place from the client that has asked nothing for longest; false if all have asked something lately.
+    fn give_way(&mut self) -> bool {
+        let quiet = self.clients.iter().filter_map(|(client, seen)| {
+            let since = seen.quiet_since.filter(|since| since.elapsed() >= QUIET)?;
+            Some((since, client))
+        });
+        let Some((_, client)) = quiet.min() else { return false };
+        let client = client.clone();
+        let seen = self.clients.remove(&client).expect("it was found");
+        let len = seen.found.len.filter(|_| seen.served_from.is_some());
+        self.quiet.insert(client, Quiet { len, ..seen.found });
+        true
     }
 }
 
@@ -284,9 +385,16 @@ fn remove(folder: &Path, client: &str) {
 }
 
 impl Seen {
-    fn new(requests: LogReader) -> Seen {
-        let served_from = Some(Instant::now());
-        Seen { requests, answers: None, due: None, bad_since: None, served_from }
+    fn new(requests: LogReader, found: &fs::Metadata) -> Seen {
+        Seen {
+            requests,
+            answers: None,
+            due: None,
+            found: Quiet { device: found.dev(), inode: found.ino(), len: Some(found.len()) },
+            quiet_since: None,
+            bad_since: None,
+            served_from: Some(Instant::now()),
+        }
     }
 
     /// Answers the next request, if there is one.
@@ -438,10 +546,16 @@ mod tests {
             temp: Vec::new(),
             waiting: Waiting::default(),
         };
-        let handle = open_module(&folder).expect("made");
+        let handle = open_module(dir.path(), &folder).expect("made");
         let (name, clients) = ("wordcount", BTreeMap::new());
-        let mut module =
-            Module { name, shown: folder.clone(), folder: folder.clone(), handle, clients };
+        let mut module = Module {
+            name,
+            shown: folder.clone(),
+            folder: folder.clone(),
+            handle,
+            clients,
+            quiet: BTreeMap::new(),
+        };
         let mut serve =
             || module.serve(&serving, &AtomicBool::new(false), 1).expect("there is a folder");
         let path = folder.join("c.req");

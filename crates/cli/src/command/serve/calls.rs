@@ -1,7 +1,7 @@
 //! Calls through files (smartFAM).
 
-use std::fs;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,7 +38,14 @@ pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
     modules.dedup();
     let temp = FileDirectory::open(&temp_dir).map_err(|e| Failure::named(&e))?;
     // Problems with the folders are reported before anything is served.
-    fs::create_dir_all(&folder).map_err(|e| Failure::on(&folder, &e))?;
+    merganser_node::smart_fam::make_folder(&folder).map_err(|e| Failure::on(&folder, &e))?;
+    let real = |path: &Path| path.canonicalize().map_err(|e| Failure::on(path, &e));
+    if real(&folder)?.starts_with(real(&data)?) {
+        notice(&format!(
+            "{}: the calls are below --data, so each caller can read the requests and answers of all others; use another folder",
+            shown::name(&folder)
+        ));
+    }
     let serving = Serve {
         folder: folder.clone(),
         data,
@@ -80,6 +87,7 @@ fn opened(
     };
     // A caller has no limits of its own; those of the folder hold.
     let limits = GuestLimits::default();
-    let guest = guests.map(|guests| guests.open(Wanted::Name(name), args, limits)).transpose()?;
+    let guest =
+        guests.map(|guests| guests.open(Wanted::Name(name), args, limits)).transpose()?;
     guest.flatten().ok_or(unknown)
 }
