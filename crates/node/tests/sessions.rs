@@ -14,7 +14,7 @@ use merganser_node::session::{
     key_and_value,
 };
 use merganser_node::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Description, Emitter, Lender, Output, Ssdlet, SsdletError, Type, Worker,
 };
 use merganser_sort::record::Format;
 use merganser_storage::file::FileDirectory;
@@ -38,6 +38,7 @@ impl SsdletOpener for Zoo {
         wanted: Wanted<'_>,
         args: &Value,
         _: GuestLimits,
+        _: &dyn Lender,
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let Wanted::Name(name) = wanted else { return Ok(None) };
         let output = match name {
@@ -60,7 +61,7 @@ impl SsdletOpener for Zoo {
         vec![Offered { name: "copy".to_owned(), about: "its input".to_owned() }]
     }
 
-    fn upload(&self, _: &str, _: &[u8]) -> Result<Description, SsdletError> {
+    fn upload(&self, _: &str, _: &[u8], _: &dyn Lender) -> Result<Description, SsdletError> {
         Err(SsdletError::Failed("not here".to_owned()))
     }
 }

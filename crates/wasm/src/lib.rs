@@ -3,6 +3,7 @@
 //! ```text
 //!                 bytes of a module
 //!                        │ open
+//!   size      how much it makes the compiler take
 //!   section   what it says it is   ─┐
 //!   module    compiled once, checked├─► WasmSsdlet ── worker ──► guest: one store per thread
 //!   engine    one per process      ─┘    (ssdlet)                  │  ▲
@@ -56,13 +57,14 @@ mod limits;
 mod module;
 mod scope;
 mod section;
+mod size;
 mod ssdlet;
 pub mod template;
 
 pub use check::{Checked, check};
 pub use limits::Limits;
 pub use section::Declared;
-pub use ssdlet::{WasmModule, WasmSsdlet, describe, open};
+pub use ssdlet::{WasmModule, WasmSsdlet, describe, open, open_within};
 
 /// The version of the interface that guests are written against.
 pub const ABI: i32 = 1;

@@ -30,8 +30,18 @@ impl Limits {
     pub(crate) const STACK_BYTES: usize = 512 << 10;
     /// The most elements of a guest's tables.
     pub(crate) const TABLE_ELEMENTS: usize = 10_000;
-    /// The longest function, in bytes. Compiling takes memory that is counted nowhere.
+    /// The longest function, in bytes. The time and memory of compiling grow with it.
     pub(crate) const FUNCTION_BYTES: usize = 128 << 10;
+    /// The most functions: to compile an empty one takes 0.2 ms.
+    pub(crate) const FUNCTIONS: u64 = 10_000;
+    /// The most local variables of all functions together.
+    pub(crate) const LOCALS: u64 = 500_000;
+    /// The most types, imports, tables, memories, globals, exports and segments together.
+    pub(crate) const ITEMS: u64 = 10_000;
+    /// Memory for compiling where the caller lends none: 512 MiB.
+    pub(crate) const COMPILE_BYTES: u64 = 512 << 20;
+    /// A compilation that takes up to this many bytes takes nothing from a lender. There is one at a time.
+    pub(crate) const COMPILE_FREE_BYTES: u64 = 8 << 20;
     /// Memory of a worker in addition to the guest's own: its table, the store, the instance.
     pub(crate) const WORKER_BYTES: u64 = 192 << 10;
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use merganser_node::hdfs::NotNow;
-use merganser_node::ssdlet::SsdletError;
+use merganser_node::ssdlet::{Lender, Loan, SsdletError};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
@@ -21,7 +21,9 @@ use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
 use crate::engine::engine;
 use crate::guest::State;
 use crate::imports;
-use crate::section::{Declared, check_functions};
+use crate::limits::Limits;
+use crate::section::Declared;
+use crate::size::Size;
 
 /// Modules that are kept although no SSDlet uses them.
 const KEPT: usize = 8;
@@ -91,11 +93,15 @@ impl Cache {
     }
 }
 
-/// The module of these bytes, from the ones that are kept or compiled now.
+/// The module of these bytes, from the ones that are kept or compiled now, with memory of `lender`.
 ///
 /// # Errors
-/// Bytes that are no module, or a module that is no SSDlet; [`NotNow`] where it can't be compiled now.
-pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError> {
+/// Bytes that are no module, or a module that is no SSDlet or too large; [`NotNow`] where it can't be compiled now.
+pub fn compiled(
+    bytes: &[u8],
+    timed: bool,
+    lender: &dyn Lender,
+) -> Result<Arc<Compiled>, SsdletError> {
     static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
     let digest: [u8; 32] = Sha256::digest(bytes).into();
     let key = (digest, timed);
@@ -108,7 +114,7 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
     if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
         return Ok(found);
     }
-    let compiled = Arc::new(compile(bytes, digest, timed)?);
+    let compiled = Arc::new(compile(bytes, digest, timed, lender)?);
     let mut cache = CACHE.lock();
     let cache = cache.get_or_insert_default();
     if !cache.has_room(compiled.code_bytes) {
@@ -119,12 +125,18 @@ pub fn compiled(bytes: &[u8], timed: bool) -> Result<Arc<Compiled>, SsdletError>
     Ok(compiled)
 }
 
-fn compile(bytes: &[u8], digest: [u8; 32], timed: bool) -> Result<Compiled, SsdletError> {
+fn compile(
+    bytes: &[u8],
+    digest: [u8; 32],
+    timed: bool,
+    lender: &dyn Lender,
+) -> Result<Compiled, SsdletError> {
     let declared = Declared::of(bytes)?;
     // The first module of a process is not to pay for the engine.
     let engine = engine(timed)?;
     let refused = |detail: &dyn std::fmt::Display| crate::failed(&declared.name, detail);
-    check_functions(bytes).map_err(|detail| refused(&detail))?;
+    let size = Size::of(bytes).map_err(|detail| refused(&detail))?;
+    let _memory = memory(&size, lender, &refused)?;
     let begun = Instant::now();
     // Only binary: the text format is not compiled in.
     let module = Module::from_binary(&engine, bytes).map_err(|error| {
@@ -149,6 +161,22 @@ fn compile(bytes: &[u8], digest: [u8; 32], timed: bool) -> Result<Compiled, Ssdl
         compile_time,
         code_bytes,
     })
+}
+
+/// The memory to compile a module of this size, until it is compiled.
+fn memory(
+    size: &Size,
+    lender: &dyn Lender,
+    refused: &dyn Fn(&dyn std::fmt::Display) -> SsdletError,
+) -> Result<Loan, SsdletError> {
+    let (bytes, most) = (size.compile_bytes(), lender.most_bytes());
+    match bytes {
+        0..=Limits::COMPILE_FREE_BYTES => Ok(Loan::free()),
+        _ if bytes <= most => lender.lend(bytes),
+        _ => Err(refused(&format_args!(
+            "to compile it may take {bytes} bytes of memory, and there are {most}: it has {size}; leave out what it does not use, or give it more memory"
+        ))),
+    }
 }
 
 /// Parameters and results: `i` is an `i32`, `l` an `i64`.
@@ -248,7 +276,11 @@ fn check_exports(module: &Module) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use merganser_node::ssdlet::Alone;
+
     use super::*;
+
+    const ALONE: Alone = Alone { memory_bytes: 0 };
 
     fn module(name: &str) -> Arc<Compiled> {
         let text = format!(
@@ -260,7 +292,7 @@ mod tests {
         );
         let bytes = wat::parse_str(&text).expect("well-formed");
         let digest = Sha256::digest(&bytes).into();
-        Arc::new(compile(&bytes, digest, false).expect("a guest"))
+        Arc::new(compile(&bytes, digest, false, &ALONE).expect("a guest"))
     }
 
     #[test]

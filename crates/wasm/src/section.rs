@@ -212,47 +212,22 @@ fn find(module: &[u8]) -> Result<&[u8], String> {
     })
 }
 
-/// Refuses a module with a function whose compilation would take too much memory: that grows with the longest
-/// function more than with the module.
-///
-/// # Errors
-/// When one is longer than [`Limits::FUNCTION_BYTES`], or the module is damaged.
-pub(crate) fn check_functions(module: &[u8]) -> Result<(), String> {
-    const CODE: u8 = 10;
-    for section in sections(module)? {
-        let Section { at, id, content } = section?;
-        if id != CODE {
-            continue;
-        }
-        let (_, mut bodies) = number(content).ok_or_else(|| damaged(at))?;
-        while !bodies.is_empty() {
-            let (body, after) = sized(bodies).ok_or_else(|| damaged(at))?;
-            bodies = after;
-            let (len, most) = (body.len(), Limits::FUNCTION_BYTES);
-            if len > most {
-                return Err(format!(
-                    "it has a function of {len} bytes, and {most} is the most; have the compiler inline less"
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
 /// A part of a module.
-struct Section<'a> {
+pub(crate) struct Section<'a> {
     /// Its place.
-    at: usize,
-    id: u8,
-    content: &'a [u8],
+    pub(crate) at: usize,
+    pub(crate) id: u8,
+    pub(crate) content: &'a [u8],
 }
 
-fn damaged(at: usize) -> String {
+pub(crate) fn damaged(at: usize) -> String {
     format!("the module is damaged: the section at byte {at} is cut short")
 }
 
 /// The sections of a module, in their order.
-fn sections(module: &[u8]) -> Result<impl Iterator<Item = Result<Section<'_>, String>>, String> {
+pub(crate) fn sections(
+    module: &[u8],
+) -> Result<impl Iterator<Item = Result<Section<'_>, String>>, String> {
     const MAGIC: &[u8] = b"\0asm";
     const VERSION: &[u8] = &[1, 0, 0, 0];
     let Some(rest) = module.strip_prefix(MAGIC) else {
@@ -276,7 +251,7 @@ fn sections(module: &[u8]) -> Result<impl Iterator<Item = Result<Section<'_>, St
 }
 
 /// A number (LEB128, 32 bits), and the bytes after it.
-fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut number = 0u64;
     for (i, byte) in bytes.iter().take(5).enumerate() {
         number |= u64::from(byte & 0x7f) << (7 * i);
@@ -288,7 +263,7 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 }
 
 /// A length and that many bytes; then the rest.
-fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(crate) fn sized(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (len, rest) = number(bytes)?;
     rest.split_at_checked(usize::try_from(len).ok()?)
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use merganser_node::hdfs::{Module, Sha256};
-use merganser_node::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
+use merganser_node::ssdlet::{
+    Alone, Chunk, Description, Emitter, Lender, Output, Ssdlet, SsdletError, Worker,
+};
 use merganser_sort::record::Format;
 
 use crate::engine::Ticker;
@@ -34,7 +36,20 @@ pub struct WasmSsdlet {
 /// A module that is no SSDlet, wants more than `limits` allow, or refuses its arguments
 /// ([`SsdletError::Args`]).
 pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, SsdletError> {
-    WasmModule::new(bytes, limits)?.started(args)
+    open_within(bytes, args, limits, &Alone { memory_bytes: Limits::COMPILE_BYTES })
+}
+
+/// As [`open`], with the memory of `lender` for the compiler; [`open`] has 512 MiB for it.
+///
+/// # Errors
+/// As [`open`]; when the memory is not there.
+pub fn open_within(
+    bytes: &[u8],
+    args: &[u8],
+    limits: Limits,
+    lender: &dyn Lender,
+) -> Result<WasmSsdlet, SsdletError> {
+    WasmModule::new(bytes, limits, lender)?.started(args)
 }
 
 /// A module that was compiled and checked, and can be opened with any arguments.
@@ -45,12 +60,12 @@ pub struct WasmModule {
 }
 
 impl WasmModule {
-    /// Compiles a module and checks what it declares.
+    /// Compiles a module with the memory of `lender`, and checks what it declares.
     ///
     /// # Errors
     /// As [`describe`].
-    pub fn new(bytes: &[u8], limits: Limits) -> Result<Self, SsdletError> {
-        let (compiled, description) = verified(bytes, &limits)?;
+    pub fn new(bytes: &[u8], limits: Limits, lender: &dyn Lender) -> Result<Self, SsdletError> {
+        let (compiled, description) = verified(bytes, &limits, lender)?;
         Ok(WasmModule { compiled, description, limits })
     }
 
@@ -94,20 +109,28 @@ impl Module for WasmModule {
 /// that.
 ///
 /// # Errors
-/// As [`open`], but for what starts a guest.
-pub fn describe(bytes: &[u8], limits: &Limits) -> Result<Description, SsdletError> {
-    verified(bytes, limits).map(|(_, description)| description)
+/// As [`open_within`], but for what starts a guest.
+pub fn describe(
+    bytes: &[u8],
+    limits: &Limits,
+    lender: &dyn Lender,
+) -> Result<Description, SsdletError> {
+    verified(bytes, limits, lender).map(|(_, description)| description)
 }
 
 /// Compiles a module and checks what it declares.
-fn verified(bytes: &[u8], limits: &Limits) -> Result<(Arc<Compiled>, Description), SsdletError> {
+fn verified(
+    bytes: &[u8],
+    limits: &Limits,
+    lender: &dyn Lender,
+) -> Result<(Arc<Compiled>, Description), SsdletError> {
     if bytes.len() > limits.module_bytes {
         let (len, most) = (bytes.len(), limits.module_bytes);
         return Err(SsdletError::Failed(format!(
             "the module has {len} bytes, and {most} is the most; leave debug information out of it"
         )));
     }
-    let compiled = compiled(bytes, limits.call_time.is_some())?;
+    let compiled = compiled(bytes, limits.call_time.is_some(), lender)?;
     let declared = &compiled.declared;
     let description = Description {
         name: declared.name.clone(),

@@ -15,7 +15,9 @@ use merganser_flight::server::{BATCH_PATIENCE, Server, ServerOptions, Stopper, T
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::request::{OpenRequest, Range, Wanted};
 use merganser_node::session::{GuestLimits, Offered, SessionOptions, SsdletOpener};
-use merganser_node::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
+use merganser_node::ssdlet::{
+    Chunk, Description, Emitter, Lender, Output, Ssdlet, SsdletError, Worker,
+};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::Input;
@@ -50,6 +52,7 @@ impl SsdletOpener for Zoo {
         wanted: Wanted<'_>,
         _: &Value,
         _: GuestLimits,
+        _: &dyn Lender,
     ) -> std::result::Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let name = match wanted {
             Wanted::Name(name) if ["copy", "fail", "panic", "slow", "slower"].contains(&name) => {
@@ -69,7 +72,12 @@ impl SsdletOpener for Zoo {
         Vec::new()
     }
 
-    fn upload(&self, sha256: &str, bytes: &[u8]) -> std::result::Result<Description, SsdletError> {
+    fn upload(
+        &self,
+        sha256: &str,
+        bytes: &[u8],
+        _: &dyn Lender,
+    ) -> std::result::Result<Description, SsdletError> {
         if bytes != GOOD {
             return Err(SsdletError::Failed("it is no module".to_owned()));
         }

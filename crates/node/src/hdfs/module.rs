@@ -16,7 +16,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::{HdfsError, Result};
-use crate::ssdlet::{Description, Ssdlet, SsdletError};
+use crate::ssdlet::{Description, Lender, Ssdlet, SsdletError};
 
 /// The longest module, in bytes.
 pub const MODULE_BYTES_MAX: usize = 4 << 20;
@@ -57,6 +57,12 @@ pub enum NotNow {
     /// Others have their turn.
     #[error("other SSDlets are being compiled; come again later")]
     Turn,
+    /// Others have the memory that it takes to open it.
+    #[error("to open it takes {bytes} bytes of memory, which others have now; come again later")]
+    Memory {
+        /// How much it takes, in bytes.
+        bytes: u64,
+    },
     /// There is no room for its machine code.
     #[error(
         "{ssdlet}: the SSDlets in use have too much code: {most_bytes} bytes is the most of all together; \
@@ -72,7 +78,7 @@ pub enum NotNow {
 
 impl NotNow {
     /// The one that `error` carries.
-    fn of(error: &SsdletError) -> Option<&Self> {
+    pub(crate) fn of(error: &SsdletError) -> Option<&Self> {
         let SsdletError::Engine(merganser_sort::Error::Io(error)) = error else { return None };
         error.get_ref()?.downcast_ref()
     }
@@ -84,8 +90,8 @@ impl From<NotNow> for SsdletError {
     }
 }
 
-/// Compiles a module and verifies all that it says about itself.
-pub type Compile = dyn Fn(&[u8]) -> Result<Arc<dyn Module>, SsdletError> + Send + Sync;
+/// Compiles a module with lent memory, and verifies all that it says about itself.
+pub type Compile = dyn Fn(&[u8], &dyn Lender) -> Result<Arc<dyn Module>, SsdletError> + Send + Sync;
 
 /// The modules of jobs.
 pub struct Modules {
@@ -121,13 +127,13 @@ impl Modules {
     ///
     /// # Errors
     /// When it makes no sense, it can't be compiled now, or no job may bring one.
-    pub fn add(&self, bytes: &[u8]) -> Result<Arc<dyn Module>> {
+    pub fn add(&self, bytes: &[u8], lender: &dyn Lender) -> Result<Arc<dyn Module>> {
         let compile = self.compile.as_ref().ok_or(HdfsError::Uploads)?;
-        let mut compiled = compile(bytes);
+        let mut compiled = compile(bytes, lender);
         if let Some(NotNow::Code { .. }) = compiled.as_ref().err().and_then(NotNow::of) {
             // The compiler counts the code of all that are kept. A map that uses one has an `Arc` of its own.
             self.kept.lock().retain(|module| Arc::strong_count(module) > 1);
-            compiled = compile(bytes);
+            compiled = compile(bytes, lender);
         }
         let module = compiled.map_err(|error| refused(&error))?;
         let mut kept = self.kept.lock();
@@ -169,7 +175,7 @@ mod tests {
     use std::sync::Weak;
 
     use super::*;
-    use crate::ssdlet::{Combine, Output, Type};
+    use crate::ssdlet::{Alone, Combine, Output, Type};
     use merganser_sort::record::Format;
 
     /// Its first byte is its SHA-256. From 200 on it has 6 MiB of code.
@@ -197,7 +203,9 @@ mod tests {
         }
     }
 
-    fn compile(bytes: &[u8]) -> Result<Arc<dyn Module>, SsdletError> {
+    const LENDER: Alone = Alone { memory_bytes: 0 };
+
+    fn compile(bytes: &[u8], _: &dyn Lender) -> Result<Arc<dyn Module>, SsdletError> {
         let [number, ..] = *bytes else {
             return Err(SsdletError::Failed("nothing".to_owned()));
         };
@@ -213,18 +221,20 @@ mod tests {
             matches!(modules.find(&[1; 32]), Err(HdfsError::Absent { sha256 }) if sha256 == [1; 32])
         );
         for number in 0..KEPT as u8 {
-            modules.add(&[number]).expect("compiled");
+            modules.add(&[number], &LENDER).expect("compiled");
         }
         // The oldest one is used again, so that the next one goes, and the same one twice takes one place.
         modules.find(&[0; 32]).expect("kept");
         for _ in 0..2 {
-            modules.add(&[100]).expect("compiled");
+            modules.add(&[100], &LENDER).expect("compiled");
         }
         assert!(modules.find(&[1; 32]).is_err());
         for number in [0, 2, 3, 4, 5, 6, 7, 100] {
             assert_eq!(modules.find(&[number; 32]).expect("kept").sha256(), [number; 32]);
         }
-        let Err(HdfsError::Module { detail }) = modules.add(b"") else { panic!("not a module") };
+        let Err(HdfsError::Module { detail }) = modules.add(b"", &LENDER) else {
+            panic!("not a module")
+        };
         assert_eq!(detail, "nothing");
     }
 
@@ -232,7 +242,7 @@ mod tests {
     fn code_of_modules_that_are_kept_is_bounded() {
         let modules = Modules::new(Some(Box::new(compile)));
         for number in [1, 200, 201, 202] {
-            modules.add(&[number]).expect("compiled");
+            modules.add(&[number], &LENDER).expect("compiled");
         }
         for (number, kept) in [(1, false), (200, false), (201, true), (202, true)] {
             assert_eq!(modules.find(&[number; 32]).is_ok(), kept, "{number}");
@@ -243,36 +253,41 @@ mod tests {
     fn modules_that_no_map_uses_make_room_for_the_code_of_others() {
         // There is room for two.
         let made: Mutex<Vec<Weak<dyn Module>>> = Mutex::default();
-        let modules = Modules::new(Some(Box::new(move |bytes: &[u8]| {
+        let modules = Modules::new(Some(Box::new(move |bytes: &[u8], lender: &dyn Lender| {
             let mut made = made.lock();
             made.retain(|module| module.strong_count() > 0);
             if made.len() == 2 {
                 return Err(NotNow::Code { ssdlet: "n".to_owned(), most_bytes: 2 }.into());
             }
-            let module = compile(bytes)?;
+            let module = compile(bytes, lender)?;
             made.push(Arc::downgrade(&module));
             Ok(module)
         })));
-        let used = modules.add(&[1]).expect("compiled");
+        let used = modules.add(&[1], &LENDER).expect("compiled");
         for number in 2..5 {
-            modules.add(&[number]).expect("the one before is not used and goes");
+            modules.add(&[number], &LENDER).expect("the one before is not used and goes");
         }
         for (number, kept) in [(1, true), (2, false), (3, false), (4, true)] {
             assert_eq!(modules.find(&[number; 32]).is_ok(), kept, "{number}");
         }
         let both = [used, modules.find(&[4; 32]).expect("kept")];
-        let Err(HdfsError::Busy { what }) = modules.add(&[5]) else { panic!("both are in use") };
+        let Err(HdfsError::Busy { what }) = modules.add(&[5], &LENDER) else {
+            panic!("both are in use")
+        };
         assert!(what.starts_with("n: the SSDlets in use have too much code: 2 bytes"), "{what}");
         for module in both {
             assert!(modules.find(&module.sha256()).is_ok(), "it stays");
         }
-        modules.add(&[5]).expect("none is in use");
+        modules.add(&[5], &LENDER).expect("none is in use");
     }
 
     #[test]
     fn a_module_that_waits_for_its_turn_in_vain_is_no_bad_module() {
-        let modules = Modules::new(Some(Box::new(|_: &[u8]| Err(NotNow::Turn.into()))));
-        let Err(HdfsError::Busy { what }) = modules.add(&[1]) else { panic!("others have it") };
+        let modules =
+            Modules::new(Some(Box::new(|_: &[u8], _: &dyn Lender| Err(NotNow::Turn.into()))));
+        let Err(HdfsError::Busy { what }) = modules.add(&[1], &LENDER) else {
+            panic!("others have it")
+        };
         assert_eq!(what, "other SSDlets are being compiled; come again later");
     }
 
@@ -280,6 +295,6 @@ mod tests {
     fn a_node_that_takes_none_says_so_at_once() {
         let modules = Modules::new(None);
         assert!(matches!(modules.find(&[1; 32]), Err(HdfsError::Uploads)));
-        assert!(matches!(modules.add(&[1]), Err(HdfsError::Uploads)));
+        assert!(matches!(modules.add(&[1], &LENDER), Err(HdfsError::Uploads)));
     }
 }

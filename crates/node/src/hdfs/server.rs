@@ -39,7 +39,7 @@ use super::task::memory_bytes_min as map_bytes_min;
 use super::{Counters, DataDirs, FolderState, HdfsError, MapRequest, MapTask, Result, SsdletName};
 use crate::message::sentence;
 use crate::session::SessionError;
-use crate::session::admission::{Admission, Demand, Permit, Shares};
+use crate::session::admission::{Admission, AdmissionLender, Demand, Permit, Shares};
 use crate::talk::{End, Events, Talk, converse};
 
 /// The most connections at once. One more ends the one that is idle for longest.
@@ -287,7 +287,9 @@ impl Connection<'_> {
     }
 
     fn upload(&self, module: &[u8]) -> Result<(), End> {
-        match in_own_thread(|| self.server.modules.add(module)) {
+        // The memory of a compilation is that of maps.
+        let lender = AdmissionLender(Arc::clone(&self.server.admission));
+        match in_own_thread(|| self.server.modules.add(module, &lender)) {
             Ok(module) => {
                 let (sha256, description) = (hex(&module.sha256()), module.description());
                 let name = &description.name;

@@ -15,7 +15,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::{Result, SessionError};
+use crate::hdfs::NotNow;
+use crate::ssdlet::{Lender, Loan, SsdletError};
 
+/// How long the opening of an SSDlet waits for memory.
+const LOAN_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a waiting request sleeps before it looks whether it was cancelled.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -45,7 +49,7 @@ pub(crate) struct Demand {
     pub(crate) memory_bytes: u64,
     /// The least memory that works.
     pub(crate) memory_least_bytes: u64,
-    /// Threads that it would like. One is always enough.
+    /// Threads that it would like. One is always enough; none is for memory alone.
     pub(crate) threads: usize,
 }
 
@@ -89,6 +93,13 @@ impl Admission {
         self.state.lock().free
     }
 
+    /// Takes `memory_bytes` that are free now, before those that wait; `None` if they are not.
+    pub(super) fn take_now(self: &Arc<Self>, memory_bytes: u64) -> Option<Permit> {
+        let mut state = self.state.lock();
+        state.free.memory_bytes = state.free.memory_bytes.checked_sub(memory_bytes)?;
+        Some(Permit { admission: Arc::clone(self), shares: Shares { memory_bytes, threads: 0 } })
+    }
+
     /// Waits for its turn and takes what it wants, or less.
     ///
     /// # Errors
@@ -103,7 +114,7 @@ impl Admission {
         let one = self.all.one_max();
         let most = Shares {
             memory_bytes: demand.memory_bytes.min(one.memory_bytes),
-            threads: demand.threads.clamp(1, one.threads),
+            threads: demand.threads.min(one.threads),
         };
         let least = demand.memory_least_bytes;
         if least > one.memory_bytes {
@@ -124,7 +135,8 @@ impl Admission {
         let refused = loop {
             let free = state.free;
             let is_first = state.queue.front() == Some(&number);
-            if is_first && free.threads >= 1 && free.memory_bytes >= least.min(most.memory_bytes) {
+            let has_thread = free.threads >= most.threads.min(1);
+            if is_first && has_thread && free.memory_bytes >= least.min(most.memory_bytes) {
                 state.queue.pop_front();
                 let shares = Shares {
                     memory_bytes: most.memory_bytes.min(free.memory_bytes),
@@ -149,6 +161,21 @@ impl Admission {
         drop(state);
         self.changed.notify_all();
         Err(refused)
+    }
+}
+
+/// Memory of an [`Admission`] for the opening of SSDlets, which waits for its turn like a run.
+pub(crate) struct AdmissionLender(pub(crate) Arc<Admission>);
+
+impl Lender for AdmissionLender {
+    fn most_bytes(&self) -> u64 {
+        self.0.all.one_max().memory_bytes
+    }
+
+    fn lend(&self, bytes: u64) -> Result<Loan, SsdletError> {
+        let demand = Demand { memory_bytes: bytes, memory_least_bytes: bytes, threads: 0 };
+        let permit = self.0.take(demand, Some(LOAN_PATIENCE), &|| false);
+        permit.map(Loan::of).map_err(|_| NotNow::Memory { bytes }.into())
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::request::Wanted;
 use super::{Result, SessionError};
-use crate::ssdlet::{Description, Ssdlet, SsdletError, builtin};
+use crate::ssdlet::{Description, Lender, Ssdlet, SsdletError, builtin};
 
 /// What a guest may use; `None` stands for the default of the program that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -50,15 +50,17 @@ pub struct Offered {
 
 /// Opens SSDlets that are not built in. The program that makes the server knows which kinds there are.
 pub trait SsdletOpener: Send + Sync {
-    /// Opens the SSDlet `wanted`; `None` if no SSDlet has this name. `args` is an object or a text.
+    /// Opens the SSDlet `wanted`; `None` if no SSDlet has this name. `args` is an object or a text. The opening takes
+    /// its memory from `lender`.
     ///
     /// # Errors
-    /// When it is damaged, or `args` make no sense to it.
+    /// When it is damaged, `args` make no sense to it, or the memory is not there.
     fn open(
         &self,
         wanted: Wanted<'_>,
         args: &Value,
         limits: GuestLimits,
+        lender: &dyn Lender,
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError>;
 
     /// Those that [`SsdletOpener::open`] knows by name.
@@ -68,7 +70,12 @@ pub trait SsdletOpener: Send + Sync {
     ///
     /// # Errors
     /// When it is not a guest, or can't be kept.
-    fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description, SsdletError>;
+    fn upload(
+        &self,
+        sha256: &str,
+        bytes: &[u8],
+        lender: &dyn Lender,
+    ) -> Result<Description, SsdletError>;
 }
 
 /// An opener of nothing.
@@ -81,6 +88,7 @@ impl SsdletOpener for BuiltinOnly {
         _: Wanted<'_>,
         _: &Value,
         _: GuestLimits,
+        _: &dyn Lender,
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         Ok(None)
     }
@@ -89,7 +97,7 @@ impl SsdletOpener for BuiltinOnly {
         Vec::new()
     }
 
-    fn upload(&self, _: &str, _: &[u8]) -> Result<Description, SsdletError> {
+    fn upload(&self, _: &str, _: &[u8], _: &dyn Lender) -> Result<Description, SsdletError> {
         Err(SsdletError::Failed("this server runs no uploaded SSDlets".to_owned()))
     }
 }
@@ -109,12 +117,13 @@ impl Catalog {
         wanted: Wanted<'_>,
         args: &Value,
         limits: GuestLimits,
+        lender: &dyn Lender,
     ) -> Result<Box<dyn Ssdlet>> {
         let (Wanted::Name(name) | Wanted::Sha256(name)) = wanted;
         if matches!(wanted, Wanted::Name(name) if builtin::ALL.iter().any(|b| b.name == name)) {
-            return Ok(builtin::open(name, args)?);
+            return Ok(builtin::open_within(name, args, lender)?);
         }
-        let found = self.opener.open(wanted, args, limits)?;
+        let found = self.opener.open(wanted, args, limits, lender)?;
         found.ok_or_else(|| {
             let mut name = name.to_owned();
             name.truncate(name.floor_char_boundary(128));
@@ -129,8 +138,13 @@ impl Catalog {
         builtin.chain(self.opener.list()).collect()
     }
 
-    pub(super) fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description> {
-        Ok(self.opener.upload(sha256, bytes)?)
+    pub(super) fn upload(
+        &self,
+        sha256: &str,
+        bytes: &[u8],
+        lender: &dyn Lender,
+    ) -> Result<Description> {
+        Ok(self.opener.upload(sha256, bytes, lender)?)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use crate::hdfs::NotNow;
 use crate::ssdlet::SsdletError;
 
 /// The answer to a request that can't be done. The texts are whole sentences for the client.
@@ -70,6 +71,11 @@ impl From<SsdletError> for SessionError {
             }
             SsdletError::Args { .. } => SessionError::Invalid(error.to_string()),
             SsdletError::Engine(merganser_sort::Error::Cancelled) => SessionError::Cancelled,
+            error if NotNow::of(&error).is_some() => {
+                let what = error.to_string();
+                let what = what.strip_suffix("; come again later").unwrap_or(&what).to_owned();
+                SessionError::Busy { what }
+            }
             error => SessionError::Failed(error.to_string()),
         }
     }

@@ -162,16 +162,16 @@ mod tests {
         let temp = FileDirectory::open(dir.path()).expect("there");
         let ssdlet = builtin::open("wordcount", &json!({})).expect("built in");
         let id = "session".to_owned();
-        let session = Session::new(id, ssdlet, (1 << 20, 1), temp, Space::new(0));
+        let session = Session::new(id, (ssdlet, None), (1 << 20, 1), temp, Space::new(0));
         let set = SetRequest { ranges: vec![Range::of("a")], run: false };
-        session.set(&set).expect("open");
+        session.set(&set, None).expect("open");
         let (first, begun) = session.begin().expect("ranges");
         assert!(begun.is_some());
         session.ended(Err(SessionError::Failed("as asked".to_owned())));
         let (found, begun) = session.begin().expect("over");
         assert_eq!((found, begun.is_some()), (first, false));
 
-        session.set(&set).expect("over");
+        session.set(&set, None).expect("over");
         let getting = Getting::new(&session, found);
         let is_over = || {
             let over = Arc::new(AtomicBool::new(false));

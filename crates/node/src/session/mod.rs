@@ -30,12 +30,14 @@
 //!   results    rows, from any one on              sessions  all of them, and their end
 //!   admission  memory and threads                 catalog   where SSDlets come from
 //!   wire       requests and tickets as JSON    in_use    a client's GET or PUT under way
+//!   holdings   memory that sessions hold between runs
 //! ```
 
 pub(crate) mod admission;
 mod catalog;
 mod data;
 mod error;
+mod holdings;
 mod in_use;
 pub mod request;
 mod results;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use merganser_sort::budget::Reservation;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::closable::OpenSet;
 use merganser_storage::contained::{self, Cause};
@@ -25,6 +26,11 @@ pub(super) const MEMORY_BYTES_MIN: u64 = 6 << 20;
 /// Files of a run that are open at once, in addition to one for each thread. It may have 65,536 of them, and all runs
 /// share the descriptors of the server.
 const OPEN_FILES: usize = 8;
+
+/// Memory of a file of a run that may be opened again, and of a range, in bytes. It is reserved where there are many.
+const FILE_BYTES: usize = 512;
+const RANGE_BYTES: usize = 160;
+const RANGES_FREE_BYTES: usize = 1 << 20;
 
 /// How far a run is, and whether it shall end.
 #[derive(Debug, Default)]
@@ -89,7 +95,7 @@ fn work(
 ) -> Result<(Results, MapReport)> {
     let description = session.ssdlet.description();
     let budget = Budget::new(memory_bytes);
-    let inputs = inputs(session, begun, data, &budget, threads)?;
+    let (inputs, _reserved) = inputs(session, begun, data, &budget, threads)?;
     let mut recorder = Recorder::new(&description.output, &session.temp, &session.space)?;
     let options = MapOptions {
         budget,
@@ -111,12 +117,14 @@ fn inputs(
     data: &DataFolder,
     budget: &Budget,
     threads: usize,
-) -> Result<Vec<MapInput>> {
+) -> Result<(Vec<MapInput>, Reservation)> {
+    let failed = |error: merganser_sort::Error| SessionError::from(SsdletError::from(error));
+    let mut reserved = budget.reserve(0, "the ranges of a run").map_err(failed)?;
     let open = OpenSet::new(OPEN_FILES + threads);
     let mut opened: HashMap<(bool, &str), Arc<dyn Storage>> = HashMap::new();
     let mut inputs = Vec::with_capacity(begun.ranges.len());
     let mut total = 0;
-    for range in &begun.ranges {
+    for range in &*begun.ranges {
         let source = range.source()?;
         let key = match source {
             Source::Path(path) => (true, path),
@@ -130,6 +138,10 @@ fn inputs(
                     Source::Blob(name) => session.blob(name)?.storage(),
                 };
                 opened.insert(key, Arc::clone(&storage));
+                let bytes = opened.len() * FILE_BYTES + begun.ranges.len() * RANGE_BYTES;
+                if bytes > RANGES_FREE_BYTES {
+                    reserved.grow_to(bytes as u64).map_err(failed)?;
+                }
                 storage
             }
         };
@@ -148,5 +160,5 @@ fn inputs(
         });
     }
     begun.meter.bytes_total.store(total, Ordering::Relaxed);
-    Ok(inputs)
+    Ok((inputs, reserved))
 }

@@ -9,6 +9,7 @@ use merganser_storage::file::FileDirectory;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use super::holdings::{self, Held};
 use super::request::{NAMES_BYTES_MAX, RANGES_MAX, Range, SetRequest};
 use super::results::Results;
 use super::run::Meter;
@@ -70,14 +71,18 @@ pub(super) struct Session {
     pub(super) temp: Arc<FileDirectory>,
     pub(super) space: Arc<Space>,
     pub(super) inner: Mutex<Inner>,
+    /// Memory of the open SSDlet.
+    _held: Option<Held>,
 }
 
 pub(super) struct Inner {
     pub(super) state: State,
     pub(super) run: u64,
-    ranges: Vec<Range>,
+    ranges: Arc<Vec<Range>>,
     /// Bytes of the names in them.
     names_bytes: usize,
+    /// Memory of them all.
+    held: Vec<Held>,
     meter: Arc<Meter>,
     /// Of the run, if it is done.
     pub(super) results: Option<Arc<Results>>,
@@ -97,14 +102,14 @@ pub(super) struct Inner {
 
 /// A run that may begin now.
 pub(super) struct Begun {
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Arc<Vec<Range>>,
     pub(super) meter: Arc<Meter>,
 }
 
 impl Session {
     pub(super) fn new(
         id: String,
-        ssdlet: Box<dyn Ssdlet>,
+        (ssdlet, held): (Box<dyn Ssdlet>, Option<Held>),
         (memory_bytes, threads): (u64, usize),
         temp: Arc<FileDirectory>,
         space: Arc<Space>,
@@ -112,8 +117,9 @@ impl Session {
         let inner = Inner {
             state: State::Open,
             run: 1,
-            ranges: Vec::new(),
+            ranges: Arc::default(),
             names_bytes: 0,
+            held: Vec::new(),
             meter: Arc::default(),
             results: None,
             report: MapReport::default(),
@@ -134,11 +140,27 @@ impl Session {
             temp,
             space,
             inner: Mutex::new(inner),
+            _held: held,
         })
     }
 
-    /// Adds ranges to the run that comes next.
-    pub(super) fn set(&self, request: &SetRequest) -> Result<()> {
+    /// Memory that has to be reserved before the ranges of `request` are added.
+    pub(super) fn due(&self, request: &SetRequest) -> u64 {
+        let inner = self.inner.lock();
+        let bytes = |ranges: &[Range], names: usize| (size_of_val(ranges) + names) as u64;
+        let names = request.ranges.iter().map(Range::name_bytes).sum();
+        let wanted = bytes(&request.ranges, names);
+        match inner.state {
+            State::Open => {
+                let held = inner.held.iter().map(Held::bytes).sum();
+                holdings::due(wanted + bytes(&inner.ranges, inner.names_bytes), held)
+            }
+            _ => holdings::due(wanted, 0),
+        }
+    }
+
+    /// Adds ranges to the run that comes next, with the memory that was [due](Session::due).
+    pub(super) fn set(&self, request: &SetRequest, held: Option<Held>) -> Result<()> {
         let mut inner = self.inner.lock();
         self.check_open(&inner)?;
         inner.used_at = Instant::now();
@@ -165,7 +187,8 @@ impl Session {
         }
         if inner.state != State::Open {
             inner.run += 1;
-            inner.ranges.clear();
+            inner.ranges = Arc::default();
+            inner.held.clear();
             inner.meter = Arc::default();
             inner.results = None;
             inner.report = MapReport::default();
@@ -174,7 +197,9 @@ impl Session {
         }
         inner.state = next;
         inner.names_bytes = names_bytes;
-        inner.ranges.extend_from_slice(&request.ranges);
+        inner.held.extend(held);
+        // No run has them yet, so nothing is copied.
+        Arc::make_mut(&mut inner.ranges).extend_from_slice(&request.ranges);
         Ok(())
     }
 
@@ -190,7 +215,7 @@ impl Session {
         let was = inner.state;
         inner.state = inner.state.after(Event::Begin)?;
         let begins = was == State::Open;
-        let begun = || Begun { ranges: inner.ranges.clone(), meter: Arc::clone(&inner.meter) };
+        let begun = || Begun { ranges: Arc::clone(&inner.ranges), meter: Arc::clone(&inner.meter) };
         Ok((inner.run, begins.then(begun)))
     }
 

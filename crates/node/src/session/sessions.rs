@@ -12,9 +12,10 @@ use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 use serde::{Deserialize, Serialize};
 
-use super::admission::{Admission, Demand, Permit, Shares};
+use super::admission::{Admission, AdmissionLender, Demand, Permit, Shares};
 use super::catalog::{Catalog, Offered, SsdletOpener};
 use super::data::DataFolder;
+use super::holdings::Holdings;
 use super::in_use::{BlobWriter, Getting};
 use super::request::{OpenRequest, SetRequest};
 use super::run::{self, MEMORY_BYTES_MIN};
@@ -110,6 +111,9 @@ struct Shared {
     catalog: Catalog,
     temp: Arc<FileDirectory>,
     runs: Arc<Admission>,
+    /// Lends of the memory for runs.
+    lender: AdmissionLender,
+    holdings: Holdings,
     streams: Arc<Admission>,
     sessions_max: usize,
     idle: Duration,
@@ -137,12 +141,15 @@ impl Sessions {
             Shares { memory_bytes: options.memory_bytes - streams_bytes, threads: options.threads };
         // Threads of streams are bounded by the door.
         let streams = Shares { memory_bytes: streams_bytes, threads: usize::MAX };
+        // A session has one run at most, and runs of closed ones end soon.
+        let runs = Admission::new(runs, 2 * options.sessions_max);
         let shared = Arc::new(Shared {
             data: DataFolder::new(options.data),
             catalog: Catalog::new(options.opener),
             temp: options.temp.private(),
-            // A session has one run at most, and runs of closed ones end soon.
-            runs: Admission::new(runs, 2 * options.sessions_max),
+            lender: AdmissionLender(Arc::clone(&runs)),
+            holdings: Holdings::new(Arc::clone(&runs)),
+            runs,
             streams: Admission::new(streams, WAITING_STREAMS_MAX),
             sessions_max: options.sessions_max,
             idle: options.idle,
@@ -169,7 +176,8 @@ impl Sessions {
         let shared = &*self.shared;
         shared.check_room(&shared.all.lock())?;
         let (args, limits) = (request.arguments()?, request.guest_limits()?);
-        let ssdlet = shared.catalog.open(request.wanted()?, &args, limits)?;
+        let ssdlet = shared.catalog.open(request.wanted()?, &args, limits, &shared.lender)?;
+        let held = shared.holdings.hold(ssdlet.held_bytes())?;
         let all = shared.runs.all();
         let one = all.one_max();
         let memory = request.memory.unwrap_or(all.memory_bytes / RUN_SHARE);
@@ -185,7 +193,7 @@ impl Sessions {
         let id = opened.session.clone();
         let space = Space::new(shared.scratch_bytes);
         let temp = Arc::clone(&shared.temp);
-        let session = Session::new(id.clone(), ssdlet, (memory, threads), temp, space);
+        let session = Session::new(id.clone(), (ssdlet, held), (memory, threads), temp, space);
         let mut all = shared.all.lock();
         shared.check_room(&all)?;
         all.sessions.insert(id, session);
@@ -198,7 +206,8 @@ impl Sessions {
     /// When a run is under way, or a range can't be.
     pub fn set(&self, id: &str, request: &SetRequest) -> Result<Status> {
         let session = self.session(id)?;
-        session.set(request)?;
+        let held = self.shared.holdings.hold(session.due(request))?;
+        session.set(request, held)?;
         if request.run {
             self.begin(&session)?;
         }
@@ -279,7 +288,7 @@ impl Sessions {
     /// # Errors
     /// When the bytes are not an SSDlet.
     pub fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description> {
-        self.shared.catalog.upload(sha256, bytes)
+        self.shared.catalog.upload(sha256, bytes, &self.shared.lender)
     }
 
     /// Memory for a stream: `memory_bytes`, or less but at least `least_bytes`. It waits for its turn.

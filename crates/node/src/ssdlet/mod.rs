@@ -25,6 +25,7 @@ mod combine;
 mod emitter;
 mod error;
 mod keyed;
+mod lending;
 mod number_key;
 
 use merganser_sort::record::Format;
@@ -36,6 +37,7 @@ pub use emitter::{Collect, Emitter};
 pub(crate) use emitter::{Ordered, Overflow, Rows};
 pub use error::SsdletError;
 pub(crate) use keyed::{Keyed, PLACE_BYTES};
+pub use lending::{Alone, FREE_BYTES, Lender, Loan};
 pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
 
 /// An SSDlet that was opened with its arguments.
@@ -62,6 +64,11 @@ pub trait Ssdlet: Send + Sync {
     /// The rows of a keyed result that are wanted, from its first key on; `None` for all.
     fn rows_most(&self) -> Option<u64> {
         None
+    }
+
+    /// Memory that it holds for as long as it is open, without that of workers, in bytes.
+    fn held_bytes(&self) -> u64 {
+        0
     }
 }
 

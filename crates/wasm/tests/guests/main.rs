@@ -2,11 +2,13 @@
 //!
 //! - `zoo`: every way in which a guest can be bad that we know of; each ends with one sentence
 //! - `limits`: fuel, time, memory, and that one guest's end is no other's
+//! - `compiler`: what the compiler takes for modules that are large on purpose
 //! - `maps`: guests as map tasks of Hadoop
 //! - `mutants`: good modules with bytes changed, and answers at random
 //! - `languages`: guests in C, Rust and AssemblyScript, against plain Rust and in another engine
 //! - `interpreter`: that other engine, a host of ours over wasmi
 //! - `projects`: the templates, compiled
+mod compiler;
 mod interpreter;
 mod languages;
 mod limits;

@@ -9,6 +9,7 @@ use merganser_node::hdfs::{
     Block, Codec, CombineKind, Counters, DataDirs, HdfsError, MapRequest, MapTask, Module, Modules,
     Order, Partitioner, Range, Result, SegmentIndex, Sink, SsdletName, Writable,
 };
+use merganser_node::ssdlet::{Alone, Lender};
 use merganser_sort::record::ifile::{header, vlong};
 use merganser_wasm::{Limits, WasmModule};
 use proptest::prelude::*;
@@ -119,10 +120,12 @@ impl Sink for Rows {
     }
 }
 
+const ALONE: Alone = Alone { memory_bytes: 256 << 20 };
+
 fn modules() -> Modules {
-    Modules::new(Some(Box::new(|bytes: &[u8]| {
+    Modules::new(Some(Box::new(|bytes: &[u8], lender: &dyn Lender| {
         let limits = Limits { fuel_per_byte: 1000, ..Limits::default() };
-        Ok(Arc::new(WasmModule::new(bytes, limits)?) as Arc<dyn Module>)
+        Ok(Arc::new(WasmModule::new(bytes, limits, lender)?) as Arc<dyn Module>)
     })))
 }
 
@@ -170,7 +173,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 #[test]
 fn a_guest_maps_the_records_of_hadoop() {
     let modules = modules();
-    let module = modules.add(&first_words()).expect("a guest");
+    let module = modules.add(&first_words(), &ALONE).expect("a guest");
     let cases: [(&[u8], &[&[u8]]); 5] = [
         (b"one line\ntwo\n", &[b"one line", b"two"]),
         (b"one\r\ntwo words\rthree", &[b"one", b"two words", b"three"]),
@@ -197,8 +200,10 @@ fn a_delimiter_of_one_byte_is_the_guest_s_own() {
     let text = format!("{}(@custom \"merganser.ssdlet\" \"{json}\"))", &text[..begin]);
     let bars = wat(&text.replace("(i32.const 10)", "(i32.const 124)"));
     let modules = modules();
-    let (bars, lines) =
-        (modules.add(&bars).expect("a guest"), modules.add(&first_words()).expect("a guest"));
+    let (bars, lines) = (
+        modules.add(&bars, &ALONE).expect("a guest"),
+        modules.add(&first_words(), &ALONE).expect("a guest"),
+    );
     let replica = Replica::new(b"a b|c\nd|\r|last");
     let whole = MapRequest { delimiter: b"|".to_vec(), ..replica.whole(&*bars) };
     let (rows, _) = replica.map(&modules, &whole).expect("mapped");
@@ -220,7 +225,7 @@ fn a_delimiter_of_one_byte_is_the_guest_s_own() {
 #[test]
 fn chunks_end_with_records_and_long_records_are_whole() {
     let modules = modules();
-    let module = modules.add(&first_words()).expect("a guest");
+    let module = modules.add(&first_words(), &ALONE).expect("a guest");
     // A file with several chunks; one with a record that is longer than a chunk, by LF and by CRLF.
     let many: Vec<u8> =
         (0..200_000).flat_map(|n| format!("w{} x{n}\n", n % 7).into_bytes()).collect();
@@ -247,7 +252,7 @@ proptest! {
         cuts in prop::collection::vec(0_usize..60, 0..4),
     ) {
         let modules = modules();
-        let module = modules.add(&first_words()).expect("a guest");
+        let module = modules.add(&first_words(), &ALONE).expect("a guest");
         let replica = Replica::new(&text);
         let mut cuts: Vec<_> = cuts.into_iter().map(|cut| cut.min(text.len())).collect();
         cuts.extend([0, text.len()]);
@@ -268,7 +273,7 @@ proptest! {
 #[test]
 fn numbers_are_added_up_if_the_job_combines() {
     let modules = modules();
-    let module = modules.add(&first_words()).expect("a guest");
+    let module = modules.add(&first_words(), &ALONE).expect("a guest");
     let replica = Replica::new(b"a 1\na 22\nb\na 1\n");
     for (value, bytes) in [(Writable::Int, 4), (Writable::Long, 8)] {
         let sum = MapRequest { value, combine: CombineKind::Sum, ..replica.whole(&*module) };
@@ -282,7 +287,7 @@ fn numbers_are_added_up_if_the_job_combines() {
 /// Why a map by this guest is refused or fails.
 fn failure(module: &[u8], change: impl FnOnce(&mut MapRequest)) -> HdfsError {
     let modules = modules();
-    let module = modules.add(module).unwrap_or_else(|error| panic!("{error}"));
+    let module = modules.add(module, &ALONE).unwrap_or_else(|error| panic!("{error}"));
     let replica = Replica::new(b"a line\nanother\n");
     let mut request = replica.whole(&*module);
     change(&mut request);
@@ -355,7 +360,7 @@ fn a_guest_that_fails_ends_its_map_and_nothing_else() {
     assert!(matches!(failure(&hungry, |_| ()), HdfsError::Memory { .. }));
     // The largest number that fits does.
     let modules = modules();
-    let module = modules.add(&own(KEYED, &row(i32::MIN.into()))).expect("a guest");
+    let module = modules.add(&own(KEYED, &row(i32::MIN.into())), &ALONE).expect("a guest");
     let replica = Replica::new(b"a line\n");
     let request = MapRequest { value: Writable::Int, ..replica.whole(&*module) };
     let (rows, _) = replica.map(&modules, &request).expect("mapped");
@@ -371,7 +376,7 @@ fn texts_come_one_by_one_or_once_and_at_the_end() {
     let data = r#"(data (i32.const 0) "\01\00\00\00\01\00\00\00kv")"#;
     let module = wat(&text(output, emit).replace("(memory", &format!("{close} {data} (memory")));
     let modules = modules();
-    let module = modules.add(&module).expect("a guest");
+    let module = modules.add(&module, &ALONE).expect("a guest");
     let replica = Replica::new(b"a line\n");
     let none = MapRequest { value: Writable::Text, ..replica.whole(&*module) };
     let row = (b"k".to_vec(), b"\x01v".to_vec());
@@ -385,7 +390,7 @@ fn what_is_no_guest_is_refused_when_it_is_uploaded() {
     let cases: [(&[u8], &str); 2] =
         [(b"#!/bin/sh", "no WebAssembly"), (b"\0asm\x01\0\0\0", "no section")];
     for (bytes, told) in cases {
-        match modules().add(bytes) {
+        match modules().add(bytes, &ALONE) {
             Err(HdfsError::Module { detail }) => assert!(detail.contains(told), "{detail}"),
             Err(other) => panic!("{other:?}"),
             Ok(_) => panic!("it is taken"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use merganser_node::session::GuestLimits;
-use merganser_node::ssdlet::{Ssdlet, SsdletError, builtin};
+use merganser_node::ssdlet::{Alone, Ssdlet, SsdletError, builtin};
 use serde_json::Value;
 
 use crate::config::ProgramName;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 #[cfg(not(feature = "wasm"))]
 use crate::shown;
 
-/// Opens an SSDlet with its arguments.
+/// Opens an SSDlet with its arguments, within `memory_bytes`: nothing else is in memory yet.
 ///
 /// # Errors
 /// When no SSDlet has this name, or its arguments make no sense.
@@ -19,10 +19,12 @@ pub fn open(
     name: &ProgramName,
     args: &Value,
     limits: GuestLimits,
+    memory_bytes: u64,
 ) -> Result<Box<dyn Ssdlet>, Failure> {
+    let lender = Alone { memory_bytes };
     match name {
         ProgramName::Builtin(name) | ProgramName::OfNodes(name) => {
-            match builtin::open(name, args) {
+            match builtin::open_within(name, args, &lender) {
                 Err(SsdletError::Unknown { name }) => {
                     let known: Vec<_> = builtin::ALL.iter().map(|builtin| builtin.name).collect();
                     Err(format!(
@@ -34,23 +36,33 @@ pub fn open(
                 opened => Ok(opened?),
             }
         }
-        ProgramName::Wasm(path) => wasm(path, args, limits),
+        ProgramName::Wasm(path) => wasm(path, args, limits, &lender),
     }
 }
 
 /// Opens an SSDlet in WebAssembly. Its arguments are a text.
 #[cfg(feature = "wasm")]
-fn wasm(path: &Path, args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdlet>, Failure> {
+fn wasm(
+    path: &Path,
+    args: &Value,
+    limits: GuestLimits,
+    lender: &Alone,
+) -> Result<Box<dyn Ssdlet>, Failure> {
     let limits = crate::command::ssdlet::limits(limits);
     let module = crate::command::ssdlet::read(path, limits.module_bytes)?;
     let args = args.as_str().unwrap_or_default().as_bytes();
-    match merganser_wasm::open(&module, args, limits) {
+    match merganser_wasm::open_within(&module, args, limits, lender) {
         Ok(ssdlet) => Ok(Box::new(ssdlet)),
         Err(error) => Err(crate::command::ssdlet::failure(path, error)),
     }
 }
 
 #[cfg(not(feature = "wasm"))]
-fn wasm(path: &Path, _args: &Value, _limits: GuestLimits) -> Result<Box<dyn Ssdlet>, Failure> {
+fn wasm(
+    path: &Path,
+    _args: &Value,
+    _limits: GuestLimits,
+    _lender: &Alone,
+) -> Result<Box<dyn Ssdlet>, Failure> {
     Err(format!("{}: this merganser was built without WebAssembly", shown::name(path)).into())
 }

@@ -45,11 +45,11 @@ impl Mapper {
         cancel: &Cancel,
     ) -> Result<Self, Failure> {
         let Some(nodes) = &config.nodes else {
-            return program::open(name, args, config.limits).map(Mapper::Here);
+            return program::open(name, args, config.limits, config.memory_bytes).map(Mapper::Here);
         };
         if let ProgramName::Builtin(_) = name {
             // A mistake in the arguments is found before a node is asked.
-            let ssdlet = program::open(name, args, config.limits)?;
+            let ssdlet = program::open(name, args, config.limits, config.memory_bytes)?;
             super::refuse_on_nodes(&ssdlet.description().name, ssdlet.rows_most())?;
         }
         let farm = Farm::open(nodes, config, name, args, cancel)?;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, SsdletOpener};
 use merganser_node::smart_fam::{Serve, Waiting, is_name, serve};
-use merganser_node::ssdlet::{SsdletError, builtin};
+use merganser_node::ssdlet::{Alone, SsdletError, builtin};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 use serde_json::Value;
@@ -50,7 +50,9 @@ pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
         folder: folder.clone(),
         data,
         modules,
-        installed: Arc::new(move |name: &str, args: &Value| opened(guests.as_ref(), name, args)),
+        installed: Arc::new(move |name: &str, args: &Value| {
+            opened(guests.as_ref(), name, args, memory_bytes)
+        }),
         memory_bytes,
         threads,
         temp: vec![temp as Arc<dyn Directory>],
@@ -80,14 +82,17 @@ fn opened(
     guests: Option<&FolderOpener>,
     name: &str,
     args: &Value,
+    memory_bytes: u64,
 ) -> Result<Box<dyn merganser_node::ssdlet::Ssdlet>, SsdletError> {
-    let unknown = match builtin::open(name, args) {
+    // Calls are served one after another, and a map begins when its SSDlet is open.
+    let lender = Alone { memory_bytes };
+    let unknown = match builtin::open_within(name, args, &lender) {
         Err(unknown @ SsdletError::Unknown { .. }) => unknown,
         opened => return opened,
     };
     // A caller has no limits of its own; those of the folder hold.
     let limits = GuestLimits::default();
     let guest =
-        guests.map(|guests| guests.open(Wanted::Name(name), args, limits)).transpose()?;
+        guests.map(|guests| guests.open(Wanted::Name(name), args, limits, &lender)).transpose()?;
     guest.flatten().ok_or(unknown)
 }

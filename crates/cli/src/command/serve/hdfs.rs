@@ -45,10 +45,11 @@ fn compile(limits: GuestLimits) -> Result<Box<Compile>, Failure> {
     use std::sync::Arc;
 
     use merganser_node::hdfs::Module;
+    use merganser_node::ssdlet::Lender;
 
     let limits = crate::command::ssdlet::limits(limits);
-    Ok(Box::new(move |module: &[u8]| {
-        let module = judged(|| merganser_wasm::WasmModule::new(module, limits.clone()))?;
+    Ok(Box::new(move |module: &[u8], lender: &dyn Lender| {
+        let module = judged(|| merganser_wasm::WasmModule::new(module, limits.clone(), lender))?;
         Ok(Arc::new(module) as Arc<dyn Module>)
     }))
 }

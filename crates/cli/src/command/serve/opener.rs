@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
-use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
+use merganser_node::ssdlet::{Description, Lender, Ssdlet, SsdletError};
 #[cfg(feature = "wasm")]
 use merganser_storage::contained::{self, Cause};
 use merganser_storage::file::{FileOptions, Output};
@@ -74,13 +74,14 @@ impl SsdletOpener for FolderOpener {
         wanted: Wanted<'_>,
         args: &Value,
         limits: GuestLimits,
+        lender: &dyn Lender,
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let (Wanted::Name(name) | Wanted::Sha256(name)) = wanted;
         if !is_name(name) {
             return Ok(None);
         }
         match read(&self.path(name)) {
-            Ok(module) => open(&module, args, limits.within(self.limits)).map(Some),
+            Ok(module) => open(&module, args, limits.within(self.limits), lender).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(SsdletError::Failed(format!("{name}: {error}"))),
         }
@@ -95,8 +96,13 @@ impl SsdletOpener for FolderOpener {
         self.names().into_iter().map(offered).collect()
     }
 
-    fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description, SsdletError> {
-        let description = describe(bytes, self.limits)?;
+    fn upload(
+        &self,
+        sha256: &str,
+        bytes: &[u8],
+        lender: &dyn Lender,
+    ) -> Result<Description, SsdletError> {
+        let description = describe(bytes, self.limits, lender)?;
         let path = self.path(sha256);
         let failed = |e: io::Error| SsdletError::Failed(format!("it can't be kept: {e}"));
         if !path.exists() {
@@ -117,14 +123,19 @@ impl SsdletOpener for FolderOpener {
 /// Opens a guest. Its arguments are a text, as those of `merganser map --args`: a guest parses JSON if it
 /// wants to. An object is the text of its JSON, and no arguments are an empty text.
 #[cfg(feature = "wasm")]
-fn open(module: &[u8], args: &Value, limits: GuestLimits) -> Result<Box<dyn Ssdlet>, SsdletError> {
+fn open(
+    module: &[u8],
+    args: &Value,
+    limits: GuestLimits,
+    lender: &dyn Lender,
+) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let text = match args {
         Value::String(text) => text.clone(),
         Value::Object(fields) if fields.is_empty() => String::new(),
         _ => args.to_string(),
     };
     let limits = crate::command::ssdlet::limits(limits);
-    Ok(Box::new(judged(|| merganser_wasm::open(module, text.as_bytes(), limits))?))
+    Ok(Box::new(judged(|| merganser_wasm::open_within(module, text.as_bytes(), limits, lender))?))
 }
 
 /// Modules are strangers', and what judges them is a compiler: where it panics, the module is refused.
@@ -153,8 +164,12 @@ fn most(given: GuestLimits) -> GuestLimits {
 
 /// Verifies a guest before any client has arguments for it.
 #[cfg(feature = "wasm")]
-fn describe(module: &[u8], limits: GuestLimits) -> Result<Description, SsdletError> {
-    judged(|| merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits)))
+fn describe(
+    module: &[u8],
+    limits: GuestLimits,
+    lender: &dyn Lender,
+) -> Result<Description, SsdletError> {
+    judged(|| merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits), lender))
 }
 
 #[cfg(not(feature = "wasm"))]
@@ -162,12 +177,17 @@ fn open(
     _module: &[u8],
     _args: &Value,
     _limits: GuestLimits,
+    _lender: &dyn Lender,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
     Err(no_wasm())
 }
 
 #[cfg(not(feature = "wasm"))]
-fn describe(_module: &[u8], _limits: GuestLimits) -> Result<Description, SsdletError> {
+fn describe(
+    _module: &[u8],
+    _limits: GuestLimits,
+    _lender: &dyn Lender,
+) -> Result<Description, SsdletError> {
     Err(no_wasm())
 }
 

@@ -5,17 +5,22 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Builtin;
-use crate::ssdlet::SsdletError;
+use crate::ssdlet::{FREE_BYTES, Lender, Loan, SsdletError};
 
 /// The arguments of one SSDlet that were not taken yet.
-pub(super) struct Arguments {
+pub(super) struct Arguments<'a> {
     ssdlet: &'static str,
     values: Map<String, Value>,
+    lender: &'a dyn Lender,
 }
 
-impl Arguments {
+impl<'a> Arguments<'a> {
     /// Refuses members that `builtin` does not have.
-    pub(super) fn new(builtin: &Builtin, args: &Value) -> Result<Self, SsdletError> {
+    pub(super) fn new(
+        builtin: &Builtin,
+        args: &Value,
+        lender: &'a dyn Lender,
+    ) -> Result<Self, SsdletError> {
         let values = match args {
             Value::Null => Map::new(),
             Value::Object(values) => values.clone(),
@@ -34,7 +39,22 @@ impl Arguments {
                 format!("there is no argument {unknown:?}; there are {}", names.join(", "));
             return Err(SsdletError::Args { ssdlet: builtin.name.to_owned(), detail });
         }
-        Ok(Arguments { ssdlet: builtin.name, values })
+        Ok(Arguments { ssdlet: builtin.name, values, lender })
+    }
+
+    /// Memory for what is made of `argument`: `bytes` at most, until it is made.
+    pub(super) fn memory(&self, argument: &str, bytes: u64) -> Result<Loan, SsdletError> {
+        let most = self.lender.most_bytes();
+        match bytes {
+            0..=FREE_BYTES => Ok(Loan::free()),
+            _ if bytes <= most => self.lender.lend(bytes),
+            _ => Err(self.fault(
+                argument,
+                format_args!(
+                    "to open it may take {bytes} bytes of memory, and there are {most}; make it shorter"
+                ),
+            )),
+        }
     }
 
     /// An error about `argument`.

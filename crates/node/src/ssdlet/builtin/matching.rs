@@ -22,7 +22,7 @@ use super::arguments::Arguments;
 use super::borders::{Borders, Spans};
 use super::{Argument, DELIMITER, HEADER, SEPARATOR, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Description, Emitter, Loan, Output, Ssdlet, SsdletError, Type, Worker,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -53,6 +53,18 @@ pub(super) const ARGUMENTS: &[Argument] = &[
 /// engines keep.
 const REGEX_BYTES: u64 = 5 << 20;
 
+/// Memory that it takes to make an automaton, for each byte of the keys. Measured: 35 to 50 bytes for 1 MB of keys of 8
+/// to 900 bytes.
+const OPENING_PER_KEY_BYTE: u64 = 52;
+
+/// The sizes of a compiled regular expression that are tried one after another: the crate says only whether one fits. The
+/// last is the crate's own limit.
+const REGEX_SIZES: [usize; 3] = [128 << 10, 2 << 20, 10 << 20];
+/// Memory to compile one and to keep it, per byte of that size: it has an automaton for each direction. Measured: 37 MB
+/// for a size of 10 MiB.
+const OPENING_PER_REGEX_BYTE: u64 = 4;
+const HELD_PER_REGEX_BYTE: u64 = 2;
+
 /// Hits that span records, after which records are searched one by one. Such a hit may be long, and is
 /// searched for again from the next record on.
 const SPANNING_MOST: u32 = 16;
@@ -65,6 +77,8 @@ struct Match {
     /// Finds all keys of a record, also those that overlap: if several are counted.
     all: Option<AhoCorasick>,
     invert: bool,
+    /// Memory of the finder and the names.
+    held_bytes: u64,
 }
 
 #[derive(Clone)]
@@ -78,7 +92,7 @@ enum Finder {
     },
 }
 
-pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
+pub(super) fn open(mut args: Arguments<'_>) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let format = args.records()?;
     if format == Format::Keyed {
         return Err(args.fault("format", "keyed records have no text; choose another"));
@@ -91,22 +105,30 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     }
     let keys: Option<Vec<String>> = args.take("keys")?;
     let regex: Option<String> = args.take("regex")?;
-    let (finder, names) = match (keys, regex) {
+    // Given back once all is made.
+    let opening;
+    let (finder, names, held_bytes) = match (keys, regex) {
         (Some(_), Some(_)) => return Err(args.fault("regex", "give this or keys, not both")),
         (None, None) => return Err(args.fault("keys", "give a list of texts, or a regex")),
         (Some(keys), None) => {
             let keys = distinct(&args, keys, format)?;
+            opening = args.memory("keys", OPENING_PER_KEY_BYTE * bytes_of(&keys) as u64)?;
             let finder = literals(&keys, ignore_case).map_err(|error| args.fault("keys", error))?;
-            (finder, keys)
+            let held_bytes = match finder {
+                // Its size is not known; it is less than what it took to make it.
+                Finder::Pattern { .. } => OPENING_PER_KEY_BYTE * bytes_of(&keys) as u64,
+                _ => finder.bytes(),
+            };
+            (finder, keys, held_bytes)
         }
         (None, Some(text)) if text.len() > REGEX_BYTES_MOST => {
             let detail = format!("it has {} bytes; {REGEX_BYTES_MOST} are the most", text.len());
             return Err(args.fault("regex", detail));
         }
         (None, Some(text)) => {
-            let finder =
-                pattern(&text, format, ignore_case).map_err(|error| args.fault("regex", error))?;
-            (finder, vec![text])
+            let (finder, held_bytes, loan) = sized_pattern(&args, &text, format, ignore_case)?;
+            opening = loan;
+            (finder, vec![text], held_bytes)
         }
     };
     let all = if count && names.len() > 1 {
@@ -124,8 +146,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     let worker_bytes = finder.bytes() + all_bytes + 16 * names.len() as u64;
     let name = "match".to_owned();
     let description = Description { name, input: format, output, worker_bytes };
+    let held_bytes = held_bytes + all_bytes + bytes_of(&names) as u64;
     let counted = if count { names.into() } else { Arc::default() };
-    Ok(Box::new(Match { description, finder, counted, all, invert }))
+    drop(opening);
+    Ok(Box::new(Match { description, finder, counted, all, invert, held_bytes }))
 }
 
 /// The keys without repetitions; refuses those that match nothing or everything.
@@ -192,9 +216,35 @@ fn automaton(
     builder.kind(Some(kind)).build(keys)
 }
 
-fn pattern(text: &str, format: Format, ignore_case: bool) -> Result<Finder, regex::Error> {
+/// The finder of a pattern, with the memory that it holds, and that of the opening.
+fn sized_pattern(
+    args: &Arguments<'_>,
+    text: &str,
+    format: Format,
+    ignore_case: bool,
+) -> Result<(Finder, u64, Loan), SsdletError> {
+    let [.., last] = REGEX_SIZES;
+    for size in REGEX_SIZES {
+        let loan = args.memory("regex", OPENING_PER_REGEX_BYTE * size as u64)?;
+        match pattern(text, format, ignore_case, size) {
+            Err(regex::Error::CompiledTooBig(_)) if size < last => {}
+            made => {
+                let finder = made.map_err(|error| args.fault("regex", error))?;
+                return Ok((finder, HELD_PER_REGEX_BYTE * size as u64, loan));
+            }
+        }
+    }
+    unreachable!("the last size returns")
+}
+
+fn pattern(
+    text: &str,
+    format: Format,
+    ignore_case: bool,
+    size: usize,
+) -> Result<Finder, regex::Error> {
     let mut builder = RegexBuilder::new(text);
-    builder.case_insensitive(ignore_case).multi_line(true);
+    builder.case_insensitive(ignore_case).multi_line(true).size_limit(size);
     let one_by_one = match format {
         Format::Lines { delimiter: b'\n' } | Format::Csv { .. } => {
             builder.crlf(true);
@@ -268,6 +318,10 @@ impl Ssdlet for Match {
 
     fn header(&self, row: &[u8]) -> Result<Vec<u8>, SsdletError> {
         Ok(row.to_vec())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.held_bytes
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {

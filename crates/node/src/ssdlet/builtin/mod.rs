@@ -28,7 +28,7 @@ mod words;
 
 use serde_json::Value;
 
-use super::{Ssdlet, SsdletError};
+use super::{Alone, Lender, Ssdlet, SsdletError};
 use arguments::Arguments;
 pub(crate) use words::each_word;
 
@@ -43,7 +43,7 @@ pub struct Builtin {
     pub about: &'static str,
     /// Its arguments, the members of a JSON object.
     pub arguments: &'static [Argument],
-    open: fn(Arguments) -> Result<Box<dyn Ssdlet>, SsdletError>,
+    open: fn(Arguments<'_>) -> Result<Box<dyn Ssdlet>, SsdletError>,
 }
 
 /// An argument of a built-in SSDlet.
@@ -130,7 +130,19 @@ pub const ALL: &[Builtin] = &[
 /// # Errors
 /// When there is none of this name, or its arguments make no sense.
 pub fn open(name: &str, args: &Value) -> Result<Box<dyn Ssdlet>, SsdletError> {
+    open_within(name, args, &Alone { memory_bytes: u64::MAX })
+}
+
+/// As [`open`], with the memory of `lender` for what the opening takes.
+///
+/// # Errors
+/// As [`open`]; when the memory is not there.
+pub fn open_within(
+    name: &str,
+    args: &Value,
+    lender: &dyn Lender,
+) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let found = ALL.iter().find(|builtin| builtin.name == name);
     let builtin = found.ok_or_else(|| SsdletError::Unknown { name: name.to_owned() })?;
-    (builtin.open)(Arguments::new(builtin, args)?)
+    (builtin.open)(Arguments::new(builtin, args, lender)?)
 }
