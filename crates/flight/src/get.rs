@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A client that reads slowly slows down the thread that reads for it, and nothing else. One that does
-//! not read at all loses its connection after [`Getter::patience`], and the memory is free again. It can
-//! continue at its row.
+//! not read at all loses its connection after [`Getter::patience`], or sooner if other streams wait for memory
+//! (`standstill`), and the memory is free again. It can continue at its row.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,6 +29,7 @@ use crate::batches::RowBatch;
 use crate::error::status;
 use crate::listener::Presence;
 use crate::service::blocking;
+use crate::standstill::{Moving, Streams};
 use crate::wire::{SessionTicket, ViewTicket};
 use crate::{schema, views};
 
@@ -47,20 +48,20 @@ pub(crate) const BATCH_BYTES_MIN: usize = 32 << 10;
 /// Makes the streams of DoGet.
 #[derive(Clone)]
 pub(crate) struct Getter {
-    sessions: Arc<Sessions>,
+    lender: Lender,
     /// How long a client may take to make room for one more batch.
     patience: Duration,
 }
 
 /// What a stream holds while it lasts.
 pub(crate) struct Sending {
-    presence: Option<Presence>,
+    moving: Moving,
     _place: OwnedSemaphorePermit,
 }
 
 impl Sending {
-    pub(crate) fn new(presence: Option<Presence>, place: OwnedSemaphorePermit) -> Self {
-        Sending { presence, _place: place }
+    pub(crate) fn new(moving: Moving, place: OwnedSemaphorePermit) -> Self {
+        Sending { moving, _place: place }
     }
 }
 
@@ -70,6 +71,27 @@ pub(crate) struct Outlet {
     runtime: Handle,
     patience: Duration,
     sending: Sending,
+    /// Memory comes from here.
+    lender: Lender,
+}
+
+/// Memory for streams. Those that stand still make room for one that waits.
+#[derive(Clone)]
+pub(crate) struct Lender {
+    sessions: Arc<Sessions>,
+    streams: Streams,
+}
+
+impl Lender {
+    /// Memory for a stream: `wanted`, or less but at least `least`, in bytes.
+    pub(crate) fn memory(&self, wanted: u64, least: u64) -> Result<Grant, SessionError> {
+        self.sessions.stream_memory(wanted, least, &|| self.streams.make_room())
+    }
+
+    /// The sessions, and the files and views.
+    pub(crate) fn sessions(&self) -> &Sessions {
+        &self.sessions
+    }
 }
 
 /// The client takes no more.
@@ -81,13 +103,19 @@ impl Outlet {
         self.hand(Ok(batch))
     }
 
+    /// Memory in addition to that of the stream, for long rows: as much as `bytes`.
+    pub(crate) fn memory(&self, bytes: u64) -> Result<Grant, SessionError> {
+        self.lender.memory(bytes, bytes)
+    }
+
     fn hand(&self, item: Result<RecordBatch, FlightError>) -> Result<(), Gone> {
-        let sent = self.sender.send_timeout(item, self.patience);
-        self.runtime.block_on(sent).map_err(|error| {
-            if let (mpsc::error::SendTimeoutError::Timeout(_), Some(presence)) =
-                (error, &self.sending.presence)
-            {
-                presence.close();
+        let moving = &self.sending.moving;
+        moving.waits();
+        let sent = self.runtime.block_on(self.sender.send_timeout(item, self.patience));
+        moving.moves();
+        sent.map_err(|error| {
+            if let mpsc::error::SendTimeoutError::Timeout(_) = error {
+                moving.close();
             }
             Gone
         })
@@ -116,7 +144,18 @@ impl From<SessionError> for End {
 
 impl Getter {
     pub(crate) fn new(sessions: Arc<Sessions>, patience: Duration) -> Self {
-        Getter { sessions, patience }
+        Getter { lender: Lender { sessions, streams: Streams::new() }, patience }
+    }
+
+    /// Where the memory of streams comes from.
+    pub(crate) fn lender(&self) -> &Lender {
+        &self.lender
+    }
+
+    /// Counts a stream of the connection `presence`.
+    pub(crate) fn enter(&self, presence: Option<Presence>) -> Moving {
+        // Each request of a listener has one.
+        self.lender.streams.enter(presence.unwrap_or_else(Presence::new))
     }
 
     /// The rows of a run, once it is over.
@@ -128,14 +167,14 @@ impl Getter {
     ) -> BoxStream<'static, Result<FlightData, Status>> {
         let schema = schema::of_results(getting.ssdlet().description(), ticket.text);
         let offset = ticket.offset;
-        let (sessions, of_rows) = (Arc::clone(&self.sessions), Arc::clone(&schema));
+        let of_rows = Arc::clone(&schema);
         let (sender, over) = oneshot::channel::<()>();
         getting.when_over(move || {
             // A client that is gone waits no more.
             let _ = sender.send(());
         });
         self.stream(schema, sending, Some(over), move |outlet| {
-            send_rows(&sessions, &getting, offset, of_rows, outlet)
+            send_rows(&getting, offset, of_rows, outlet)
         })
     }
 
@@ -145,8 +184,8 @@ impl Getter {
         ticket: ViewTicket,
         sending: Sending,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
-        let sessions = Arc::clone(&self.sessions);
-        let part = blocking(move || views::Part::open(&sessions, &ticket)).await?;
+        let lender = self.lender.clone();
+        let part = blocking(move || views::Part::open(&lender, &ticket)).await?;
         let schema = schema::of_view();
         let of_records = Arc::clone(&schema);
         Ok(self.stream(schema, sending, None, move |outlet| part.send(&of_records, outlet)))
@@ -162,7 +201,8 @@ impl Getter {
     ) -> BoxStream<'static, Result<FlightData, Status>> {
         let (sender, mut receiver) = mpsc::channel(AHEAD);
         let runtime = Handle::current();
-        let outlet = Outlet { sender, runtime, patience: self.patience, sending };
+        let (patience, lender) = (self.patience, self.lender.clone());
+        let outlet = Outlet { sender, runtime, patience, sending, lender };
         tokio::spawn(async move {
             if let Some(begin) = begin {
                 let gone = outlet.sender.closed();
@@ -199,7 +239,6 @@ pub(crate) fn batch_bytes(memory_bytes: u64) -> usize {
 }
 
 fn send_rows(
-    sessions: &Sessions,
     getting: &Getting,
     offset: u64,
     schema: SchemaRef,
@@ -209,7 +248,7 @@ fn send_rows(
         unreachable!("the stream begins when the run is over")
     };
     let (wanted, least) = (COPIES * BATCH_BYTES, COPIES * BATCH_BYTES_MIN);
-    let grant = sessions.stream_memory(wanted as u64, least as u64)?;
+    let grant = outlet.lender.memory(wanted as u64, least as u64)?;
     let batch_bytes = batch_bytes(grant.memory_bytes());
     let mut reader = results.read(offset)?;
     let mut batch = RowBatch::new(schema);
@@ -220,8 +259,7 @@ fn send_rows(
             outlet.send(batch.take())?;
         }
         if row.len() > batch_bytes && more.is_none() {
-            let long = (COPIES * ROW_BYTES_MAX) as u64;
-            more = Some(sessions.stream_memory(long, long)?);
+            more = Some(outlet.memory((COPIES * ROW_BYTES_MAX) as u64)?);
         }
         batch.push(row)?;
     }

@@ -34,6 +34,7 @@ mod put;
 mod schema;
 pub mod server;
 mod service;
+mod standstill;
 mod token;
 mod views;
 

@@ -18,7 +18,9 @@ use tonic::{Status, Streaming};
 use crate::decoding;
 use crate::error::status;
 use crate::gate::MESSAGE_BYTES_MAX;
+use crate::get::Lender;
 use crate::service::blocking;
+use crate::standstill::Moving;
 
 /// How long a client may take to send one more message.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
@@ -29,12 +31,16 @@ const MEMORY_BYTES: u64 = 2 * MESSAGE_BYTES_MAX as u64;
 /// Keeps what `messages` carry: the values of one column, end to end.
 pub(crate) async fn receive(
     sessions: &Arc<Sessions>,
+    lender: &Lender,
+    moving: Moving,
     mut messages: Streaming<FlightData>,
 ) -> Result<BlobStatus, Status> {
     let late = |_| Status::deadline_exceeded("the next message of the blob took too long");
-    let granted = Arc::clone(sessions);
-    let _memory = blocking(move || granted.stream_memory(MEMORY_BYTES, MEMORY_BYTES)).await?;
+    let lender = lender.clone();
+    let _memory = blocking(move || lender.memory(MEMORY_BYTES, MEMORY_BYTES)).await?;
+    moving.waits();
     let first = tokio::time::timeout(PATIENCE, messages.message()).await.map_err(late)??;
+    moving.moves();
     let first = first.ok_or_else(|| Status::invalid_argument("a DoPut has at least a schema"))?;
     let (id, name) = place(first.flight_descriptor.as_ref())?;
     let opened = Arc::clone(sessions);
@@ -44,7 +50,9 @@ pub(crate) async fn receive(
     let mut decoder = FlightDataDecoder::new(all);
     let mut is_described = false;
     loop {
+        moving.waits();
         let decoded = tokio::time::timeout(PATIENCE, decoding::next(&mut decoder)).await;
+        moving.moves();
         let Some(decoded) = decoded.map_err(late)?.map_err(|_| senseless())? else { break };
         match decoded.map_err(refused)?.payload {
             DecodedPayload::None => {}

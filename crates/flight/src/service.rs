@@ -26,6 +26,21 @@ use crate::{get, put, schema, views};
 /// Streams of results, views and blobs at once; a further one is refused and may try again.
 pub(crate) const STREAMS_MAX: usize = 128;
 
+/// Requests up to this many bytes once parsed are a part of the fixed overhead.
+const PARSED_FREE_BYTES: u64 = 512 << 10;
+
+/// Memory of a request once it is parsed, per byte of its body.
+fn parsed_per_byte(action: &str) -> u64 {
+    match action {
+        // Its bytes are kept as they came.
+        "upload" => 0,
+        // Arguments are any JSON: a value of one or two letters takes 32 bytes.
+        "open" => 11,
+        // The ranges of a set are bounded in number, and their names take what they took.
+        _ => 2,
+    }
+}
+
 /// The service. Clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Door {
@@ -241,7 +256,7 @@ impl FlightService for Door {
             place.give_back();
         }
         let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
-        let sending = get::Sending::new(presence, place);
+        let sending = get::Sending::new(self.getter.enter(presence), place);
         let stream = match ticket {
             Ticket::View(ticket) => self.getter.view(ticket, sending).await?,
             Ticket::Session(ticket) => {
@@ -258,7 +273,9 @@ impl FlightService for Door {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
         let _place = self.stream_place()?;
-        let status = put::receive(&self.sessions, request.into_inner()).await?;
+        let moving = self.getter.enter(request.extensions().get::<Presence>().cloned());
+        let (lender, messages) = (self.getter.lender(), request.into_inner());
+        let status = put::receive(&self.sessions, lender, moving, messages).await?;
         let told = PutResult { app_metadata: to_json(&status).into() };
         Ok(Response::new(stream::iter([Ok(told)]).boxed()))
     }
@@ -277,7 +294,16 @@ impl FlightService for Door {
         arrived(&request);
         let door = self.clone();
         let Action { r#type, body } = request.into_inner();
-        let answer = blocking(move || door.act(&r#type, &body)).await?;
+        let answer = blocking(move || {
+            // A long body takes memory when it is parsed, too.
+            let parsed_bytes = body.len() as u64 * parsed_per_byte(&r#type);
+            let _memory = match parsed_bytes {
+                0..=PARSED_FREE_BYTES => None,
+                bytes => Some(door.getter.lender().memory(bytes, bytes)?),
+            };
+            door.act(&r#type, &body)
+        })
+        .await?;
         Ok(Response::new(stream::iter([Ok(Answer { body: answer.into() })]).boxed()))
     }
 

@@ -14,17 +14,18 @@ use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
 
 use crate::batches;
-use crate::get::{BATCH_BYTES_MIN, COPIES, End, Outlet, batch_bytes};
+use crate::get::{BATCH_BYTES_MIN, COPIES, End, Lender, Outlet, batch_bytes};
 use crate::wire::{KeyRange, ViewTicket};
 
-/// Memory that a view's stream would like, in bytes: to read ahead on every run of it.
+/// Memory that a view's stream would like, in bytes: to read ahead on every run of it. It gets its share of the memory
+/// for streams, or the least that works.
 const MEMORY_BYTES: u64 = 64 << 20;
 /// The least memory for the view itself.
 const VIEW_BYTES_MIN: u64 = 4 << 20;
 /// The share of a stream's memory that is for batches, 1 / 4. The view gets the rest.
 const BATCH_SHARE: u64 = 4;
-/// Bytes of a batch, if there is memory.
-const BATCH_BYTES: usize = 1 << 20;
+/// Bytes of a batch, if there is memory. A client that takes one in a few seconds does not stand still.
+const BATCH_BYTES: usize = 256 << 10;
 /// Threads that make the bytes of a view for one stream.
 const THREADS: usize = 2;
 
@@ -42,7 +43,6 @@ pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), Sessio
 
 /// An open part of a view.
 pub(crate) struct Part {
-    sessions: Arc<Sessions>,
     path: String,
     view: View,
     range: Range<u64>,
@@ -55,15 +55,12 @@ pub(crate) struct Part {
 
 impl Part {
     /// Opens the view of `ticket`, and finds its part.
-    pub(crate) fn open(
-        sessions: &Arc<Sessions>,
-        ticket: &ViewTicket,
-    ) -> Result<Self, SessionError> {
+    pub(crate) fn open(lender: &Lender, ticket: &ViewTicket) -> Result<Self, SessionError> {
         let path = ticket.view.clone();
-        let folder: Arc<dyn Directory> = sessions.data().folder(&path)?;
+        let folder: Arc<dyn Directory> = lender.sessions().data().folder(&path)?;
         let mut least = VIEW_BYTES_MIN + (COPIES * BATCH_BYTES_MIN) as u64;
         loop {
-            let memory = sessions.stream_memory(MEMORY_BYTES.max(least), least)?;
+            let memory = lender.memory(MEMORY_BYTES.max(least), least)?;
             let all = memory.memory_bytes();
             let most = (COPIES * BATCH_BYTES) as u64;
             let of_batches = (all / BATCH_SHARE).clamp((COPIES * BATCH_BYTES_MIN) as u64, most);
@@ -73,7 +70,6 @@ impl Part {
                     let batch_bytes = batch_bytes(of_batches);
                     let whole_records = ticket.bytes.is_none();
                     return Ok(Part {
-                        sessions: Arc::clone(sessions),
                         path,
                         view,
                         range,
@@ -141,8 +137,7 @@ impl Part {
                     return Err(SessionError::Invalid(told).into());
                 }
                 if values.len() - at > self.batch_bytes && more.is_none() {
-                    let long = (COPIES * ROW_BYTES_MAX) as u64;
-                    more = Some(self.sessions.stream_memory(long, long)?);
+                    more = Some(outlet.memory((COPIES * ROW_BYTES_MAX) as u64)?);
                 }
                 if values.len() >= self.batch_bytes && at > 0 {
                     let mut next = fresh();

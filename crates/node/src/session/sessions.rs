@@ -31,6 +31,8 @@ const STREAM_PATIENCE: Duration = Duration::from_secs(30);
 /// The share of the memory that is for streams of results and views, 1 / 4; runs get the rest. So a
 /// long run never keeps a client from its results.
 const STREAM_SHARE: u64 = 4;
+/// A stream gets at most this fraction of the memory for streams, 1 / 8: a few large ones leave room for others.
+const STREAMS_SHARE: u64 = 8;
 /// A run gets this fraction of the memory for runs if its session does not say, 1 / 4.
 const RUN_SHARE: u64 = 4;
 
@@ -291,13 +293,27 @@ impl Sessions {
         self.shared.catalog.upload(sha256, bytes, &self.shared.lender)
     }
 
-    /// Memory for a stream: `memory_bytes`, or less but at least `least_bytes`. It waits for its turn.
+    /// Memory for a stream: `memory_bytes`, or less but at least `least_bytes`. One stream gets at most an eighth of the
+    /// memory for streams, unless `least_bytes` is more. It waits for its turn, and calls `waiting` from time to time
+    /// meanwhile: for streams of others that have stopped to be ended.
     ///
     /// # Errors
     /// [`SessionError::Busy`] after 30 seconds; when there never is as much.
-    pub fn stream_memory(&self, memory_bytes: u64, least_bytes: u64) -> Result<Grant> {
+    pub fn stream_memory(
+        &self,
+        memory_bytes: u64,
+        least_bytes: u64,
+        waiting: &dyn Fn(),
+    ) -> Result<Grant> {
+        let streams = &self.shared.streams;
+        let share = (streams.all().memory_bytes / STREAMS_SHARE).max(least_bytes);
+        let memory_bytes = memory_bytes.min(share);
         let demand = Demand { memory_bytes, memory_least_bytes: least_bytes, threads: 1 };
-        let permit = self.shared.streams.take(demand, Some(STREAM_PATIENCE), &|| false)?;
+        let wait = || {
+            waiting();
+            false
+        };
+        let permit = streams.take(demand, Some(STREAM_PATIENCE), &wait)?;
         Ok(Grant { permit })
     }
 
