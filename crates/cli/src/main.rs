@@ -28,8 +28,25 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 
+use rustix::process::{Resource, getrlimit};
+
+/// Stack that the first thread needs, in bytes. Threads that are started have as much.
+const STACK_BYTES: u64 = 2 << 20;
+
 fn main() -> ExitCode {
     crash::install();
+    if getrlimit(Resource::Stack).current.is_none_or(|most| most >= STACK_BYTES) {
+        return command();
+    }
+    // `ulimit -s` leaves the first thread less, and a process whose stack overflows ends without a sentence.
+    match merganser_storage::thread::spawn("main", command) {
+        Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Err(error) => ended(&failure::Failure::Error(error.to_string())),
+    }
+}
+
+/// The command that was typed, from its first word to its exit status.
+fn command() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let is_sort = words.first().is_some_and(|program| args::is_sort(program));
     if is_sort {
