@@ -28,6 +28,7 @@ mod error;
 pub mod farm;
 mod gate;
 mod get;
+pub mod identity;
 mod listener;
 mod places;
 mod put;

@@ -63,7 +63,7 @@ pub(crate) struct ConnectionPlace {
     presence: Presence,
 }
 
-/// What a new connection does.
+/// The answer to a new connection.
 #[derive(Debug, PartialEq, Eq)]
 enum Turn {
     /// It has a place.
@@ -139,7 +139,7 @@ impl Taken {
 }
 
 impl ConnectionPlace {
-    /// What is known of the connection.
+    /// The presence of its connection.
     pub(crate) fn presence(&self) -> &Presence {
         &self.presence
     }

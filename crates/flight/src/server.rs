@@ -12,6 +12,7 @@ use tonic::transport::{Identity, ServerTlsConfig};
 
 use crate::gate::Gate;
 use crate::get::Getter;
+use crate::identity::{self, TlsDoubt, TlsFault};
 use crate::listener::{self, HELLO, PING, SILENCE, is_loopback};
 use crate::service::{Door, STREAMS_MAX};
 use crate::token::Token;
@@ -78,9 +79,12 @@ pub enum BindError {
         /// The cause.
         source: io::Error,
     },
-    /// The certificate or its key makes no sense.
+    /// The certificate or its key can't be used.
     #[error("the certificate and its key: {0}")]
-    Tls(String),
+    Tls(#[from] TlsFault),
+    /// The library of TLS refuses them.
+    #[error("the certificate and its key: {0}")]
+    TlsSetup(String),
     /// The system has no thread left.
     #[error(transparent)]
     Threads(io::Error),
@@ -90,6 +94,7 @@ pub enum BindError {
 pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
+    doubt: Option<TlsDoubt>,
     runtime: tokio::runtime::Runtime,
     router: tonic::transport::server::Router,
     sessions: Arc<Sessions>,
@@ -144,23 +149,32 @@ impl Server {
             .http2_max_header_list_size(HEADER_BYTES_MAX)
             .http2_keepalive_interval(Some(PING))
             .http2_keepalive_timeout(Some(SILENCE - PING));
-        if let Some(Tls { certificate, key }) = tls {
+        let mut doubt = None;
+        if let Some(tls) = tls {
+            doubt = identity::look(&tls)?;
+            let Tls { certificate, key } = tls;
             let identity = Identity::from_pem(certificate, key);
             let config = ServerTlsConfig::new().identity(identity).timeout(HELLO);
             builder = builder.tls_config(config).map_err(|error| {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                BindError::Tls(cause.unwrap_or_else(|| error.to_string()))
+                BindError::TlsSetup(cause.unwrap_or_else(|| error.to_string()))
             })?;
         }
         let router = builder.add_service(Gate::new(door, token));
         let stop = watch::Sender::new(false);
-        Ok(Server { listener, address, runtime, router, sessions, stop })
+        Ok(Server { listener, address, doubt, runtime, router, sessions, stop })
     }
 
     /// The address at which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Why clients may refuse its certificate.
+    #[must_use]
+    pub fn doubt(&self) -> Option<TlsDoubt> {
+        self.doubt
     }
 
     /// A handle that can end it from any thread.

@@ -1,7 +1,7 @@
 //! Arguments that can't be right, and how the command ends.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::{fails, folder, merganser, stderr};
 
@@ -30,6 +30,24 @@ fn a_refusal_is_one_sentence_that_names_the_flag() {
     );
     let size = fails(dir.path(), &["generate", "--records", "10", "--record-size", "1Q"]);
     assert!(size.contains("'Q' is no unit of size"), "{size}");
+}
+
+/// The first thread of a process gets what `ulimit -s` leaves; a stack that overflows would end it without a sentence.
+#[test]
+fn a_small_stack_is_enough() {
+    let dir = folder();
+    std::fs::write(dir.path().join("lines"), "b\na\n").expect("written");
+    let limited = |arguments: &str| {
+        let script =
+            format!("ulimit -s 64 && exec {} {arguments}", env!("CARGO_BIN_EXE_merganser"));
+        let mut command = Command::new("bash");
+        command.args(["-c", &script]).current_dir(dir.path()).output().expect("bash")
+    };
+    let sorted = limited("sort lines");
+    assert_eq!((sorted.status.code(), &sorted.stdout[..]), (Some(0), &b"a\nb\n"[..]));
+    let refused = limited("sort missing");
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert_eq!(limited("serve --help").status.code(), Some(0));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use merganser_flight::Token;
 use merganser_flight::client::{Client, NodeAddress};
+use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BindError, Server, Tls};
 use merganser_flight::wire::SetBody;
 use merganser_node::session::request::Range;
@@ -72,14 +73,18 @@ fn other_machines_need_token_and_tls() {
 fn a_broken_certificate_is_an_error_at_the_start() {
     let dir = tempfile::tempdir().expect("a folder");
     let good = tls();
-    for (certificate, key) in [
-        (b"nonsense".to_vec(), good.key.clone()),
-        (good.certificate.clone(), b"nonsense".to_vec()),
-        (good.certificate, tls().key),
+    for (certificate, key, expected) in [
+        (b"nonsense".to_vec(), good.key.clone(), TlsFault::NoCertificate),
+        (good.certificate.clone(), b"nonsense".to_vec(), TlsFault::NoKey),
+        (good.certificate, tls().key, TlsFault::OtherKey),
     ] {
         let mut options = options(dir.path());
         options.tls = Some(Tls { certificate, key });
-        assert!(matches!(Server::bind(options), Err(BindError::Tls(_))));
+        let refused = Server::bind(options).err();
+        assert!(
+            matches!(refused, Some(BindError::Tls(fault)) if fault == expected),
+            "{expected:?}: {refused:?}"
+        );
     }
 }
 

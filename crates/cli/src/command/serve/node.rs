@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_flight::Token;
+use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BATCH_PATIENCE, BindError, Server, ServerOptions, Tls};
 use merganser_node::session::{BuiltinOnly, SessionOptions, SsdletOpener};
 use merganser_storage::file::FileDirectory;
@@ -14,6 +15,7 @@ use super::Listening;
 use super::opener::FolderOpener;
 use crate::config::NodeConfig;
 use crate::failure::{Failure, notice};
+use crate::shown;
 
 /// Begins to listen.
 ///
@@ -28,6 +30,7 @@ pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
         Some(dir) => Arc::new(FolderOpener::new(dir, config.guest_limits)?),
         None => Arc::new(BuiltinOnly),
     };
+    let files = config.tls.clone();
     let server = Server::bind(ServerOptions {
         listen: config.listen,
         token: config.token_file.as_deref().map(token).transpose()?,
@@ -46,11 +49,14 @@ pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
             opener,
         },
     })
-    .map_err(|error| sentence(&error))?;
+    .map_err(|error| sentence(&error, files.as_ref()))?;
     notice(&format!(
         "sessions for clients of {}: at most {sessions_max} at once, in {memory_bytes} bytes",
         server.address()
     ));
+    if let (Some(doubt), Some((certificate, _))) = (server.doubt(), &files) {
+        notice(&format!("{}: {doubt}", shown::name(certificate)));
+    }
     let stopper = server.stopper();
     let run = move || server.run().map_err(|error| Failure::named(&error));
     Ok(Listening { run: Box::new(run), stop: Box::new(move || stopper.stop()) })
@@ -72,12 +78,22 @@ fn tls(certificate: &Path, key: &Path) -> Result<Tls, Failure> {
     Ok(Tls { certificate: read(certificate)?, key: read(key)? })
 }
 
-fn sentence(error: &BindError) -> String {
-    match error {
-        BindError::Open { .. } => {
+/// What is wrong, with the certificate and the key as they were named.
+fn sentence(error: &BindError, files: Option<&(PathBuf, PathBuf)>) -> String {
+    match (error, files) {
+        (BindError::Open { .. }, _) => {
             format!("{error}: give --token-file, --tls-cert and --tls-key, or --insecure")
         }
-        BindError::Tls(why) => format!("--tls-cert, --tls-key: {why}"),
-        error => error.to_string(),
+        (BindError::Tls(fault), Some((certificate, key))) => {
+            let (flag, file) =
+                if fault.is_of_key() { ("--tls-key", key) } else { ("--tls-cert", certificate) };
+            let other = match fault {
+                TlsFault::OtherKey => format!(" than that of {}", shown::name(key)),
+                _ => String::new(),
+            };
+            format!("{}: {fault}{other}; {flag} names it", shown::name(file))
+        }
+        (BindError::TlsSetup(why), _) => format!("--tls-cert, --tls-key: {why}"),
+        (error, _) => error.to_string(),
     }
 }
