@@ -10,12 +10,12 @@
 #[cfg(target_env = "gnu")]
 const ARENAS: i32 = 4;
 /// Blocks from this size on are mapped by themselves, and given back when they are freed. Batches of rows and
-/// records are shorter: they are made and freed all the time.
+/// records are shorter: they are made and freed all the time. Bodies of requests and what is made of them are not.
 #[cfg(target_env = "gnu")]
-const MAPPED_BYTES: i32 = 4 << 20;
+const MAPPED_BYTES: i32 = 1 << 20;
 /// Free memory that an arena may keep at its end.
 #[cfg(target_env = "gnu")]
-const KEPT_BYTES: i32 = 4 << 20;
+const KEPT_BYTES: i32 = 1 << 20;
 
 /// Sets it. Called before the server has any thread that allocates.
 pub(super) fn keep_little() {
