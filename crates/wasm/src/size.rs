@@ -41,7 +41,7 @@ pub(crate) struct Size {
 }
 
 impl Size {
-    /// Counts. What else is wrong with the module, the compiler says.
+    /// Counts. The compiler finds all other faults of the module.
     ///
     /// # Errors
     /// When it is damaged, or has more of something than a guest may have.

@@ -1,4 +1,4 @@
-//! What the compiler takes for modules that strangers made large on purpose.
+//! The memory of the compiler for modules that strangers made large on purpose.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -115,11 +115,16 @@ fn status(line: &str) -> u64 {
 /// Compiles modules that were made large in every way, within the memory that is lent. It reads the memory of its
 /// process, so it runs in one that has no other tests.
 #[test]
+#[ignore = "minutes of a processor in a build without optimisation"]
 fn large_modules_take_no_more_than_they_were_lent() {
     const ALONE: &str = "MERGANSER_TEST_ALONE";
     if std::env::var_os(ALONE).is_none() {
         let alone = Command::new(std::env::current_exe().expect("this test"))
-            .args(["compiler::large_modules_take_no_more_than_they_were_lent", "--exact"])
+            .args([
+                "compiler::large_modules_take_no_more_than_they_were_lent",
+                "--exact",
+                "--ignored",
+            ])
             .env(ALONE, "1")
             .output()
             .expect("it starts");
