@@ -28,6 +28,12 @@ pub(super) struct Done {
     pub(super) merged: Option<u64>,
 }
 
+/// The error of a line, counted from 1, that can't come after the lines before it.
+pub(super) fn contradiction(file: &str, line: usize) -> Error {
+    let detail = format!("line {line} contradicts the lines before it");
+    Error::Corrupt { file: file.to_owned(), offset: 0, detail }
+}
+
 /// How the rest of the input is divided after the first partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Split {
@@ -48,11 +54,7 @@ impl Done {
         let mut done = Done::default();
         let stages = record.header.work.stages.len();
         for (line, event) in record.events.iter().enumerate() {
-            done.apply(event, stages).ok_or_else(|| Error::Corrupt {
-                file: file.to_owned(),
-                offset: 0,
-                detail: format!("line {} contradicts the lines before it", line + 2),
-            })?;
+            done.apply(event, stages).ok_or_else(|| contradiction(file, line + 2))?;
         }
         Ok(done)
     }

@@ -27,7 +27,7 @@ use super::folder::{sync_folder, with_new};
 const FORMAT_NAME: &str = "merganser-pipeline-journal";
 const VERSION: u32 = 1;
 /// No journal is longer: 100,000 partitions of ten stages take about 100 MB.
-const BYTES_MAX: u64 = 1 << 30;
+pub(super) const BYTES_MAX: u64 = 1 << 30;
 
 /// How an input is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,6 +157,31 @@ impl Header {
     pub fn new(command: CommandNote, work: Work, inputs: Vec<InputNote>) -> Self {
         Header { format: FORMAT_NAME.to_owned(), version: VERSION, command, work, inputs }
     }
+
+    /// Reads the JSON of the first line.
+    pub(super) fn decode(file: &str, json: &[u8]) -> Result<Self, Error> {
+        // The version is looked at before the rest, which may be different in another one.
+        let kind: Kind = parse(json).ok_or_else(|| no_journal(file))?;
+        if kind.format != FORMAT_NAME || kind.version != VERSION {
+            return Err(Error::UnknownVersion {
+                file: file.to_owned(),
+                kind: kind.format,
+                version: kind.version,
+                known: format!("{FORMAT_NAME} version {VERSION}"),
+            });
+        }
+        parse(json).ok_or_else(|| no_journal(file))
+    }
+}
+
+fn no_journal(file: &str) -> Error {
+    let detail = "not a journal of a pipeline".to_owned();
+    Error::Corrupt { file: file.to_owned(), offset: 0, detail }
+}
+
+/// The content of a line.
+pub(super) fn parse<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Option<T> {
+    serde_json::from_slice(json).ok()
 }
 
 /// The content of a journal.
@@ -185,17 +210,7 @@ impl Record {
         let Some(first) = lines.next() else {
             return Err(corrupt(0, "no whole line of a journal"));
         };
-        // The version is looked at before the rest, which may be different in another one.
-        let kind: Kind = first.parse().ok_or_else(|| corrupt(0, "not a journal of a pipeline"))?;
-        if kind.format != FORMAT_NAME || kind.version != VERSION {
-            return Err(Error::UnknownVersion {
-                file: file.to_owned(),
-                kind: kind.format,
-                version: kind.version,
-                known: format!("{FORMAT_NAME} version {VERSION}"),
-            });
-        }
-        let header = first.parse().ok_or_else(|| corrupt(0, "not a journal of a pipeline"))?;
+        let header = Header::decode(file, first.0)?;
         let mut events = Vec::new();
         let mut whole_bytes = lines.at as u64;
         loop {
@@ -244,14 +259,14 @@ struct Line<'a>(&'a [u8]);
 
 impl Line<'_> {
     fn parse<T: for<'de> Deserialize<'de>>(&self) -> Option<T> {
-        serde_json::from_slice(self.0).ok()
+        parse(self.0)
     }
 }
 
 /// Bytes before the JSON of a line: eight digits and a space.
 const SUM_BYTES: usize = 9;
 /// More than any line but the first has.
-const EVENT_BYTES_MAX: usize = 4096;
+pub(super) const EVENT_BYTES_MAX: usize = 4096;
 
 impl<'a> Lines<'a> {
     /// The next line, if it is whole.
@@ -274,13 +289,13 @@ impl<'a> Lines<'a> {
 
 /// Whether a damaged line ends with one that is whole: the newline between them was changed. A crash cuts lines and
 /// joins none.
-fn hides_line(line: &[u8]) -> bool {
+pub(super) fn hides_line(line: &[u8]) -> bool {
     let last = &line[line.len().saturating_sub(EVENT_BYTES_MAX)..];
     (1..last.len()).any(|at| line_in(&last[at..]).is_some())
 }
 
 /// The JSON of a line without its end, if its checksum is right.
-fn line_in(line: &[u8]) -> Option<&[u8]> {
+pub(super) fn line_in(line: &[u8]) -> Option<&[u8]> {
     let (sum, json) = line.split_at_checked(SUM_BYTES)?;
     // This alone rules out most lines.
     let may_be = sum[SUM_BYTES - 1] == b' ' && json.first() == Some(&b'{');

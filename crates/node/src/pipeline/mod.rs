@@ -13,7 +13,7 @@
 //! | `schedule`, `stage` | who does what next, bounds of disk and partitions; the threads of pools |
 //! | `child`, `tries`, `tool` | a command in its process group; one that is tried until it works; one that is no stage |
 //! | `gather` | results become one output |
-//! | `journal`, `done`, `resume`, `folder` | what is done, on the disk, and how work is continued |
+//! | `journal`, `scan`, `done`, `resume`, `folder` | what is done, on the disk, and how work is continued |
 //! | `model`, `report`, `summary` | Equations 4.1 to 4.8 and the recurrence; what was measured |
 //! | `run` | all of it |
 //!
@@ -34,6 +34,7 @@ mod plan;
 mod report;
 mod resume;
 mod run;
+mod scan;
 mod schedule;
 mod stage;
 mod summary;

@@ -76,7 +76,7 @@ fn clean(plan: &Plan, folder: &Folder, done: &Done) -> Result<(), PipelineError>
 
 fn other_content(path: &Path) -> String {
     format!(
-        "{}: is not as the pipeline left it; remove the folder of its unfinished work to begin again",
+        "{}: is not as the pipeline left it; move the folder of its unfinished work away to begin again",
         path.display()
     )
 }

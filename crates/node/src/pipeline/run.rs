@@ -7,14 +7,15 @@ use merganser_sort::journal::{CommandNote, FileNote, Text};
 use merganser_storage::thread::spawn_scoped;
 
 use super::cutting::cut_all;
-use super::done::Done;
+use super::done::{Done, contradiction};
 use super::error::PipelineError;
 use super::folder::{Folder, tree_bytes};
 use super::input::Input;
-use super::journal::{Header, InputNote, Journal, Record};
+use super::journal::{Event, Header, InputNote, Journal};
 use super::plan::Settings;
 use super::report::PipelineReport;
 use super::resume;
+use super::scan::scan;
 use super::schedule::Shared;
 use super::summary;
 
@@ -230,6 +231,8 @@ pub struct Left {
     pub merged: bool,
     /// Whether an input is a stream, so that the work can't be continued.
     pub of_stream: bool,
+    /// The inputs, in order.
+    pub inputs: Vec<InputNote>,
     /// Bytes of all files.
     pub bytes: u64,
 }
@@ -240,9 +243,14 @@ pub struct Left {
 /// A journal that can't be read.
 pub fn left_in(folder: &Path) -> Result<Option<Left>, PipelineError> {
     let path = Folder::new(folder);
-    let Some(record) = Journal::read(&path.journal())? else { return Ok(None) };
-    let done = Done::of(&path.journal().display().to_string(), &record)?;
-    let Record { header, .. } = record;
+    let journal = path.journal();
+    let mut done = Done::default();
+    let mut line = 1;
+    let each = |event: &Event, stages: usize| {
+        line += 1;
+        done.apply(event, stages).ok_or_else(|| contradiction(&journal.display().to_string(), line))
+    };
+    let Some(header) = scan(&journal, each)? else { return Ok(None) };
     Ok(Some(Left {
         cut: done.cuts.len(),
         all_cut: done.all_cut,
@@ -250,6 +258,7 @@ pub fn left_in(folder: &Path) -> Result<Option<Left>, PipelineError> {
         ran: done.ran.iter().map(Vec::len).sum(),
         merged: done.merged.is_some(),
         of_stream: header.inputs.iter().any(|input| input.file.is_none()),
+        inputs: header.inputs,
         stages: header.work.stages.into_iter().map(|(name, _)| name).collect(),
         command: header.command,
         bytes: tree_bytes(folder),
