@@ -1,9 +1,10 @@
-//! Any bytes as the journal of a sort and as the resume point of a copy, as they are and with their
+//! Any bytes as the journal of a sort, the note of its folder and the resume point of a copy, as they are and with their
 //! checksum put right: an error, or a content that is written as it was read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use merganser_sort::journal::Journal;
+use merganser_sort::note::WorkNote;
 use merganser_sort::output::Resume;
 
 fn decode(bytes: &[u8]) {
@@ -14,6 +15,10 @@ fn decode(bytes: &[u8]) {
         assert!(journal.inputs.iter().all(taken));
         let again = Journal::decode("sort-journal", &journal.encode()).expect("what was written");
         assert_eq!(again, journal);
+    }
+    if let Ok(note) = WorkNote::decode("work-note", bytes) {
+        let again = WorkNote::decode("work-note", &note.encode()).expect("what was written");
+        assert_eq!(again, note);
     }
     if let Ok(resume) = Resume::decode("resume", bytes) {
         assert!(resume.written <= resume.total);

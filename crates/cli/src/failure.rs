@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs::Metadata;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::OnceLock;
@@ -18,6 +19,7 @@ use merganser_storage::file::FileError;
 
 use crate::args::Size;
 use crate::shown;
+use crate::unfinished::claimed_path;
 
 /// The reason for which a read or a write ended without a failure. It is the inner error of an
 /// [`io::Error`]. An [`io::ErrorKind`] would be ambiguous, since files can fail with each kind.
@@ -90,7 +92,11 @@ pub enum Failure {
 impl Failure {
     /// An error on `path`, as the system tells it.
     pub fn on(path: &Path, error: &io::Error) -> Self {
-        Self::of(error, || format!("{}: {}", shown::name(path), plain(error)))
+        let failure = Self::of(error, || format!("{}: {}", shown::name(path), plain(error)));
+        match error.kind() {
+            io::ErrorKind::NotFound => failure.and(consumed(path)),
+            _ => failure,
+        }
     }
 
     /// An error on an input.
@@ -425,14 +431,24 @@ fn key_sentence(error: &KeyError) -> String {
     }
 }
 
-/// The marker of a view may hold any text, so a name is put into a suggested command only if it is
-/// complete.
+/// Where the records of a missing file are, if an interrupted `sort --consume` has claimed it.
+fn consumed(path: &Path) -> Option<String> {
+    let hidden = claimed_path(path);
+    hidden.symlink_metadata().ok().filter(Metadata::is_file)?;
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    Some(format!(
+        "its records are in {} and in the folder of an interrupted 'sort --consume': merganser recover {}",
+        shown::name(&hidden),
+        shown::shell_word(folder.unwrap_or(Path::new(".")))
+    ))
+}
+
+/// The marker of a view may hold any text, so it is shown, but never a part of a command.
 fn being_consumed(view: &str, output: &str) -> String {
     if output.len() < NAME_BYTES_MAX {
         return format!(
-            "{view}: this view is being consumed into {output}; finish with: merganser materialize {} -o {} --consume",
-            shown::shell_word(view),
-            shown::shell_word(output)
+            "{view}: this view is being consumed into {output}; finish that first: merganser recover {}",
+            shown::shell_word(view)
         );
     }
     let front = &output[..output.floor_char_boundary(100)];

@@ -105,7 +105,14 @@ impl Input {
         };
         opened
             .and_then(|file| Reader::new(file, cancel.clone()))
-            .map_err(|error| Failure::on_input(self, &error))
+            .map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &io::Error) -> Failure {
+        match self {
+            Input::Stdin => Failure::on_input(self, error),
+            Input::File(path) => Failure::on(path, error),
+        }
     }
 
     /// Makes it ready for the engine: a storage where it has a size, a stream where not. Whether it
@@ -122,7 +129,7 @@ impl Input {
             Input::Stdin => self.standard_for_sort(open.direct, cancel),
             Input::File(path) => self.file_for_sort(path, open, cancel),
         };
-        made.map_err(|error| Failure::on_input(self, &error))
+        made.map_err(|error| self.failure(&error))
     }
 
     fn standard_for_sort(

@@ -8,6 +8,7 @@
 //!   crash     when it ends itself   panics and refused memory: the same
 //! ```
 
+mod advised;
 mod args;
 mod command;
 mod config;

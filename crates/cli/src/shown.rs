@@ -30,6 +30,18 @@ pub fn escaped(text: &str, kept: &[char]) -> String {
     out
 }
 
+/// Terminals know these as controls; and the ones that turn the direction of text, or end a line, can
+/// make a name look like another.
+fn is_control(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}')
+}
+
 fn escape(text: &str, kept: &[char], out: &mut String) {
     for c in text.chars() {
         if kept.contains(&c) {
@@ -43,14 +55,7 @@ fn escape(text: &str, kept: &[char], out: &mut String) {
             '\0'..='\x1f' | '\x7f' => {
                 let _ = write!(out, "\\x{:02x}", u32::from(c));
             }
-            // Terminals know these as controls, too; and the ones that turn the direction of text,
-            // or end a line, can make a name look like another.
-            '\u{80}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
+            c if is_control(c) => {
                 let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
             }
             c => out.push(c),
@@ -70,43 +75,49 @@ pub fn name(path: &Path) -> String {
     out
 }
 
-/// `text` as one word of a shell's command, so that a command in a message can be pasted with any
-/// names in it. The word has no characters that control the terminal.
-pub fn shell_word(text: &str) -> String {
+/// The name of a file as one word of a shell's command, so that a command in a message can be pasted with
+/// any names in it. The word has no characters that control the terminal.
+pub fn shell_word(name: impl AsRef<OsStr>) -> String {
+    let name = name.as_ref().as_bytes();
     // It is no option.
-    quoted(if text.starts_with('-') { "./" } else { "" }, text)
+    quoted(if name.starts_with(b"-") { "./" } else { "" }, name)
 }
 
-/// A word of a command line as it was typed.
-pub fn command_word(word: &OsStr) -> String {
-    quoted("", &name(Path::new(word)))
+/// A word of a command line.
+pub fn command_word(word: impl AsRef<OsStr>) -> String {
+    quoted("", word.as_ref().as_bytes())
 }
 
-fn quoted(lead: &str, text: &str) -> String {
+fn quoted(lead: &str, word: &[u8]) -> String {
+    let text = std::str::from_utf8(word).ok().filter(|text| !text.contains(is_control));
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%=".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return format!("{lead}{text}");
+    match text {
+        Some(text) if !text.is_empty() && text.chars().all(plain) => format!("{lead}{text}"),
+        Some(text) => format!("'{lead}{}'", text.replace('\'', "'\\''")),
+        None => quoted_bytes(lead, word),
     }
-    if !text.chars().any(char::is_control) {
-        return format!("'{lead}{}'", text.replace('\'', "'\\''"));
-    }
-    let mut word = format!("$'{lead}");
-    for c in text.chars() {
-        match c {
-            '\'' | '\\' => word.extend(['\\', c]),
-            // Three digits, so that the next character is not part of the number.
-            c if c.is_control() => {
-                let mut bytes = [0; 4];
-                let bytes = c.encode_utf8(&mut bytes).bytes();
-                bytes.for_each(|byte| {
-                    let _ = write!(word, "\\{byte:03o}");
-                });
+}
+
+/// A word with bytes that are no text, or that control a terminal.
+fn quoted_bytes(lead: &str, word: &[u8]) -> String {
+    let mut out = format!("$'{lead}");
+    // Three digits, so that the next character is not part of the number.
+    let number = |byte: &u8| format!("\\{byte:03o}");
+    for chunk in word.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\'' | '\\' => out.extend(['\\', c]),
+                c if is_control(c) => {
+                    let mut bytes = [0; 4];
+                    out.extend(c.encode_utf8(&mut bytes).as_bytes().iter().map(number));
+                }
+                c => out.push(c),
             }
-            c => word.push(c),
         }
+        out.extend(chunk.invalid().iter().map(number));
     }
-    word.push('\'');
-    word
+    out.push('\'');
+    out
 }
 
 #[cfg(test)]
@@ -144,6 +155,12 @@ mod tests {
         assert_eq!(named("plain/ö".as_bytes()), "plain/ö");
     }
 
+    #[test]
+    fn a_name_that_is_no_text_is_named_exactly() {
+        assert_eq!(shell_word(OsStr::from_bytes(b"-a\xff7'")), r"$'./-a\3777\''");
+        assert_eq!(command_word(OsStr::from_bytes(b"\xe2\x80")), r"$'\342\200'");
+    }
+
     /// SAFETY finding F28.
     #[test]
     fn f28_a_name_in_a_command_is_one_word() {
@@ -155,6 +172,7 @@ mod tests {
             ("it's", r"'it'\''s'"),
             ("a\x1b[2J\n'", r"$'a\033[2J\012\''"),
             ("\u{9b}1", r"$'\302\2331'"),
+            ("a\u{202e}b", r"$'a\342\200\256b'"),
         ] {
             assert_eq!(shell_word(name), word);
             let mut shell = std::process::Command::new("bash");

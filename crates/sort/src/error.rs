@@ -108,6 +108,12 @@ pub enum Error {
         /// The output.
         output: std::ffi::OsString,
     },
+    /// A command that consumes the view, or still makes it, has it locked.
+    #[error("{view}: another command is consuming or finishing this view now")]
+    ViewLocked {
+        /// The folder of the view.
+        view: String,
+    },
     /// The view is being consumed into another output.
     #[error("{view}: this view is already being consumed into {output:?}; finish that first")]
     ConsumedElsewhere {

@@ -64,5 +64,5 @@ pub use error::{Conflict, Error, Result};
 pub use progress::{Progress, Silent};
 pub use sorter::{
     CompressionChoice, Consumed, Estimate, Explanation, SortOptions, SortOutput, SortReport, Stamp,
-    Strategy, explain, journal, sort, sort_consuming,
+    Strategy, explain, journal, note, sort, sort_consuming,
 };

@@ -1,9 +1,25 @@
 //! Where named storages live.
 
+use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
 use crate::{Clock, Storage};
+
+/// Keeps a directory as it is; see [`Directory::hold`].
+#[derive(Debug, Default)]
+pub struct Hold {
+    /// Locked as long as it is open.
+    _file: Option<File>,
+}
+
+impl Hold {
+    /// A hold that lasts as long as `locked` is open.
+    #[must_use]
+    pub fn of(locked: File) -> Self {
+        Hold { _file: Some(locked) }
+    }
+}
 
 /// A flat set of named storages with a durable name table: a directory of a file system, or of a
 /// memory or modelled volume. A name has no separators.
@@ -61,5 +77,15 @@ pub trait Directory: Send + Sync {
     /// some files open.
     fn storages_left(&self) -> u64 {
         u64::MAX
+    }
+
+    /// Keeps other processes from taking the directory apart while the [`Hold`] lives, as far as they
+    /// ask for that. Any number of readers can hold it at once, also where nothing may be written.
+    /// Directories that no other process can reach need no hold.
+    ///
+    /// # Errors
+    /// `WouldBlock` while a process takes it apart.
+    fn hold(&self) -> io::Result<Hold> {
+        Ok(Hold::default())
     }
 }

@@ -40,6 +40,6 @@ pub mod wrapped;
 pub use buffer::{ALIGNMENT, Backing, Buffer};
 pub use clock::{Clock, RealClock, Work};
 pub use completion::{Collect, Completion, Completions};
-pub use directory::Directory;
+pub use directory::{Directory, Hold};
 pub use directory_ext::DirectoryExt;
 pub use operation::{Geometry, Operation, Storage, StorageExt};

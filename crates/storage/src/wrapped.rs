@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::{Clock, Directory, Storage};
+use crate::{Clock, Directory, Hold, Storage};
 
 /// The change that a [`Wrapped`] directory makes to the storages of the directory in it.
 pub trait Wrapper: Send + Sync {
@@ -107,5 +107,9 @@ impl<W: Wrapper> Directory for Wrapped<W> {
 
     fn storages_left(&self) -> u64 {
         self.inner.storages_left()
+    }
+
+    fn hold(&self) -> io::Result<Hold> {
+        self.inner.hold()
     }
 }

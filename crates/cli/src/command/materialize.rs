@@ -24,7 +24,9 @@ use crate::output::Output;
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
-use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish, taken};
+use crate::unfinished::{
+    Attributes, Target, WorkFolder, holder_of, lock_file, note_of, publish, taken,
+};
 
 /// Copies a view out.
 pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -169,7 +171,7 @@ fn what_is_left(config: &MaterializeConfig, work: &WorkFolder) -> Option<String>
         "every record is in {} and {}: repeat the command to continue, or see 'merganser recover {}'",
         shown::name(&config.view),
         shown::name(work.path()),
-        shown::shell_word(&shown::name(&config.output))
+        shown::shell_word(&config.output)
     ))
 }
 
@@ -247,15 +249,19 @@ fn refuse_foreign_work(work: &WorkFolder, view: &Path) -> Result<(), Failure> {
     work.clear()
 }
 
-/// Locks a view for this process, so that no other process consumes it, too. If the sort that made the
+/// Locks a view for this process, so that no other process reads or consumes it meanwhile. If the sort that made the
 /// view was interrupted in its very last step, its journal is removed.
 fn lock_view(shown: &Path, view: &Arc<dyn Directory>) -> Result<File, Failure> {
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_DIRECTORY);
     let folder = options.open(shown).map_err(|error| Failure::on(shown, &error))?;
-    if folder.try_lock().is_err() {
-        let shown = shown.display();
-        return Err(format!("{shown}: another process is consuming this view now").into());
+    if !lock_file(&folder) {
+        let by = holder_of(&folder).unwrap_or_else(|| "another process".to_owned());
+        let shown = shown::name(shown);
+        return Err(format!(
+            "{shown}: --consume: {by} is reading or consuming this view now; wait for its end, or leave out --consume"
+        )
+        .into());
     }
     if Journal::read(view)?.is_some_and(|journal| journal.phase >= Phase::Removed) {
         Journal::remove(view)?;

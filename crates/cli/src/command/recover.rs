@@ -1,4 +1,9 @@
 //! `merganser recover`: what interrupted commands left, and what to do with it.
+//!
+//! It looks at a leftover, decides what it is ([`judge`], which also decides for the commands that would
+//! remove it), and prints what the user can do. A user may follow that literally, so a removal is advised
+//! only where nothing is lost with it, and a command is one of [`AdvisedCommand`]'s, never a text that was
+//! found.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
@@ -9,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_node::pipeline::{self, Left};
-use merganser_sort::journal::{CommandNote, Journal, Phase};
+use merganser_sort::journal::{Journal, Phase, Text};
 use merganser_sort::output::{PARTIAL_NAME, Resume, consumed_into};
 use merganser_sort::view::MANIFEST_NAME;
 use merganser_storage::Directory;
@@ -17,9 +22,12 @@ use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
 use serde::Serialize;
 
 use super::pipeline::partitions_of;
+use crate::advised::AdvisedCommand;
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
-use crate::unfinished::{claimed_name, claimed_path, is_at, is_work_name, work_name};
+use crate::unfinished::{
+    NextStep, Verdict, WorkContents, claimed_name, is_work_name, judge, work_name,
+};
 use crate::{shown, standard};
 
 /// Something that an interrupted command left.
@@ -39,8 +47,10 @@ struct Leftover {
     only_copy: bool,
     /// A description: its purpose, and the progress of the work.
     what: String,
-    /// The command that continues the work, or removes what is left of it.
+    /// The command that continues the work, or removes what is left of it, for a shell.
     command: Option<String>,
+    /// The same, word by word.
+    argv: Option<Vec<Text>>,
 }
 
 /// Prints what is left at a place.
@@ -72,14 +82,18 @@ fn as_text(path: &Path, found: &[Leftover]) -> String {
             left.owner, left.bytes
         );
         if left.only_copy {
-            let _ = writeln!(text, "  keep:  it has records that are nowhere else");
+            let _ = writeln!(
+                text,
+                "  keep:  it has records that are nowhere else, as far as can be seen"
+            );
         }
         match &left.command {
             _ if left.in_use => {
                 let _ = writeln!(text, "  next:  nothing; a process works on it now");
             }
             Some(command) => {
-                let _ = writeln!(text, "  next:  {}", shown::escaped(command, &[]));
+                // It has no control characters, and must not lose its middle.
+                let _ = writeln!(text, "  next:  {command}");
             }
             None => {}
         }
@@ -157,14 +171,28 @@ impl Leftover {
             only_copy: false,
             what,
             command: None,
+            argv: None,
         }
+    }
+
+    /// Advises a command. While a process works there, none is right.
+    fn advise(mut self, command: Option<AdvisedCommand>) -> Self {
+        let command = command.filter(|_| !self.in_use);
+        self.argv = command.as_ref().map(AdvisedCommand::words);
+        self.command = command.as_ref().map(AdvisedCommand::line);
+        self
     }
 }
 
 /// A folder of unfinished work.
 fn work(path: &Path) -> Leftover {
-    match read_work(path) {
-        Ok(left) => left,
+    let read = || {
+        let files: Arc<dyn Directory> =
+            FileDirectory::open_own(path).map_err(|error| Failure::named(&error))?;
+        WorkContents::of(path, &files)
+    };
+    match read() {
+        Ok(contents) => told(path, &contents),
         Err(failure) => Leftover::new(
             path,
             "unknown",
@@ -176,60 +204,130 @@ fn work(path: &Path) -> Leftover {
     }
 }
 
-fn read_work(path: &Path) -> Result<Leftover, Failure> {
-    let folder: Arc<dyn Directory> =
-        FileDirectory::open_own(path).map_err(|error| Failure::named(&error))?;
-    let resume = Resume::read(&folder)?;
-    let remove = || format!("rm -r {}", shown::shell_word(&shown::name(path)));
-    if let Some(journal) = Journal::read(&folder)? {
-        let untouched = journal.is_untouched() && !is_claimed(&journal);
-        let mut left = Leftover::new(path, "sort", story(&journal, resume.as_ref()));
-        left.only_copy = !untouched && journal.phase != Phase::Delivered;
-        let output = Path::new(journal.command.output.as_os_str());
-        if left.only_copy && output.symlink_metadata().is_ok() {
-            let onto_input =
-                journal.inputs.iter().any(|input| Path::new(input.path.as_os_str()) == output);
-            let refused = journal.command.view || onto_input;
-            left.what.push_str(if refused { TAKEN } else { REPLACED });
+/// What a folder of unfinished work is, and what to do with it.
+fn told(path: &Path, contents: &WorkContents) -> Leftover {
+    let verdict = judge(&contents.facts);
+    let what = || what(verdict, contents);
+    let mut left = match (&contents.journal, &contents.resume, &contents.pipeline) {
+        (Some(journal), ..) if matches!(verdict, Verdict::Sort(_) | Verdict::Begun) => {
+            of_sort(path, journal, contents.resume.as_ref())
         }
-        left.command = Some(command_line(&journal.command));
-        return Ok(left);
-    }
-    if let Some(resume) = resume {
-        let done = if resume.complete { "complete" } else { "not complete" };
-        let mut left = Leftover::new(
-            path,
-            "copy",
-            format!(
-                "a copy of the view {} to {}, {done}: {} of {} bytes are written",
-                shown::name(Path::new(resume.view.as_os_str())),
-                shown::name(Path::new(resume.output.as_os_str())),
-                resume.written,
-                resume.total
-            ),
-        );
-        left.only_copy = resume.consume;
-        let output = Path::new(resume.output.as_os_str());
-        if path.join(PARTIAL_NAME).exists() && output.symlink_metadata().is_ok() {
-            left.what.push_str(REPLACED);
+        (_, Some(resume), _) if matches!(verdict, Verdict::Copy { .. }) => of_copy(path, resume),
+        (.., Some(pipeline)) if matches!(verdict, Verdict::Pipeline { .. }) => {
+            of_pipeline(path, pipeline, verdict)
         }
-        let consume = if resume.consume { " --consume" } else { "" };
-        left.command = Some(format!(
-            "merganser materialize {} -o {}{consume}",
-            shown::shell_word(&shown::name(Path::new(resume.view.as_os_str()))),
-            shown::shell_word(&shown::name(Path::new(resume.output.as_os_str())))
-        ));
-        return Ok(left);
+        _ if verdict == Verdict::Foreign => Leftover::new(path, "unknown", what()),
+        _ => Leftover::new(path, "view", what()),
+    };
+    left.only_copy = verdict.may_be_only_copy() && verdict != Verdict::Foreign;
+    match verdict.next_step() {
+        NextStep::Repeat | NextStep::Keep => left,
+        NextStep::Remove => left.advise(AdvisedCommand::remove_folder(path)),
+        NextStep::CopyOut => {
+            let result = path.file_name().and_then(is_work_name).unwrap_or_default();
+            let mut name = result;
+            name.push(".recovered");
+            let view = std::path::absolute(path).unwrap_or_default();
+            let output = view.with_file_name(name);
+            let is_free = output.symlink_metadata().is_err();
+            let command = AdvisedCommand::materialize(&view, &output, false);
+            left.advise(command.filter(|_| is_free))
+        }
     }
-    if let Some(left) = pipeline::left_in(path)? {
-        return Ok(of_pipeline(path, &left, remove()));
+}
+
+/// The description of a folder without a journal.
+fn what(verdict: Verdict, contents: &WorkContents) -> String {
+    let stranger = contents.stranger.as_deref().unwrap_or_default();
+    let trouble = contents.trouble.as_ref();
+    let trouble = trouble.map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+    let whole = "; it is a whole view, which can be copied to a file";
+    match verdict {
+        Verdict::Foreign => format!(
+            "a folder with '{stranger}', which no merganser command writes there; it is not merganser's, so leave it to its owner"
+        ),
+        Verdict::Empty => "a folder without records, which an interrupted command left".to_owned(),
+        Verdict::Copies { inputs_whole: true } => {
+            "a view that was not finished; its inputs are whole".to_owned()
+        }
+        Verdict::Copies { .. } => "a view that was not finished; its inputs are not all there as they were, so these may be the only copy of their records; the same command would begin again, and remove this".to_owned(),
+        Verdict::Orphaned { whole_view } => format!(
+            "records of an interrupted command whose journal is lost or damaged{trouble}; keep the folder, its inputs may have lost these records{}",
+            if whole_view { whole } else { "; restore the journal from a copy" }
+        ),
+        Verdict::Unexplained { whole_view } => format!(
+            "records of an interrupted command; no file here says which, or whether they are anywhere else{}",
+            if whole_view { whole } else { "; remove it only if you know that its inputs are whole" }
+        ),
+        Verdict::Begun | Verdict::Sort(_) | Verdict::Copy { .. } | Verdict::Pipeline { .. } => {
+            unreachable!("these have a journal")
+        }
     }
-    let what = "a view that was not finished; its inputs are whole".to_owned();
-    Ok(Leftover { command: Some(remove()), ..Leftover::new(path, "view", what) })
+}
+
+/// A sort that consumes its inputs.
+fn of_sort(path: &Path, journal: &Journal, resume: Option<&Resume>) -> Leftover {
+    let mut left = Leftover::new(path, "sort", story(journal, resume));
+    let output = Path::new(journal.command.output.as_os_str());
+    if journal.phase != Phase::Delivered && output.symlink_metadata().is_ok() {
+        let onto_input =
+            journal.inputs.iter().any(|input| Path::new(input.path.as_os_str()) == output);
+        let refused = journal.command.view || onto_input;
+        left.what.push_str(if refused { TAKEN } else { REPLACED });
+    }
+    let command = repeated(&mut left, is_in_place(path, output), AdvisedCommand::sort(journal));
+    left.advise(command)
+}
+
+/// A copy of a view to a file.
+fn of_copy(path: &Path, resume: &Resume) -> Leftover {
+    let (view, output) = (Path::new(resume.view.as_os_str()), Path::new(resume.output.as_os_str()));
+    let done = if resume.complete { "complete" } else { "not complete" };
+    let mut left = Leftover::new(
+        path,
+        "copy",
+        format!(
+            "a copy of the view {} to {}, {done}: {} of {} bytes are written",
+            shown::name(view),
+            shown::name(output),
+            resume.written,
+            resume.total
+        ),
+    );
+    if path.join(PARTIAL_NAME).exists() && output.symlink_metadata().is_ok() {
+        left.what.push_str(REPLACED);
+    }
+    let command = AdvisedCommand::materialize(view, output, resume.consume);
+    let command = repeated(&mut left, is_in_place(path, output), command);
+    left.advise(command)
+}
+
+/// The command that continues work, or why none is given.
+fn repeated(
+    left: &mut Leftover,
+    in_place: bool,
+    command: Option<AdvisedCommand>,
+) -> Option<AdvisedCommand> {
+    if !in_place {
+        left.what.push_str("; the folder was moved or copied here, so move it back next to its result, where the same command continues");
+        return None;
+    }
+    if command.is_none() {
+        left.what.push_str("; repeat its command with the same options to continue");
+    }
+    command
+}
+
+/// Whether the folder of unfinished work `path` is where the command makes it that writes `output`.
+fn is_in_place(path: &Path, output: &Path) -> bool {
+    let parent = path.parent().filter(|parent| *parent != Path::new(""));
+    let folder = fs::canonicalize(parent.unwrap_or(Path::new("."))).ok();
+    folder.as_deref() == output.parent()
+        && path.file_name().and_then(is_work_name).as_deref() == output.file_name()
 }
 
 /// A pipeline, which continues where it was.
-fn of_pipeline(path: &Path, work: &Left, remove: String) -> Leftover {
+fn of_pipeline(path: &Path, work: &Left, verdict: Verdict) -> Leftover {
     let output = shown::name(Path::new(work.command.output.as_os_str()));
     let stages = work.stages.join(", ");
     let is_blast = work.command.words.get(1).is_some_and(|word| word.0 == b"blast");
@@ -243,10 +341,18 @@ fn of_pipeline(path: &Path, work: &Left, remove: String) -> Leftover {
             format!("{finished} of {} partitions passed all stages", partitions_of(work))
         }
     };
-    let what = format!("{who} into {output} ({stages}): {far}; its inputs are whole");
-    let mut left = Leftover::new(path, "pipeline", what);
+    // The commands of its stages may be anything, so they are not advised.
+    let journal = shown::name(&path.join(pipeline::JOURNAL_NAME));
+    let inputs = match verdict {
+        Verdict::Pipeline { inputs_whole: true } => {
+            format!("its inputs are whole; repeat its command to continue ({journal} has it)")
+        }
+        _ if work.of_stream => "it read a pipe, whose bytes may be here alone, and can't continue; save what you need of them before you remove the folder".to_owned(),
+        _ => "its inputs are not all there as they were, so this may be the only copy of what was made of them".to_owned(),
+    };
+    let mut left =
+        Leftover::new(path, "pipeline", format!("{who} into {output} ({stages}): {far}; {inputs}"));
     left.bytes = work.bytes;
-    left.command = Some(if work.of_stream { remove } else { command_line(&work.command) });
     left
 }
 
@@ -276,14 +382,6 @@ fn story(journal: &Journal, resume: Option<&Resume>) -> String {
     }
 }
 
-/// Whether an input has its hidden name already.
-fn is_claimed(journal: &Journal) -> bool {
-    journal.inputs.iter().any(|input| {
-        let hidden = claimed_path(Path::new(input.path.as_os_str()));
-        is_at(&hidden, &input.file).unwrap_or(true)
-    })
-}
-
 /// An input that has lost bytes already, because its sort gave them back.
 fn input_left(path: &Path, input: &Path, folder: &Path) -> Leftover {
     let what = format!(
@@ -292,64 +390,92 @@ fn input_left(path: &Path, input: &Path, folder: &Path) -> Leftover {
     );
     let mut left = Leftover::new(path, "input", what);
     left.only_copy = true;
-    left.command = owner_of(input, folder);
-    if left.command.is_none() {
+    let command = owner_of(input, folder);
+    if command.is_none() {
         left.what.push_str(", which is next to the sort's result");
     }
-    left
+    left.advise(command)
 }
 
 /// The command whose journal, in one of the work folders of `folder`, names `input`.
-fn owner_of(input: &Path, folder: &Path) -> Option<String> {
+fn owner_of(input: &Path, folder: &Path) -> Option<AdvisedCommand> {
+    let input = fs::canonicalize(folder).ok()?.join(input.file_name()?);
     let entries = fs::read_dir(folder).ok()?.flatten();
     let works = entries.filter(|entry| is_work_name(&entry.file_name()).is_some());
-    for work in works {
+    works.into_iter().find_map(|work| {
         let files: Arc<dyn Directory> = FileDirectory::open_own(work.path()).ok()?;
-        let Ok(Some(journal)) = Journal::read(&files) else { continue };
-        if journal.inputs.iter().any(|known| Path::new(known.path.as_os_str()) == input) {
-            return Some(command_line(&journal.command));
-        }
-    }
-    None
+        let journal = Journal::read(&files).ok()??;
+        let output = Path::new(journal.command.output.as_os_str());
+        let is_its = journal.inputs.iter().any(|known| Path::new(known.path.as_os_str()) == input);
+        let is_known = is_its && is_in_place(&work.path(), output);
+        is_known.then(|| AdvisedCommand::sort(&journal)).flatten()
+    })
 }
 
 /// A file that was being given its name.
 fn unpublished(path: &Path) -> Leftover {
-    let what = "a result that was not given its name; the command's inputs are whole".to_owned();
-    let remove = format!("rm {}", shown::shell_word(&shown::name(path)));
-    Leftover { command: Some(remove), ..Leftover::new(path, "file", what) }
+    let found = path.symlink_metadata().ok();
+    let is_own = found.as_ref().is_some_and(|found| found.is_file() && found.uid() == own::user());
+    if is_own && found.is_some_and(|found| found.nlink() > 1) {
+        let what = "a second name of a result, which a killed command left".to_owned();
+        return Leftover::new(path, "file", what).advise(AdvisedCommand::remove_file(path));
+    }
+    let what = "a result that was not given its name, perhaps not whole; the same command makes it again, if its inputs are still there";
+    let mut left = Leftover::new(path, "file", what.to_owned());
+    left.only_copy = true;
+    left
 }
 
 /// A view that is being consumed, or that still has the journal of its sort.
 fn view(path: &Path) -> Option<Leftover> {
-    let folder: Arc<dyn Directory> = FileDirectory::open(path).ok()?;
-    if let Ok(Some(output)) = consumed_into(&folder) {
-        let output = shown::name(Path::new(output.as_os_str()));
-        let what =
-            format!("a view that is being consumed into {output}; a part of it may be there only");
+    let opened = FileDirectory::open(path).ok()?;
+    let is_own = opened.file().metadata().is_ok_and(|found| own::check_folder(&found).is_ok());
+    let folder: Arc<dyn Directory> = opened;
+    let place = fs::canonicalize(path).ok()?;
+    let (mut left, command) = if let Ok(Some(output)) = consumed_into(&folder) {
+        let output = Path::new(output.as_os_str());
+        let what = format!(
+            "a view that is being consumed into {}; a part of it may be there only",
+            shown::name(output)
+        );
         let mut left = Leftover::new(path, "view", what);
         left.only_copy = true;
-        left.command = Some(format!(
-            "merganser materialize {} -o {} --consume",
-            shown::shell_word(&shown::name(path)),
-            shown::shell_word(&output)
-        ));
-        return Some(left);
+        // Without its other half, the marker alone proves nothing.
+        let command = match is_copy_of(&place, output) {
+            true => AdvisedCommand::materialize(&place, output, true),
+            false => None,
+        };
+        if command.is_none() {
+            left.what.push_str("; the folder of that copy is not next to it, or says otherwise");
+        }
+        (left, command)
+    } else {
+        let journal =
+            path.join(MANIFEST_NAME).exists().then(|| Journal::read(&folder).ok())???;
+        let what = "a whole view that still has the journal of the sort that made it".to_owned();
+        let is_its = journal.command.view && Path::new(journal.command.output.as_os_str()) == place;
+        let command = is_its.then(|| AdvisedCommand::sort(&journal)).flatten();
+        (Leftover::new(path, "view", what), command)
+    };
+    if !is_own {
+        left.what.push_str("; other users can write to it, so no command of its files is given");
     }
-    if !path.join(MANIFEST_NAME).exists() {
-        return None;
-    }
-    let journal = Journal::read(&folder).ok()??;
-    let what = "a whole view that still has the journal of the sort that made it".to_owned();
-    let command = Some(command_line(&journal.command));
-    Some(Leftover { command, ..Leftover::new(path, "view", what) })
+    Some(left.advise(command.filter(|_| is_own)))
 }
 
-/// A command as it was typed, with the folder where it was.
-pub fn command_line(note: &CommandNote) -> String {
-    let words = note.words.iter().map(|word| shown::command_word(word.as_os_str()));
-    let words: Vec<String> = words.collect();
-    format!("cd {} && {}", shown::command_word(note.folder.as_os_str()), words.join(" "))
+/// Whether a folder of unfinished work next to `output` says that the view at `place` is consumed into it.
+fn is_copy_of(place: &Path, output: &Path) -> bool {
+    let Some(name) = output.file_name() else { return false };
+    let Ok(files) = FileDirectory::open_own(output.with_file_name(work_name(name))) else {
+        return false;
+    };
+    let files: Arc<dyn Directory> = files;
+    let resume = Resume::read(&files).ok().flatten();
+    resume.is_some_and(|resume| {
+        resume.consume
+            && Path::new(resume.view.as_os_str()) == place
+            && Path::new(resume.output.as_os_str()) == output
+    })
 }
 
 /// Bytes on the disk of a file, or of the files in a folder.
@@ -361,8 +487,9 @@ fn bytes_of(path: &Path) -> u64 {
     }
 }
 
-/// Whether a process holds the lock that tells work in progress from a leftover.
+/// Whether a process holds the lock that tells work in progress from a leftover. A shared lock stops no
+/// command that looks for work at the same moment.
 fn is_locked(path: &Path) -> bool {
     let is_regular = path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir());
-    is_regular && File::open(path).is_ok_and(|file| file.try_lock().is_err())
+    is_regular && File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
 }

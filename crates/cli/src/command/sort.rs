@@ -151,7 +151,7 @@ fn sort_with(
     let mut io: Vec<(&str, String)> = Vec::new();
     let done: SortReport = match &sorting.destination {
         Destination::View(path) => {
-            let unfinished = UnfinishedView::create(path)?;
+            let unfinished = UnfinishedView::create(path, &config.inputs)?;
             let folder = open_folder(unfinished.path())?;
             let recorded = activity.directory(Arc::clone(&folder) as Arc<dyn Directory>);
             let done = run(SortOutput::View { folder: recorded, name: view_name(path) })?;

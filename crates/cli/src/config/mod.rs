@@ -35,7 +35,7 @@ pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};
 pub use memory::machine_bytes;
-pub use order::flags as order_flags;
+pub use order::{flags as order_flags, words as order_words};
 pub use pipeline::PipelineConfig;
 pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;

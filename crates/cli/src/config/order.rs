@@ -1,9 +1,10 @@
 //! FORMAT and KEY: what the records are and how they are ordered.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
+use std::os::unix::ffi::OsStringExt;
 
 use merganser_sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
 use merganser_sort::record::Format;
@@ -202,14 +203,50 @@ pub fn flags(order: &OrderSpec) -> String {
     }
     let flag = if matches!(order.format, Format::Lines { .. }) { "-k" } else { "--key" };
     words.extend(order.keys.iter().map(|key| format!("{flag} {key}")));
-    let letters = [(order.stable, 's'), (order.unique, 'u')]
-        .into_iter()
-        .filter_map(|(given, letter)| given.then_some(letter));
-    let letters: String = order.options.chars().chain(letters).collect();
+    let letters = letters_of(order);
     if !letters.is_empty() {
         words.push(format!("-{letters}"));
     }
     words.join(" ")
+}
+
+/// The words of a command line that ask for this order, except for the seed of `-R`.
+pub fn words(order: &OrderSpec) -> Vec<OsString> {
+    let byte = |byte: u8| match byte {
+        0 => OsString::from("\\0"),
+        byte => OsString::from_vec(vec![byte]),
+    };
+    let mut words: Vec<OsString> = Vec::new();
+    let mut format = |name: &str| words.extend([OsString::from("--format"), name.into()]);
+    match order.format {
+        Format::Lines { delimiter: 0 } => words.push("-z".into()),
+        Format::Lines { .. } => {}
+        Format::Csv { separator, header } => {
+            format("csv");
+            if separator != b',' {
+                words.extend(["--csv-separator".into(), byte(separator)]);
+            }
+            words.extend(header.then(|| "--header".into()));
+        }
+        Format::Fixed { bytes } => format(&format!("fixed:{bytes}")),
+        Format::Keyed => format("keyed"),
+        Format::Fasta => format("fasta"),
+        Format::Fastq => format("fastq"),
+    }
+    if let Some(separator) = order.separator {
+        words.extend(["-t".into(), byte(separator)]);
+    }
+    words.extend(order.keys.iter().flat_map(|key| ["--key".into(), key.into()]));
+    let letters = letters_of(order);
+    words.extend((!letters.is_empty()).then(|| format!("-{letters}").into()));
+    words
+}
+
+/// The ordering letters of an order, and those of `-s` and `-u`.
+fn letters_of(order: &OrderSpec) -> String {
+    let others = [(order.stable, 's'), (order.unique, 'u')];
+    let others = others.into_iter().filter_map(|(given, letter)| given.then_some(letter));
+    order.options.chars().chain(others).collect()
 }
 
 #[cfg(test)]
@@ -304,6 +341,26 @@ mod tests {
         for options in [&["-k0"][..], &["-t", "ab"], &["--format=fixed:8", "--key=4:8"]] {
             let sentence = refusal(&[&["verify", "file"], options].concat());
             assert!(sentence.starts_with('-'), "{sentence}");
+        }
+    }
+
+    #[test]
+    fn the_words_of_an_order_mean_it() {
+        for typed in [
+            &["-nrsu"][..],
+            &["-z", "-t", "\\0", "-k2,2n", "-k", "1.2bf,3"],
+            &["-t;", "-k1,1V", "-s"],
+            &["--format=csv"],
+            &["--format=csv", "--header", "-t|", "--key", "a b:n:r", "--key=-x"],
+            &["--format=fixed:100", "--key", "0:10", "--key", "10:4:u32le:r"],
+            &["--format=keyed", "--key", ":r"],
+            &["--format=fasta", "--key", "id:V:r", "-f"],
+            &["--format=fastq", "--key", "length:r"],
+        ] {
+            let order = ordered(typed);
+            let words = words(&order);
+            let words: Vec<_> = words.iter().map(|word| word.to_str().expect("text")).collect();
+            assert_eq!(ordered(&words), order, "{typed:?} {words:?}");
         }
     }
 

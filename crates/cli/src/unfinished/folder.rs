@@ -10,17 +10,22 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use merganser_sort::journal::Journal;
+use merganser_sort::journal::{Journal, Text};
+use merganser_sort::note::{NOTE_NAME, NotedInput, WorkNote};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
 use rustix::fs::{Mode, fchmod};
 
 use super::publish::{open_own_file, rename_to_free};
-use super::{Attributes, LOCK_PATIENCE, Target, find, has_claimed, unclaim_all};
+use super::verdict::{Verdict, WorkContents, is_ours, judge};
+use super::{Attributes, LOCK_PATIENCE, Target, find, holder_of, note_of, unclaim_all};
 use crate::failure::{self, Failure};
+use crate::input::Input;
 use crate::shown;
 use crate::signals;
 
+/// The most inputs that the note of a view names: it must not take time.
+const NOTED_MAX: usize = 1000;
 const PREFIX: &str = ".";
 const SUFFIX: &str = ".unfinished";
 
@@ -74,7 +79,13 @@ impl WorkFolder {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => true,
                 Err(error) => return Err(Failure::on(target.shown(), &error)),
             };
-            if let Some(lock) = lock(&path, target)? {
+            let locked = lock(&path, target).inspect_err(|_| {
+                if !found {
+                    // It was made a moment ago. Only an empty folder can be removed so.
+                    let _ = fs::remove_dir(&path);
+                }
+            });
+            if let Some(lock) = locked? {
                 let mode = lock.metadata().map_err(|error| Failure::on(&path, &error))?.mode();
                 let was_finished = mode & FINISHED.as_raw_mode() != 0;
                 if was_finished {
@@ -155,44 +166,47 @@ impl WorkFolder {
         FileDirectory::open(&self.path).map_err(|error| Failure::named(&error))
     }
 
-    /// Removes files of a killed command whose records are also elsewhere: the runs and the manifest of
-    /// an unfinished view. All other files are refused.
+    /// Removes files of a killed command whose records are also elsewhere, as far as its files prove it
+    /// ([`judge`]). All else is refused.
     ///
     /// # Errors
-    /// When it holds records of inputs or views that are gone, or files of unknown origin.
+    /// When it may hold records that are nowhere else, or files of unknown origin.
     pub fn clear(&self) -> Result<(), Failure> {
         let folder: Arc<dyn Directory> = self.directory()?;
-        let shown = self.path.display();
-        if let Some(journal) = Journal::read(&folder)?
-            && (!journal.is_untouched() || has_claimed(&journal))
-        {
+        let contents = WorkContents::of(&self.path, &folder)?;
+        let verdict = judge(&contents.facts);
+        let shown = shown::name(&self.path);
+        let see = format!("see 'merganser recover {}'", shown::shell_word(&self.path));
+        let trouble = contents.trouble.map(|trouble| format!("{trouble}; ")).unwrap_or_default();
+        let refusal = match verdict {
+            Verdict::Sort(_) => Some(format!(
+                "{shown}: holds records of an interrupted sort --consume; repeat that command to finish it, or {see}"
+            )),
+            Verdict::Copy { consume: true } => Some(format!(
+                "{shown}: holds records of an interrupted materialize --consume; repeat that command to finish it, or {see}"
+            )),
+            Verdict::Pipeline { .. } => Some(format!(
+                "{shown}: holds the work of an interrupted pipeline; repeat that command to finish it, or {see}"
+            )),
+            Verdict::Orphaned { .. } => Some(format!(
+                "{trouble}{shown}: holds records of an interrupted command whose journal is lost or damaged, and perhaps nothing else has them: {see}, and move it away"
+            )),
+            Verdict::Unexplained { .. } => Some(format!(
+                "{shown}: holds records of an interrupted command, and no file there says whether they are anywhere else: {see}, and move it away"
+            )),
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            return Err(refusal.into());
+        }
+        if let Some(stranger) = contents.stranger {
             return Err(format!(
-                "{shown}: holds records of an interrupted sort --consume; repeat that command to finish it, or see 'merganser recover'"
+                "{shown}: holds '{stranger}', which no merganser command writes there; move it away"
             )
             .into());
         }
-        if let Some(resume) = merganser_sort::output::Resume::read(&folder)?
-            && resume.consume
-        {
-            return Err(format!(
-                "{shown}: holds records of an interrupted materialize --consume; repeat that command to finish it, or see 'merganser recover'"
-            )
-            .into());
-        }
-        let names = self.names()?;
-        if names.iter().any(|name| name == merganser_node::pipeline::JOURNAL_NAME) {
-            return Err(format!(
-                "{shown}: holds the work of an interrupted pipeline; repeat that command to finish it, or see 'merganser recover'"
-            )
-            .into());
-        }
-        if let Some(unknown) = names.iter().find(|name| !is_ours(name)) {
-            return Err(format!(
-                "{shown}: holds '{unknown}', which no merganser command writes there; move it away"
-            )
-            .into());
-        }
-        if names.is_empty() {
+        assert!(verdict.may_clear(), "{verdict:?} is refused above");
+        if self.names()?.is_empty() {
             return Ok(());
         }
         self.discard()?;
@@ -253,7 +267,10 @@ impl WorkFolder {
         })?;
         self.gone = true;
         let parent = File::open(target.folder()).map_err(on_target)?;
-        parent.sync_all().map_err(on_target)
+        parent.sync_all().map_err(on_target)?;
+        // The view has its name, so the note has no use any more. A note that stays does no harm.
+        let _ = fs::remove_file(target.path().join(NOTE_NAME));
+        Ok(())
     }
 }
 
@@ -307,31 +324,30 @@ fn wait_for(folder: &File, target: &Target) -> Result<(), Failure> {
     let until = Instant::now() + LOCK_PATIENCE;
     while folder.try_lock().is_err() {
         if Instant::now() >= until {
-            let target = target.shown().display();
-            return Err(format!("{target}: another process is making this now").into());
+            let target = shown::name(target.shown());
+            let by = holder_of(folder).map(|by| format!(": {by}")).unwrap_or_default();
+            return Err(format!("{target}: another process is making this now{by}").into());
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
 }
 
-/// Whether the commands of this program write a file of this name into a folder of unfinished work.
-fn is_ours(name: &str) -> bool {
-    let name = name.strip_suffix(".new").unwrap_or(name);
-    let known = [
-        merganser_sort::view::MANIFEST_NAME,
-        merganser_sort::journal::JOURNAL_NAME,
-        merganser_sort::output::CONSUMED_NAME,
-        merganser_sort::output::PARTIAL_NAME,
-        merganser_sort::output::RESUME_NAME,
-        merganser_node::pipeline::JOURNAL_NAME,
-    ];
-    let numbered = name.split_once('.').is_some_and(|(number, kind)| {
-        number.len() >= 6
-            && number.bytes().all(|b| b.is_ascii_digit())
-            && ["run", "buckets"].contains(&kind)
-    });
-    numbered || known.contains(&name)
+/// The inputs for a note; `None` if they are too many.
+fn noted(inputs: &[Input]) -> Result<Option<Vec<NotedInput>>, Failure> {
+    if inputs.len() > NOTED_MAX {
+        return Ok(None);
+    }
+    let note = |input: &Input| match input {
+        Input::Stdin => Ok(NotedInput { path: Text(input.to_string().into_bytes()), file: None }),
+        Input::File(path) => {
+            let absolute = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
+            let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
+            let file = found.as_ref().map(note_of);
+            Ok(NotedInput { path: Text::from(absolute.as_os_str()), file })
+        }
+    };
+    inputs.iter().map(note).collect::<Result<_, _>>().map(Some)
 }
 
 /// A view that is to be made has its name already.
@@ -356,11 +372,11 @@ pub struct UnfinishedView {
 }
 
 impl UnfinishedView {
-    /// Starts the view `path`.
+    /// Starts the view `path`, which is made of `inputs`.
     ///
     /// # Errors
     /// When a file already has that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
-    pub fn create(path: &Path) -> Result<Self, Failure> {
+    pub fn create(path: &Path, inputs: &[Input]) -> Result<Self, Failure> {
         if find(path).map_err(|error| Failure::on(path, &error))?.is_some() {
             return Err(exists(path));
         }
@@ -373,7 +389,11 @@ impl UnfinishedView {
         folder.clear()?;
         let path = folder.path().to_owned();
         signals::remember(&path);
-        Ok(UnfinishedView { folder: Some(folder), target, path })
+        let files: Arc<dyn Directory> = folder.directory()?;
+        let view = UnfinishedView { folder: Some(folder), target, path };
+        let output = Text::from(view.target.path().as_os_str());
+        WorkNote::new(false, output, noted(inputs)?).write(&files)?;
+        Ok(view)
     }
 
     /// The folder that it grows in.

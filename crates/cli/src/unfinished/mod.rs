@@ -12,13 +12,17 @@
 //! | `folder` | the folder of unfinished work: its owner, and the lock that admits one process |
 //! | `publish` | giving a complete file its name without taking the name from another program's file |
 //! | `claim` | the hidden name of an input whose bytes are given back |
+//! | `verdict` | what a folder of unfinished work is, and whether it may be removed |
+//! | `holders` | which process has a lock, for messages |
 //! | `attributes` | the mode and owner of a result |
 
 mod attributes;
 mod claim;
 mod folder;
+mod holders;
 mod publish;
 mod target;
+mod verdict;
 
 use std::time::Duration;
 
@@ -28,8 +32,12 @@ pub use claim::{
     is_restored, lock_file, open_input, unclaim_all,
 };
 pub use folder::{UnfinishedView, WorkFolder, exists, is_work_name, taken, work_name};
+pub use holders::holder_of;
 pub use publish::publish;
 pub use target::{NAME_BYTES_MAX, Target, may_remove, note_of};
+#[cfg(test)]
+pub use verdict::{Evidence, NoteFacts, SortFacts, WorkFacts};
+pub use verdict::{NextStep, Verdict, WorkContents, judge};
 
 /// How long a lock may stay taken before another process counts as at work.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);

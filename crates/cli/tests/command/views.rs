@@ -178,7 +178,12 @@ fn a_view_is_never_written_over_and_leftovers_go() {
     fs::write(leftover.join("precious"), "old").expect("written");
     let error = fails(dir.path(), &["sort", "input", "--view", "w.view"]);
     assert!(error.contains(".w.view.unfinished: holds 'precious', which no merganser"), "{error}");
+    // Nothing says that the records of this run are anywhere else.
     fs::rename(leftover.join("precious"), leftover.join("000000.run")).expect("renamed");
+    let error = fails(dir.path(), &["sort", "input", "--view", "w.view"]);
+    assert!(error.contains("no file there says whether they are anywhere else"), "{error}");
+    assert_eq!(fs::read(leftover.join("000000.run")).expect("there"), b"old");
+    fs::rename(leftover.join("000000.run"), leftover.join("resume.new")).expect("renamed");
     let made = merganser(dir.path(), &["sort", "input", "--view", "w.view"]).output();
     let made = made.expect("it starts");
     assert!(made.status.success());

@@ -661,7 +661,7 @@ fn a_search_of_other_queries_is_not_continued() {
     let recovered = prints(merganser(["recover", "."]).current_dir(folder.path()));
     let recovered = String::from_utf8_lossy(&recovered).into_owned();
     assert!(recovered.contains("a BLAST search into"), "{recovered}");
-    assert!(recovered.contains(" blast --partitions 2 blastn -query"), "{recovered}");
+    assert!(recovered.contains("repeat its command to continue"), "{recovered}");
     folder.write("q.fa", b">q\nACGTTGCAGGCATCAGACTACGACTGACTACGACTACGACATCAGCATGG\n");
     let said = search();
     assert!(said.contains("the stage 'search' was"), "{said}");

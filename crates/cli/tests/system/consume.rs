@@ -19,8 +19,10 @@ const WORK: &str = ".out.unfinished";
 const SORT: [&str; 5] = ["sort", "--consume", "in", "-o", "out"];
 
 mod damage;
+mod in_use;
 mod last_steps;
 mod leftovers;
+mod lost_files;
 mod others;
 mod races;
 mod refused;

@@ -29,6 +29,7 @@ use super::resume::{RESUME_NAME, Resume, check_written};
 use crate::activity::{WorkerState, wait};
 use crate::merge::bound::Bound;
 use crate::sorter::journal::Text;
+use crate::sorter::note::WorkNote;
 use crate::view::{MANIFEST_NAME, Manifest, ResumePoint, View};
 use crate::{Budget, Error, Progress, Result};
 
@@ -106,7 +107,10 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
         remove_consumed(folder)?;
         return Ok(done.total);
     }
-    let view = View::open_consumed(folder, what.budget, what.threads, consume)?;
+    let view = match consume {
+        true => View::open_to_consume(folder, what.budget, what.threads)?,
+        false => View::open(folder, what.budget, what.threads)?,
+    };
     let fresh = Resume::at_start((&what.view, &what.output), consume, &view);
     if let Some(other) = resume.as_ref().filter(|r| r.consume && !r.is_of_same_view(&fresh)) {
         return Err(Error::OtherCopy {
@@ -133,10 +137,13 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
     let mut copying = || {
         if !complete {
             progress.phase("merging", Some(fresh.total));
-            if consume && marker.is_none() {
-                // The marker names a copy that is under way, so there must be one before it.
+            if marker.is_none() {
+                // The marker names a copy that is under way, so there must be one before it. The
+                // point of a copy that is no consumption says whose the partial output is.
                 let point = resume.clone().unwrap_or_else(|| fresh.clone());
                 Resume { consume, ..point }.write(work)?;
+            }
+            if consume && marker.is_none() {
                 mark_consumed(folder, &what.output)?;
             }
             copy(what, &view, &fresh, &partial, resume.as_ref(), &mut given_back, progress)?;
@@ -320,6 +327,8 @@ fn remove_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
         folder.remove_if_exists(MANIFEST_NAME)?;
         folder.sync()?;
     }
+    // A kill right after the view got its name leaves the note of its making.
+    WorkNote::remove(folder)?;
     folder.remove_if_exists(&format!("{CONSUMED_NAME}.new"))?;
     folder.remove_if_exists(CONSUMED_NAME)?;
     Ok(folder.sync()?)

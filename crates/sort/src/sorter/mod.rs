@@ -15,6 +15,7 @@
 //!   passes   runs become fewer                     consume     inputs given back on the way
 //!   result   runs become the result                journal     how far a consuming sort is
 //!   files    where runs go, with few open files  unpack      compressed inputs
+//!   note     what unfinished work is made from
 //! ```
 
 mod choice;
@@ -26,6 +27,7 @@ mod explain;
 mod files;
 mod form;
 pub mod journal;
+pub mod note;
 mod options;
 mod passes;
 mod probe;

@@ -40,10 +40,13 @@ mod stream;
 mod typed_key;
 mod unsorted;
 
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::Arc;
 
-use merganser_storage::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
+use merganser_storage::{
+    Clock, Completion, Completions, Directory, Geometry, Hold, Operation, Storage,
+};
 use parking_lot::Mutex;
 
 pub(crate) use give_back::GivingBack;
@@ -77,6 +80,8 @@ pub struct View {
     /// How far ahead of a stream's place a read may be and still wait for the stream.
     reach_bytes: u64,
     _indexes: Vec<Reservation>,
+    /// No process consumes the view while it is open here.
+    _hold: Hold,
 }
 
 /// A place at which a stream of a view can begin again.
@@ -89,16 +94,32 @@ pub(crate) struct ResumePoint {
 }
 
 impl View {
-    /// Opens the view in `folder`: reads its manifest, reserves the memory of the indexes, and then
+    /// Opens the view in `folder`, which no process can consume as long as it is open: reads its manifest, reserves the memory of the indexes, and then
     /// reads the index of every run and checks it. Readers have `threads` threads. With 0, a merge has
     /// only the reader's own thread, and nothing overlaps with it, as a modelled clock needs it.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::NotAView`]
-    /// when there is no manifest, [`Error::Unreduced`], the storage's own.
+    /// when there is no manifest, [`Error::Unreduced`], [`Error::BeingConsumed`],
+    /// [`Error::ViewLocked`], the storage's own.
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
+        let hold = Self::hold(folder)?;
+        let manifest = Self::whole_manifest(folder)?;
+        Self::open_as(folder, manifest, (budget, threads), false, hold)
+    }
+
+    /// As [`View::open`], for the command that has the folder locked because it still makes the view.
+    ///
+    /// # Errors
+    /// As [`View::open`].
+    pub fn open_unfinished(
+        folder: &Arc<dyn Directory>,
+        budget: &Budget,
+        threads: usize,
+    ) -> Result<Self> {
         Self::refuse_consumed(folder)?;
-        Self::open_consumed(folder, budget, threads, false)
+        let manifest = Self::whole_manifest(folder)?;
+        Self::open_as(folder, manifest, (budget, threads), false, Hold::default())
     }
 
     /// As [`View::open`], for a reader that combines the records of equal keys itself where the
@@ -111,8 +132,20 @@ impl View {
         budget: &Budget,
         threads: usize,
     ) -> Result<Self> {
+        let hold = Self::hold(folder)?;
+        Self::open_as(folder, Manifest::read(folder)?, (budget, threads), false, hold)
+    }
+
+    /// Keeps the view from being consumed as long as it is read. A view of which a part may be given
+    /// back already is refused.
+    fn hold(folder: &Arc<dyn Directory>) -> Result<Hold> {
+        // The marker is written behind an exclusive lock, so it is looked at behind the shared one.
+        let hold = folder.hold().map_err(|error| match error.kind() {
+            ErrorKind::WouldBlock => Error::ViewLocked { view: folder.name().to_owned() },
+            _ => error.into(),
+        });
         Self::refuse_consumed(folder)?;
-        Self::open_as(folder, Manifest::read(folder)?, (budget, threads), false)
+        hold
     }
 
     fn refuse_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
@@ -125,19 +158,24 @@ impl View {
         Ok(())
     }
 
-    /// Opens a view that may have lost parts already, because it is being consumed. With
-    /// `writable`, more can be given back.
-    pub(crate) fn open_consumed(
+    /// Opens a view that the caller has locked and consumes. Parts of it may be given back already, and
+    /// more can be.
+    pub(crate) fn open_to_consume(
         folder: &Arc<dyn Directory>,
         budget: &Budget,
         threads: usize,
-        writable: bool,
     ) -> Result<Self> {
+        let manifest = Self::whole_manifest(folder)?;
+        Self::open_as(folder, manifest, (budget, threads), true, Hold::default())
+    }
+
+    /// The manifest of a view whose records are read as they are.
+    fn whole_manifest(folder: &Arc<dyn Directory>) -> Result<Manifest> {
         let manifest = Manifest::read(folder)?;
         if manifest.is_unreduced() {
             return Err(Error::Unreduced { view: folder.name().to_owned() });
         }
-        Self::open_as(folder, manifest, (budget, threads), writable)
+        Ok(manifest)
     }
 
     fn open_as(
@@ -145,6 +183,7 @@ impl View {
         manifest: Manifest,
         (budget, threads): (&Budget, usize),
         writable: bool,
+        hold: Hold,
     ) -> Result<Self> {
         let header = Some(&manifest.preamble[..]).filter(|p| !p.is_empty());
         let order = manifest.order.compile(header).map_err(|e| {
@@ -172,6 +211,7 @@ impl View {
             clock: folder.clock(),
             reach_bytes: reach.unwrap_or(0),
             _indexes: indexes,
+            _hold: hold,
         })
     }
 
@@ -365,7 +405,7 @@ impl Storage for View {
 impl View {
     fn read_only(&self) -> std::io::Error {
         std::io::Error::new(
-            std::io::ErrorKind::ReadOnlyFilesystem,
+            ErrorKind::ReadOnlyFilesystem,
             format!("{}: a view is never written to", self.name),
         )
     }

@@ -1,13 +1,14 @@
 //! A directory of a file system.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -19,7 +20,12 @@ use super::open_file::DirectRefusal;
 use super::own::{self, CAREFUL};
 use super::storage::{FileStorage, wall_clock};
 use super::{Engines, FileOptions, Mode, at};
-use crate::{Clock, Directory, Storage};
+use crate::{Clock, Directory, Hold, Storage};
+
+/// A command that has just made or finished a folder keeps its lock for a moment.
+const HOLD_PATIENCE: Duration = Duration::from_millis(500);
+/// Between two looks at the lock.
+const HOLD_PAUSE: Duration = Duration::from_millis(10);
 
 /// An existing directory of a file system. Its members are regular files: a symbolic link, a FIFO or
 /// a device that bears a member's name is an error that says so, and never waited for.
@@ -266,6 +272,25 @@ impl Directory for FileDirectory {
 
     fn storages_left(&self) -> u64 {
         FileDirectory::files_left()
+    }
+
+    /// A shared `flock` on the folder, which needs no permission but to read it. Where folders can't be
+    /// locked, it does nothing.
+    fn hold(&self) -> io::Result<Hold> {
+        let here = OsStr::new(".");
+        let opened = at::open(&self.handle, here, OFlags::RDONLY | OFlags::DIRECTORY, 0);
+        let folder = opened.map_err(|e| FileError::wrap(&self.name, "open", e))?;
+        let until = Instant::now() + HOLD_PATIENCE;
+        loop {
+            match folder.try_lock_shared() {
+                Ok(()) => return Ok(Hold::of(folder)),
+                Err(TryLockError::Error(_)) => return Ok(Hold::default()),
+                Err(TryLockError::WouldBlock) if Instant::now() < until => {
+                    std::thread::sleep(HOLD_PAUSE);
+                }
+                Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::WouldBlock.into()),
+            }
+        }
     }
 }
 

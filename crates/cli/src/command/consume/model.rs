@@ -7,12 +7,16 @@
 //! of a command before one of its changes. From every state that can be reached, every command is
 //! run to its end and to every crash, and the world outside acts: a new file appears under a free
 //! name, something is appended to an input, a result is taken away.
+//!
+//! In each of these states, each file is lost, damaged or replaced, too. Then the advice of `recover` (the
+//! shipped [`judge`]) is followed to the letter, and every command is run: no record that was on the disk is gone.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use merganser_sort::journal::Phase;
 
 use super::protocol::{self, Begun, Found, Refusal, Steps};
+use crate::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
 
 /// A record: the file that it came with, and which one of that file's two.
 type Record = (u8, u8);
@@ -72,11 +76,67 @@ impl From<PhaseNote> for Phase {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 struct Work {
     journal: Option<Journal>,
+    /// Whether the note says that the input loses its bytes.
+    note: Evidence<()>,
+    /// Whether the journal is there and can't be read.
+    bad_journal: bool,
     runs: BTreeSet<Record>,
-    /// The complete output, before it has its name.
+    /// The output, before it has its name.
     partial: Option<BTreeSet<Record>>,
-    /// Whether the resume point says that the output is complete.
-    complete: bool,
+    resume: ResumeNote,
+    /// Whether the view in the folder has the marker: parts of it may be given back.
+    marked: bool,
+    /// Whether there is a file that no command of this program writes.
+    stranger: bool,
+}
+
+/// The resume point of the copy of the runs to the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+enum ResumeNote {
+    #[default]
+    Absent,
+    Damaged,
+    Started,
+    Complete,
+}
+
+impl Work {
+    /// Whether the output has got its name, so that the runs belong to it.
+    fn is_published(&self) -> bool {
+        self.resume == ResumeNote::Complete && self.partial.is_none()
+    }
+
+    /// What the shipped code sees of it.
+    fn facts(&self, disk: &Disk) -> WorkFacts {
+        let journal = self.journal.as_ref().map(|journal| {
+            let claimed = disk.hidden.get(journal.command.input);
+            let claimed = claimed.is_some_and(|file| file.id == journal.input);
+            SortFacts { phase: journal.phase.into(), untouched: journal.taken == 0 && !claimed }
+        });
+        WorkFacts {
+            stranger: self.stranger,
+            records: !self.runs.is_empty() || self.partial.as_ref().is_some_and(|p| !p.is_empty()),
+            whole_view: false,
+            journal: match journal {
+                _ if self.bad_journal => Evidence::Damaged,
+                Some(journal) => Evidence::Says(journal),
+                None => Evidence::Absent,
+            },
+            note: match self.note {
+                Evidence::Says(()) => {
+                    Evidence::Says(NoteFacts { consumes: true, inputs_whole: false })
+                }
+                Evidence::Damaged => Evidence::Damaged,
+                Evidence::Absent => Evidence::Absent,
+            },
+            copy: match self.resume {
+                ResumeNote::Absent => Evidence::Absent,
+                ResumeNote::Damaged => Evidence::Damaged,
+                ResumeNote::Started | ResumeNote::Complete => Evidence::Says(true),
+            },
+            pipeline: Evidence::Absent,
+        }
+    }
 }
 
 /// `sort --consume INPUT -o OUTPUT`, by names.
@@ -116,13 +176,28 @@ impl Disk {
         all.extend(files.flat_map(|file| file.records.iter().copied()));
         for work in self.work.values() {
             // Published records belong to the result, even if the result is removed later.
-            let published = work.complete && work.partial.is_none();
-            if let Some(journal) = work.journal.as_ref().filter(|_| !published) {
+            if let Some(journal) = work.journal.as_ref().filter(|_| !work.is_published()) {
                 // A run that the journal does not name yet is removed by the command that continues.
                 let named = |record: &&Record| journal.content[..journal.taken].contains(record);
                 all.extend(work.runs.iter().filter(named).copied());
                 all.extend(work.partial.iter().flatten().copied());
             }
+        }
+        all
+    }
+
+    /// Every record that is on the disk at all, also where no journal says any more whose it is.
+    fn existing(&self) -> BTreeSet<Record> {
+        let files = self.files.values().chain(self.hidden.values());
+        let mut all: BTreeSet<_> = files.flat_map(|file| file.records.iter().copied()).collect();
+        for work in self.work.values().filter(|work| !work.is_published()) {
+            // A run that a journal does not name yet was not finished: its records are the input's.
+            let journal = work.journal.as_ref().filter(|_| !work.bad_journal);
+            let counts = |record: &&Record| {
+                journal.is_none_or(|journal| journal.content[..journal.taken].contains(record))
+            };
+            all.extend(work.runs.iter().filter(counts).copied());
+            all.extend(work.partial.iter().flatten().copied());
         }
         all
     }
@@ -139,6 +214,10 @@ enum Ended {
     NameTaken,
     /// The hidden name belongs to another interrupted command.
     Claimed,
+    /// The folder may have records that are nowhere else.
+    Kept,
+    /// A file of the folder is missing, or can't be read.
+    Damaged,
 }
 
 /// One command at work on a disk, until it may change nothing more.
@@ -186,6 +265,12 @@ impl Run {
         self.journal.as_ref().expect("begun")
     }
 
+    /// The records that are in runs, as the journal says.
+    fn named_runs(&self) -> BTreeSet<Record> {
+        let journal = self.journal();
+        journal.content[..journal.taken].iter().copied().collect()
+    }
+
     /// Whether the input is not the file that the journal knows.
     fn has_new_input(&self, journal: &Journal) -> Result<bool, Ended> {
         let is_it = |file: &File| file.id == journal.input;
@@ -219,6 +304,9 @@ impl Steps for Run {
     type Error = Ended;
 
     fn begun(&self) -> Result<Begun, Ended> {
+        if self.work().bad_journal {
+            return Err(Ended::Damaged);
+        }
         let Some(journal) = self.work().journal else { return Ok(Begun::Nothing) };
         let same = journal.command == self.command;
         let untouched = journal.taken == 0;
@@ -266,8 +354,11 @@ impl Steps for Run {
             return Err(Ended::Claimed);
         }
         let phase = PhaseNote::Sorting;
-        if self.work() != Work::default() {
-            // A sort that had only begun makes way; the model's other work was refused before.
+        let work = self.work();
+        if !judge(&work.facts(&self.disk)).may_clear() {
+            return Err(Ended::Kept);
+        }
+        if work != Work::default() {
             self.change(|_, work| *work = Work::default())?;
         }
         self.change(|disk, work| {
@@ -280,6 +371,12 @@ impl Steps for Run {
 
     fn sort(&mut self) -> Result<(), Ended> {
         let command = self.command;
+        if self.work().note != Evidence::Says(()) {
+            self.change(|_, work| work.note = Evidence::Says(()))?;
+        }
+        if !self.named_runs().is_subset(&self.work().runs) {
+            return Err(Ended::Damaged);
+        }
         loop {
             let (id, taken) = (self.journal().input, self.journal().taken);
             if taken == self.journal().content.len() {
@@ -301,7 +398,9 @@ impl Steps for Run {
     }
 
     fn verify(&self) -> Result<(), Ended> {
-        Ok(())
+        let work = self.work();
+        let is_whole = work.marked || self.named_runs().is_subset(&work.runs);
+        if is_whole { Ok(()) } else { Err(Ended::Damaged) }
     }
 
     fn remove_input(&mut self, _: usize) -> Result<(), Ended> {
@@ -321,9 +420,22 @@ impl Steps for Run {
     }
 
     fn deliver(&mut self) -> Result<(), Ended> {
-        if !self.work().complete {
+        let work = self.work();
+        if work.resume == ResumeNote::Damaged {
+            return Err(Ended::Damaged);
+        }
+        if work.resume != ResumeNote::Complete {
+            if work.marked && (work.resume == ResumeNote::Absent || work.partial.is_none()) {
+                // The records that were given back of the runs are nowhere else.
+                return Err(Ended::Damaged);
+            }
+            if !self.named_runs().is_subset(&work.runs) {
+                return Err(Ended::Damaged);
+            }
             self.change(|_, work| work.partial = Some(work.runs.clone()))?;
-            self.change(|_, work| work.complete = true)?;
+            self.change(|_, work| work.resume = ResumeNote::Started)?;
+            self.change(|_, work| work.marked = true)?;
+            self.change(|_, work| work.resume = ResumeNote::Complete)?;
             // The blocks of the runs are given back.
             self.change(|_, work| work.runs.clear())?;
         }
@@ -352,7 +464,8 @@ impl Steps for Run {
     }
 
     fn end(&mut self) -> Result<(), Ended> {
-        self.change(|_, work| work.complete = false)?;
+        self.change(|_, work| work.resume = ResumeNote::Absent)?;
+        self.change(|_, work| work.note = Evidence::Absent)?;
         self.change(|_, work| work.journal = None)?;
         self.change(|_, work| *work = Work::default())
     }
@@ -393,22 +506,26 @@ fn outside(disk: &Disk) -> Vec<Disk> {
     all
 }
 
+/// The commands of every story.
+const COMMANDS: [Command; 4] = [
+    Command { input: "in", output: "out" },
+    Command { input: "other", output: "out" },
+    Command { input: "in", output: "in" },
+    Command { input: "in", output: "other" },
+];
+
 #[test]
 fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
-    let commands = [
-        Command { input: "in", output: "out" },
-        Command { input: "other", output: "out" },
-        Command { input: "in", output: "in" },
-        Command { input: "in", output: "other" },
-    ];
     let mut start = Disk::default();
     start.make("in");
     let (mut seen, mut waiting) = (HashSet::new(), VecDeque::from([(start.clone(), 0)]));
     seen.insert(start);
-    let (mut crashes, mut successes, mut refusals) = (0u64, 0u64, 0u64);
+    let mut known = HashSet::new();
+    let (mut crashes, mut successes, mut refusals, mut checked) = (0u64, 0u64, 0u64, 0u64);
     while let Some((disk, events)) = waiting.pop_front() {
         let mut reached = outside(&disk);
-        for command in commands {
+        checked += check_recover(&disk, &mut known);
+        for command in COMMANDS {
             for changes in 0.. {
                 let mut run = Run::new(&disk, command, changes);
                 let ended = protocol::run(&mut run);
@@ -431,9 +548,103 @@ fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
             }
         }
     }
-    let counts =
-        format!("{} states, {crashes} crashes, {successes} ends, {refusals} refusals", seen.len());
+    let counts = format!(
+        "{} states, {crashes} crashes, {successes} ends, {refusals} refusals, {checked} with lost files",
+        seen.len()
+    );
     assert!(seen.len() > 1_000 && successes > 100 && refusals > 100, "{counts}");
+    assert!(checked > 5_000, "{counts}");
+}
+
+/// In a state, and after each file of it is lost, damaged or replaced: whatever `recover` advises for each
+/// folder of unfinished work is followed, and then nothing that was on the disk is gone. The same goes for every
+/// command, and for commands that want the folder for other work. Returns how many such disks were not `known` yet.
+fn check_recover(disk: &Disk, known: &mut HashSet<Disk>) -> u64 {
+    // One loss makes the same disk of many states.
+    let mut all = losses(disk);
+    all.retain(|disk| known.insert(disk.clone()));
+    for disk in &all {
+        for (output, work) in &disk.work {
+            let verdict = judge(&work.facts(disk));
+            let mut next = disk.clone();
+            match verdict.next_step() {
+                NextStep::Remove => _ = next.work.remove(output),
+                NextStep::Repeat => {
+                    let journal = work.journal.as_ref();
+                    // Without a readable journal it is a copy, whose view this folder is itself.
+                    let Some(journal) = journal.filter(|_| !work.bad_journal) else { continue };
+                    let mut run = Run::new(disk, journal.command, usize::MAX);
+                    let _ended = protocol::run(&mut run);
+                    still_there(disk, &run.disk, &run.replaced, "repeated as recover says");
+                    continue;
+                }
+                NextStep::CopyOut | NextStep::Keep => {}
+            }
+            still_there(disk, &next, &BTreeSet::new(), "as recover says");
+            if verdict.may_clear() {
+                let mut cleared = disk.clone();
+                cleared.work.remove(output);
+                still_there(disk, &cleared, &BTreeSet::new(), "cleared for other work");
+            }
+        }
+        for command in COMMANDS {
+            let mut run = Run::new(disk, command, usize::MAX);
+            let _ended = protocol::run(&mut run);
+            still_there(disk, &run.disk, &run.replaced, "any command");
+        }
+    }
+    all.len() as u64
+}
+
+fn still_there(before: &Disk, after: &Disk, replaced: &BTreeSet<Record>, why: &str) {
+    let lost = &(&before.existing() - &after.existing()) - replaced;
+    assert!(lost.is_empty(), "{why}: lost {lost:?}\nbefore {before:?}\nafter {after:?}");
+}
+
+/// The disk, and the disk with one file lost, damaged or replaced.
+fn losses(disk: &Disk) -> Vec<Disk> {
+    let mut all = vec![disk.clone()];
+    let mut with = |change: &dyn Fn(&mut Disk)| {
+        let mut next = disk.clone();
+        change(&mut next);
+        if next != *disk {
+            all.push(next);
+        }
+    };
+    let changes: [&dyn Fn(&mut Work); 9] = [
+        &|work| work.journal = None,
+        &|work| work.bad_journal = work.journal.is_some(),
+        &|work| work.note = Evidence::Absent,
+        &|work| {
+            if work.note != Evidence::Absent {
+                work.note = Evidence::Damaged;
+            }
+        },
+        &|work| work.runs.clear(),
+        // A complete output that is lost is lost: the folder then looks as if it had its name.
+        &|work| {
+            if work.resume != ResumeNote::Complete {
+                work.partial = None;
+            }
+        },
+        &|work| work.resume = ResumeNote::Absent,
+        &|work| {
+            if work.resume != ResumeNote::Absent {
+                work.resume = ResumeNote::Damaged;
+            }
+        },
+        &|work| work.stranger = true,
+    ];
+    for output in disk.work.keys() {
+        for change in changes {
+            with(&|disk| change(disk.work.get_mut(output).expect("there")));
+        }
+    }
+    for input in disk.hidden.keys() {
+        with(&|disk| _ = disk.hidden.remove(input));
+        with(&|disk| _ = disk.hidden.insert(*input, File::new(99, vec![(99, 0)])));
+    }
+    all
 }
 
 /// What must hold after a command, however it ended.
@@ -450,7 +661,7 @@ fn check(before: &Disk, run: &Run, command: Command, ended: &Result<(), Ended>) 
         let left = before.work.get(command.output);
         let is_delivered = |work: &Work| {
             let phase = work.journal.as_ref().map(|journal| journal.phase);
-            phase == Some(PhaseNote::Delivered) || work.complete && work.partial.is_none()
+            phase == Some(PhaseNote::Delivered) || work.is_published()
         };
         let cleaned = left.is_some_and(is_delivered);
         let out = after.files.get(command.output);

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use merganser_sort::activity::Activity;
 use merganser_sort::error::InputError;
 use merganser_sort::journal::{CommandNote, FileNote, InputProgress, Journal, Phase, Text};
+use merganser_sort::note::{NotedInput, WorkNote};
 use merganser_sort::output::consumed_into;
 use merganser_sort::view::View;
 use merganser_sort::{Budget, Consumed, Error, Progress, SortOptions, SortReport, sort_consuming};
@@ -19,14 +20,14 @@ use parking_lot::Mutex;
 
 use super::checks::{Inputs, check, has_data, has_hole};
 use super::protocol::{Begun, Found, Refusal, Steps};
+use crate::advised::AdvisedCommand;
 use crate::command::materialize::{Copy, Goal};
-use crate::command::recover::command_line;
 use crate::config::{Destination, SortConfig, Sorting, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
     Attributes, OTHER_LINK, Target, WorkFolder, claim, claim_unlinked, claimed_path, exists, find,
-    has_claimed, is_at, is_restored, lock_file, note_of, open_input, taken, unclaim_all,
+    has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input, taken, unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
@@ -114,7 +115,7 @@ impl<'a> Work<'a> {
         let where_else = if journal.phase == Phase::Sorting { "the inputs and " } else { "" };
         Some(format!(
             "every record is in {where_else}{folder}: repeat the command to continue, or see 'merganser recover {}'",
-            shown::shell_word(&shown::name(self.target.shown()))
+            shown::shell_word(self.target.shown())
         ))
     }
 
@@ -137,6 +138,21 @@ impl<'a> Work<'a> {
             mode: attributes.mode,
             owner: attributes.owner,
         }
+    }
+
+    /// Says in a second file, before a byte is taken, that the folder will have the only copy of records. The work
+    /// of an older version has no such file.
+    fn keep_note(&self) -> Result<(), Failure> {
+        if matches!(WorkNote::read(&self.files), Ok(Some(note)) if note.consumes) {
+            return Ok(());
+        }
+        let journal = self.journal();
+        let noted = journal
+            .inputs
+            .iter()
+            .map(|input| NotedInput { path: input.path.clone(), file: Some(input.file) });
+        let note = WorkNote::new(true, journal.command.output.clone(), Some(noted.collect()));
+        Ok(note.write(&self.files)?)
     }
 
     /// Opens the input for a sort that continues, once it is seen to be the journal's file.
@@ -162,10 +178,12 @@ impl<'a> Work<'a> {
         };
         // Two sorts that give bytes of one file back, or a reader, would take holes for records.
         if !lock_file(&file) {
-            let shown = shown.display();
-            return Err(
-                format!("{shown}: another process is reading or consuming this input now").into()
-            );
+            let by = holder_of(&file).map(|by| format!(": {by}")).unwrap_or_default();
+            let shown = shown::name(shown);
+            return Err(format!(
+                "{shown}: another process is reading or consuming this input now{by}"
+            )
+            .into());
         }
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(index, &path, &found) {
@@ -366,7 +384,7 @@ fn is_done(
 fn touch(known: &FileNote, place: &Path) -> String {
     let seconds = known.modified_unix_ns.div_euclid(1_000_000_000);
     let rest = known.modified_unix_ns.rem_euclid(1_000_000_000);
-    format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(&shown::name(place)))
+    format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(place))
 }
 
 fn is_taken(input: &InputProgress) -> bool {
@@ -476,6 +494,7 @@ impl Steps for Work<'_> {
     }
 
     fn sort(&mut self) -> Result<(), Failure> {
+        self.keep_note()?;
         let done = self.sort_inputs();
         self.journal = Journal::read(&self.files)?;
         if done.is_err() && self.journal().is_untouched() {
@@ -494,7 +513,7 @@ impl Steps for Work<'_> {
             return Ok(());
         }
         let budget = Budget::new(self.config.memory_bytes);
-        let view = View::open(&self.files, &budget, self.config.threads)?;
+        let view = View::open_unfinished(&self.files, &budget, self.config.threads)?;
         self.progress.phase("checking", Some(view.size()));
         Ok(view.verify_all(|bytes| {
             self.progress.advance(bytes);
@@ -545,6 +564,7 @@ impl Steps for Work<'_> {
 
     fn end(&mut self) -> Result<(), Failure> {
         merganser_sort::output::forget(&self.files)?;
+        WorkNote::remove(&self.files)?;
         let folder = self.folder.take().expect("until the end");
         folder.mark_finished()?;
         Journal::remove(&self.files)?;
@@ -556,17 +576,20 @@ impl Steps for Work<'_> {
         let target = self.target.shown().display();
         Failure::Error(match refusal {
             Refusal::OtherWork => format!(
-                "{target}: holds an interrupted sort --consume of other inputs or with other keys; finish that one first: {}",
-                command_line(&self.journal().command)
+                "{target}: holds an interrupted sort --consume of other inputs or with other keys; finish that one first{}",
+                match AdvisedCommand::sort(self.journal()) {
+                    Some(command) => format!(": {}", command.line()),
+                    None => String::new(),
+                }
             ),
             Refusal::Written(input) => {
                 let known = &self.journal().inputs[input];
                 let (own, taken) = (&self.inputs.paths[input], known.taken);
                 let place = self.place_of(input).unwrap_or_else(|_| claimed_path(own));
-                let word = shown::shell_word(&shown::name(&place));
+                let word = shown::shell_word(&place);
                 let touch = touch(&known.file, &place);
                 let other_way = if taken == 0 && place != *own {
-                    let own = shown::shell_word(&shown::name(own));
+                    let own = shown::shell_word(own);
                     format!(
                         "to sort it as it is now instead, unless it belongs to another sort --consume (see 'merganser recover'): mv {word} {own}"
                     )

@@ -177,7 +177,7 @@ fn map(
     work.check_memory()?;
     let path = match &config.destination {
         Destination::View(path) => {
-            let unfinished = UnfinishedView::create(path)?;
+            let unfinished = UnfinishedView::create(path, &config.inputs)?;
             let folder = open_folder(unfinished.path())?;
             let output = MapOutput::View { folder: run::recorded(&folder), name: view_name(path) };
             let counted = work.run(output, progress)?;

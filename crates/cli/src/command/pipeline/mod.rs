@@ -65,6 +65,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let settings = (job.settings)(work.path().to_owned(), note(&target, attributes), streams);
     settings.check().map_err(PipelineError::from)?;
     refuse_foreign_work(&work)?;
+    refuse_stream_of_before(&work)?;
     if let Some((path, _)) = job.report {
         // Told now, not after the run.
         fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
@@ -173,6 +174,22 @@ fn refuse_foreign_work(work: &WorkFolder) -> Result<(), Failure> {
     work.clear()
 }
 
+/// The work of a pipe that was read before can't be continued, and nothing can give its bytes again.
+fn refuse_stream_of_before(work: &WorkFolder) -> Result<(), Failure> {
+    let Some(left) = pipeline::left_in(work.path())? else { return Ok(()) };
+    let is_published = left.merged && !work.path().join(PARTIAL_NAME).exists();
+    if !left.of_stream || left.ran == 0 || is_published {
+        return Ok(());
+    }
+    let shown = shown::name(work.path());
+    Err(format!(
+        "{shown}: holds what an interrupted pipeline made of a pipe ({} of {} partitions), perhaps the only copy; save what you need, then move the folder away",
+        left.finished,
+        partitions_of(&left)
+    )
+    .into())
+}
+
 /// The sentence of an error, and what is left of the work.
 fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Failure {
     let changed = matches!(error, PipelineError::Changed { .. });
@@ -180,8 +197,8 @@ fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Fail
     let failure = Failure::from(error);
     if changed {
         return failure.and(Some(format!(
-            "give the command as it was to continue, or remove what is left of it to begin again: {}",
-            removal(work)
+            "give the command as it was to continue, or move {} away to begin again",
+            shown::name(work.path())
         )));
     }
     let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
@@ -198,21 +215,19 @@ fn with_left(failure: Failure, target: &Target, work: &WorkFolder) -> Failure {
     let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
     let also = match left.of_stream {
         true => {
-            format!("an input is a stream, so nothing can be continued; remove: {}", removal(work))
+            format!(
+                "an input is a stream, so nothing can be continued; what was made of it is in {}, perhaps only there: save what you need, then remove the folder",
+                shown::name(work.path())
+            )
         }
         false => format!(
             "{} of {} partitions are done: repeat the command to continue, or see 'merganser recover {}'",
             left.finished,
             partitions_of(&left),
-            shown::shell_word(&shown::name(target.shown()))
+            shown::shell_word(target.shown())
         ),
     };
     failure.and(Some(also))
-}
-
-/// The command that removes what is left of the work.
-fn removal(work: &WorkFolder) -> String {
-    format!("rm -r {}", shown::shell_word(&shown::name(work.path())))
 }
 
 /// How many partitions there are, as far as that is known.

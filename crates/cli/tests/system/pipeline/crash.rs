@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{lines_of, made, pipeline, pipeline_itself};
-use crate::harness::{Chance, Folder, asked, fails, names, prints, sorted_lines};
+use crate::harness::{Chance, Folder, asked, fails, merganser, names, prints, sorted_lines};
 
 fn signal(child: &Child, signal: libc::c_int) {
     let pid = libc::pid_t::try_from(child.id()).expect("a pid");
@@ -167,6 +167,34 @@ fn an_interrupted_pipeline_does_not_wait_for_its_input() {
     assert_eq!(status.code(), Some(128 + libc::SIGINT));
     assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
     assert!(!folder.at("out").exists());
+}
+
+/// ATTACK finding N1 c: what was made of a pipe is nowhere else.
+#[test]
+fn n1_the_partitions_of_a_pipe_are_kept() {
+    let folder = Folder::new();
+    let words = ["-", "--partitions", "1K", "--in-flight", "9", "--stage", "a:cat; echo {k} >>ran"];
+    let mut command = pipeline_itself(&folder, &words);
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    let mut writer = child.stdin.take().expect("piped");
+    writer.write_all(&Chance::new().lines(4000)).expect("written");
+    let parts = folder.at(".out.unfinished/pipeline");
+    let until = Instant::now() + Duration::from_secs(20);
+    while !parts.join("000001.a/out").exists() {
+        assert!(Instant::now() < until, "the stages do not run");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    signal(&child, libc::SIGKILL);
+    child.wait().expect("it ends");
+    drop(writer);
+    let said = prints(merganser(["recover"]).arg(folder.path()));
+    let said = String::from_utf8(said).expect("text");
+    assert!(said.contains("it read a pipe, whose bytes may be here alone"), "{said}");
+    assert!(said.contains("keep:") && !said.contains("next:"), "{said}");
+    let sentence = fails(&mut pipeline(&folder, &words));
+    assert!(sentence.contains("perhaps the only copy"), "{sentence}");
+    assert!(parts.join("000001.a/out").exists());
 }
 
 /// Killed while it removed what no stage had used: the journal is still there, and partitions are gone.

@@ -418,7 +418,9 @@ fn leftovers_are_named() {
     let said = String::from_utf8(said).expect("text");
     assert!(said.contains("a pipeline into") && said.contains("(a, b)"), "{said}");
     assert!(said.contains("2 of 3 partitions passed all stages; its inputs are whole"), "{said}");
-    assert!(said.contains(" pipeline -o out in --partitions 3 --stage a:cat"), "{said}");
+    // The commands of stages may be anything, so they are not advised.
+    assert!(said.contains("repeat its command to continue"), "{said}");
+    assert!(!said.contains("--stage") && !said.contains("next:"), "{said}");
     let json = prints(merganser(["recover", "--json"]).arg(folder.at("out")));
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
     assert_eq!(json["leftovers"][0]["kind"], "pipeline");

@@ -1,0 +1,500 @@
+//! What a folder of unfinished work is, by what is in it, and what may be done with it.
+//!
+//! ```text
+//!   look    the folder as it is    names, journal, note, resume point, journal of a pipeline
+//!   facts   what counts of them    plain data, so that the model of `--consume` can make it, too
+//!   judge   facts ──► verdict      who may clear the folder; what `recover` may advise
+//! ```
+//!
+//! Two files say whose the folder is: the journal and the note, which are written at different times and
+//! never together. Records are removed only if one of them says that they are elsewhere, and none says
+//! the opposite. A folder that has records and nothing that speaks for their removal is kept:
+//!
+//! | journal, resume point | note | with records | verdict |
+//! |---|---|---|---|
+//! | of a sort that took bytes | any | any | [`Verdict::Sort`]: the same command continues |
+//! | of a sort that took none | any | any | [`Verdict::Begun`] |
+//! | damaged | any | any | [`Verdict::Orphaned`] |
+//! | of a copy | none | any | [`Verdict::Copy`] |
+//! | of a copy alone, without the sort's journal | any | any | [`Verdict::Orphaned`] |
+//! | none | consuming, or damaged | yes | [`Verdict::Orphaned`]: its journal is lost |
+//! | none | inputs stay | yes | [`Verdict::Copies`]: the inputs have all records |
+//! | none | none | yes | [`Verdict::Unexplained`] |
+//! | none | any | no | [`Verdict::Empty`] |
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use merganser_node::pipeline::{self, Left, PARTS_NAME};
+use merganser_sort::journal::{FileNote, Journal, Phase};
+use merganser_sort::note::{NOTE_NAME, WorkNote};
+use merganser_sort::output::{CONSUMED_NAME, PARTIAL_NAME, RESUME_NAME, Resume};
+use merganser_sort::view::MANIFEST_NAME;
+use merganser_storage::Directory;
+
+use super::{has_claimed, note_of};
+use crate::failure::Failure;
+
+/// A file of the folder that says something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Evidence<T> {
+    /// It is not there.
+    #[default]
+    Absent,
+    /// It is there, and can't be read.
+    Damaged,
+    /// What it says.
+    Says(T),
+}
+
+/// What a journal of a sort says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SortFacts {
+    /// How far it is.
+    pub phase: Phase,
+    /// Whether no byte was taken, and no input has its hidden name.
+    pub untouched: bool,
+}
+
+/// What a note says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NoteFacts {
+    /// Whether the inputs lose their bytes.
+    pub consumes: bool,
+    /// Whether the note names all inputs, and they are there as they were.
+    pub inputs_whole: bool,
+}
+
+/// What a journal of a pipeline says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PipelineFacts {
+    /// Whether all inputs are there as they were. A pipe never is.
+    pub inputs_whole: bool,
+}
+
+/// What counts of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkFacts {
+    /// Whether it has a file that no command of this program writes there.
+    pub stranger: bool,
+    /// Whether it has a file that can hold records.
+    pub records: bool,
+    /// Whether it has the manifest of a view of which nothing is given back.
+    pub whole_view: bool,
+    /// The journal of a sort that consumes its inputs.
+    pub journal: Evidence<SortFacts>,
+    /// The note of the work.
+    pub note: Evidence<NoteFacts>,
+    /// The resume point of a copy: whether it consumes its view.
+    pub copy: Evidence<bool>,
+    /// The journal of a pipeline.
+    pub pipeline: Evidence<PipelineFacts>,
+}
+
+/// What a folder of unfinished work is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It has files of others, and no work of this program.
+    Foreign,
+    /// It has no records.
+    Empty,
+    /// A sort that consumes its inputs, and has taken nothing.
+    Begun,
+    /// A sort that consumes its inputs, as far as this.
+    Sort(Phase),
+    /// A copy of a view.
+    Copy {
+        /// Whether the view loses its bytes.
+        consume: bool,
+    },
+    /// A pipeline.
+    Pipeline {
+        /// Whether its inputs have all records.
+        inputs_whole: bool,
+    },
+    /// Work whose inputs keep their bytes.
+    Copies {
+        /// Whether they are all there as they were.
+        inputs_whole: bool,
+    },
+    /// The file that says where its records belong is lost or damaged. Perhaps they are nowhere else.
+    Orphaned {
+        /// Whether it is a view that can be read.
+        whole_view: bool,
+    },
+    /// It has records, and nothing says of what.
+    Unexplained {
+        /// Whether it is a view that can be read.
+        whole_view: bool,
+    },
+}
+
+/// What a user can do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NextStep {
+    /// Repeat the command: it continues, or begins again.
+    Repeat,
+    /// Remove the folder: nothing in it is nowhere else.
+    Remove,
+    /// Copy the view in it to a new file.
+    CopyOut,
+    /// Keep it, and decide by its description.
+    Keep,
+}
+
+/// Decides what a folder is.
+pub fn judge(facts: &WorkFacts) -> Verdict {
+    use Evidence::{Absent, Damaged, Says};
+    let whole_view = facts.whole_view;
+    match (&facts.journal, &facts.copy, &facts.pipeline) {
+        (Says(sort), ..) if !sort.untouched => return Verdict::Sort(sort.phase),
+        (Damaged, ..) | (_, Damaged, _) | (.., Damaged) => {
+            return Verdict::Orphaned { whole_view };
+        }
+        // No sort of this program leaves both.
+        (Says(_), Says(_), _) | (Says(_), _, Says(_)) => return Verdict::Orphaned { whole_view },
+        // A copy has no note: this is the last part of a sort that has lost its journal.
+        (Absent, Says(_), _) if facts.note != Absent => return Verdict::Orphaned { whole_view },
+        (Absent, Says(consume), _) => return Verdict::Copy { consume: *consume },
+        (Absent, Absent, Says(pipeline)) => {
+            return Verdict::Pipeline { inputs_whole: pipeline.inputs_whole };
+        }
+        _ => {}
+    }
+    if facts.stranger {
+        return Verdict::Foreign;
+    }
+    match (&facts.journal, &facts.note) {
+        (Says(_), _) => Verdict::Begun,
+        _ if !facts.records => Verdict::Empty,
+        (_, Says(note)) if !note.consumes => Verdict::Copies { inputs_whole: note.inputs_whole },
+        (_, Says(_) | Damaged) => Verdict::Orphaned { whole_view },
+        (_, Absent) => Verdict::Unexplained { whole_view },
+    }
+}
+
+impl Verdict {
+    /// Whether a command that wants the folder for other work may remove what is in it.
+    pub fn may_clear(self) -> bool {
+        matches!(
+            self,
+            Verdict::Empty
+                | Verdict::Begun
+                | Verdict::Copies { .. }
+                | Verdict::Copy { consume: false }
+        )
+    }
+
+    /// Whether it has, or may have, records that are nowhere else.
+    pub fn may_be_only_copy(self) -> bool {
+        match self {
+            Verdict::Sort(phase) => phase != Phase::Delivered,
+            Verdict::Copy { consume } => consume,
+            Verdict::Pipeline { inputs_whole } | Verdict::Copies { inputs_whole } => !inputs_whole,
+            Verdict::Orphaned { .. } | Verdict::Unexplained { .. } | Verdict::Foreign => true,
+            Verdict::Empty | Verdict::Begun => false,
+        }
+    }
+
+    /// What to do with it. It is followed literally, so it must never cost a record.
+    pub fn next_step(self) -> NextStep {
+        match self {
+            Verdict::Begun | Verdict::Sort(_) | Verdict::Copy { .. } => NextStep::Repeat,
+            Verdict::Empty | Verdict::Copies { inputs_whole: true } => NextStep::Remove,
+            Verdict::Orphaned { whole_view: true } | Verdict::Unexplained { whole_view: true } => {
+                NextStep::CopyOut
+            }
+            _ => NextStep::Keep,
+        }
+    }
+}
+
+/// A folder as it is.
+pub struct WorkContents {
+    /// What counts of it.
+    pub facts: WorkFacts,
+    /// Its journal.
+    pub journal: Option<Journal>,
+    /// Its resume point.
+    pub resume: Option<Resume>,
+    /// Its pipeline.
+    pub pipeline: Option<Left>,
+    /// A name that no command of this program writes there.
+    pub stranger: Option<String>,
+    /// Why one of its files can't be read.
+    pub trouble: Option<String>,
+}
+
+impl WorkContents {
+    /// Looks at the folder `path`, whose files are `files`. Nothing is changed.
+    ///
+    /// # Errors
+    /// When it can't be listed.
+    pub fn of(path: &Path, files: &Arc<dyn Directory>) -> Result<Self, Failure> {
+        let mut trouble = None;
+        let journal = evidence(Journal::read(files), &mut trouble);
+        let note = evidence(WorkNote::read(files), &mut trouble);
+        let resume = evidence(Resume::read(files), &mut trouble);
+        let pipeline = evidence(pipeline::left_in(path), &mut trouble);
+        let names = Names::of(path)?;
+        let facts = WorkFacts {
+            stranger: names.stranger.is_some(),
+            records: names.records,
+            whole_view: names.manifest && !names.consumed && resume == Evidence::Absent,
+            journal: journal.as_ref().map(|journal| SortFacts {
+                phase: journal.phase,
+                untouched: journal.is_untouched() && !has_claimed(journal),
+            }),
+            note: note.as_ref().map(|note| NoteFacts {
+                consumes: note.consumes,
+                inputs_whole: note.inputs.as_ref().is_some_and(|inputs| {
+                    are_whole(inputs.iter().map(|input| (input.path.as_os_str(), input.file)))
+                }),
+            }),
+            copy: resume.as_ref().map(|resume| resume.consume),
+            pipeline: pipeline.as_ref().map(|left| PipelineFacts {
+                inputs_whole: are_whole(left.inputs.iter().map(|input| {
+                    let path = Path::new(left.command.folder.as_os_str());
+                    (path.join(input.name.as_os_str()), input.file)
+                })),
+            }),
+        };
+        Ok(WorkContents {
+            facts,
+            journal: journal.said(),
+            resume: resume.said(),
+            pipeline: pipeline.said(),
+            stranger: names.stranger,
+            trouble,
+        })
+    }
+}
+
+fn evidence<T, E: Into<Failure>>(
+    read: Result<Option<T>, E>,
+    trouble: &mut Option<String>,
+) -> Evidence<T> {
+    match read {
+        Ok(None) => Evidence::Absent,
+        Ok(Some(read)) => Evidence::Says(read),
+        Err(error) => {
+            let failure: Failure = error.into();
+            trouble.get_or_insert_with(|| failure.sentence().unwrap_or_default().to_owned());
+            Evidence::Damaged
+        }
+    }
+}
+
+impl<T> Evidence<T> {
+    fn as_ref(&self) -> Evidence<&T> {
+        match self {
+            Evidence::Absent => Evidence::Absent,
+            Evidence::Damaged => Evidence::Damaged,
+            Evidence::Says(said) => Evidence::Says(said),
+        }
+    }
+
+    fn map<U>(self, change: impl FnOnce(T) -> U) -> Evidence<U> {
+        match self {
+            Evidence::Absent => Evidence::Absent,
+            Evidence::Damaged => Evidence::Damaged,
+            Evidence::Says(said) => Evidence::Says(change(said)),
+        }
+    }
+
+    fn said(self) -> Option<T> {
+        match self {
+            Evidence::Says(said) => Some(said),
+            _ => None,
+        }
+    }
+}
+
+/// Whether all these inputs, at least one, are files that are there as they were.
+fn are_whole<P: AsRef<Path>>(inputs: impl Iterator<Item = (P, Option<FileNote>)>) -> bool {
+    let mut count = 0;
+    let whole = inputs.inspect(|_| count += 1).all(|(path, known)| {
+        // A link names an input as well as its own name does.
+        let now = fs::metadata(&path).ok();
+        known.is_some_and(|known| {
+            now.is_some_and(|now| {
+                let now = note_of(&now);
+                let content = (now.size, now.modified_unix_ns);
+                known.is_same_file(&now) && content == (known.size, known.modified_unix_ns)
+            })
+        })
+    });
+    whole && count > 0
+}
+
+/// What the names in a folder tell.
+struct Names {
+    stranger: Option<String>,
+    records: bool,
+    manifest: bool,
+    consumed: bool,
+}
+
+impl Names {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        let on_path = |error| Failure::on(path, &error);
+        let mut all = Names { stranger: None, records: false, manifest: false, consumed: false };
+        for entry in fs::read_dir(path).map_err(on_path)? {
+            let entry = entry.map_err(on_path)?;
+            let (file_name, found) = (entry.file_name(), entry.metadata().map_err(on_path)?);
+            let name = file_name.to_str().unwrap_or_default();
+            let is_parts = name == PARTS_NAME && found.is_dir();
+            if !is_parts && !(found.is_file() && is_ours(name)) {
+                let shown = crate::shown::name(Path::new(&file_name));
+                all.stranger.get_or_insert(shown);
+            }
+            all.manifest |= name == MANIFEST_NAME;
+            all.consumed |= name == CONSUMED_NAME;
+            all.records |= match name {
+                // An output that has no byte yet is made before its resume point.
+                PARTIAL_NAME => found.len() > 0,
+                name => is_parts || name == MANIFEST_NAME || is_numbered(name),
+            };
+        }
+        Ok(all)
+    }
+}
+
+/// Whether the commands of this program write a file of this name into a folder of unfinished work.
+pub fn is_ours(name: &str) -> bool {
+    let whole = name.strip_suffix(".new").unwrap_or(name);
+    let known = [
+        MANIFEST_NAME,
+        merganser_sort::journal::JOURNAL_NAME,
+        NOTE_NAME,
+        CONSUMED_NAME,
+        PARTIAL_NAME,
+        RESUME_NAME,
+        pipeline::JOURNAL_NAME,
+    ];
+    is_numbered(name) || known.contains(&whole)
+}
+
+/// Whether this is the name of a file of sorted records, or of buckets.
+fn is_numbered(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    name.split_once('.').is_some_and(|(number, kind)| {
+        number.len() >= 6
+            && number.bytes().all(|b| b.is_ascii_digit())
+            && ["run", "buckets"].contains(&kind)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that a killed `sort --view` left: runs, and a note that says that the inputs stay.
+    const OF_VIEW: WorkFacts = WorkFacts {
+        stranger: false,
+        records: true,
+        whole_view: false,
+        journal: Evidence::Absent,
+        note: Evidence::Says(NoteFacts { consumes: false, inputs_whole: true }),
+        copy: Evidence::Absent,
+        pipeline: Evidence::Absent,
+    };
+
+    #[test]
+    fn only_a_note_of_whole_inputs_lets_records_go() {
+        assert_eq!(judge(&OF_VIEW).next_step(), NextStep::Remove);
+        assert!(judge(&OF_VIEW).may_clear());
+        let note = |consumes, inputs_whole| WorkFacts {
+            note: Evidence::Says(NoteFacts { consumes, inputs_whole }),
+            ..OF_VIEW
+        };
+        assert_eq!(judge(&note(false, false)).next_step(), NextStep::Keep);
+        for lost in [
+            note(true, true),
+            WorkFacts { note: Evidence::Damaged, ..OF_VIEW },
+            WorkFacts { note: Evidence::Absent, ..OF_VIEW },
+            WorkFacts { journal: Evidence::Damaged, ..OF_VIEW },
+            WorkFacts { copy: Evidence::Damaged, ..OF_VIEW },
+            WorkFacts { pipeline: Evidence::Damaged, ..OF_VIEW },
+            WorkFacts { stranger: true, ..OF_VIEW },
+        ] {
+            let verdict = judge(&lost);
+            assert!(!verdict.may_clear() && verdict.may_be_only_copy(), "{lost:?}");
+            assert_eq!(verdict.next_step(), NextStep::Keep, "{lost:?}");
+        }
+    }
+
+    /// Every folder there can be: what has records is removed only if a note or a resume point says that
+    /// they are elsewhere, and nothing says the opposite.
+    #[test]
+    fn no_combination_of_files_lets_the_only_copy_go() {
+        let flags = [false, true];
+        let journals = [Evidence::Absent, Evidence::Damaged].into_iter().chain(
+            [Phase::Sorting, Phase::Sorted, Phase::Removed, Phase::Delivered].into_iter().flat_map(
+                |phase| flags.map(|untouched| Evidence::Says(SortFacts { phase, untouched })),
+            ),
+        );
+        let notes: Vec<_> = [Evidence::Absent, Evidence::Damaged]
+            .into_iter()
+            .chain(flags.into_iter().flat_map(|consumes| {
+                flags.map(|inputs_whole| Evidence::Says(NoteFacts { consumes, inputs_whole }))
+            }))
+            .collect();
+        let copies =
+            [Evidence::Absent, Evidence::Damaged, Evidence::Says(false), Evidence::Says(true)];
+        let pipelines = [
+            Evidence::Absent,
+            Evidence::Damaged,
+            Evidence::Says(PipelineFacts { inputs_whole: false }),
+            Evidence::Says(PipelineFacts { inputs_whole: true }),
+        ];
+        let mut seen = 0;
+        for journal in journals {
+            for (note, copy) in notes.iter().flat_map(|note| copies.map(|copy| (*note, copy))) {
+                for pipeline in pipelines {
+                    for bits in 0..8 {
+                        let (stranger, records) = (bits & 1 > 0, bits & 2 > 0);
+                        let whole_view = bits & 4 > 0 && records;
+                        let facts = WorkFacts {
+                            stranger,
+                            records,
+                            whole_view,
+                            journal,
+                            note,
+                            copy,
+                            pipeline,
+                        };
+                        check(&facts);
+                        seen += 1;
+                    }
+                }
+            }
+        }
+        assert!(seen > 5_000, "{seen}");
+    }
+
+    fn check(facts: &WorkFacts) {
+        let verdict = judge(facts);
+        let says_elsewhere = match facts {
+            WorkFacts { journal: Evidence::Says(sort), .. } => sort.untouched,
+            WorkFacts { copy: Evidence::Says(consume), .. } => !consume,
+            WorkFacts { note: Evidence::Says(note), .. } => !note.consumes,
+            _ => !facts.records,
+        };
+        let damaged = facts.journal == Evidence::Damaged
+            || facts.copy == Evidence::Damaged
+            || facts.pipeline == Evidence::Damaged;
+        if verdict.may_clear() || verdict.next_step() == NextStep::Remove {
+            assert!(says_elsewhere || !facts.records, "{facts:?} {verdict:?}");
+            assert!(!damaged, "{facts:?} {verdict:?}");
+            assert!(!verdict.may_be_only_copy() || verdict.may_clear(), "{facts:?} {verdict:?}");
+        }
+        if verdict.next_step() == NextStep::Remove {
+            assert!(!facts.stranger && !verdict.may_be_only_copy(), "{facts:?} {verdict:?}");
+        }
+        if verdict.next_step() == NextStep::CopyOut {
+            assert!(facts.whole_view, "{facts:?} {verdict:?}");
+        }
+    }
+}
