@@ -7,6 +7,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use merganser_storage::file::check_new;
+
 use crate::failure::Failure;
 use crate::shown;
 use crate::unfinished::lock_file;
@@ -87,6 +89,7 @@ impl Kept {
 /// The file, and whether it was made.
 fn open_unlocked(path: &Path) -> Result<(File, bool), Failure> {
     let failed = |error: io::Error| Failure::on(path, &error);
+    check_new(path).map_err(failed)?;
     match File::options().write(true).create_new(true).open(path) {
         Ok(file) => Ok((file, true)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

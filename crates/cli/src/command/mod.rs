@@ -19,6 +19,7 @@ mod map;
 mod materialize;
 mod mount;
 mod nbd;
+mod patience;
 mod pipeline;
 mod recover;
 mod report;

@@ -7,6 +7,7 @@
 //! - `view`: ranges of a view, judged by the sorted file
 //! - `buckets`: views of buckets against views of runs, on every input of the test kit
 //! - `faults`: full disks, vanished and damaged files, records that can't be right
+//! - `devices`: typing errors in names of devices, and who may read members and disk images
 //! - `disks`: temporary files on two file systems, where one runs full or vanishes; needs root
 //! - `inputs`: unusual inputs: made-up files, too many files, closed descriptors, failures that look
 //!   like a closed pipe, hostile names
@@ -37,6 +38,7 @@ mod blast;
 mod buckets;
 mod consume;
 mod crash;
+mod devices;
 mod differential;
 mod disks;
 mod emulate;

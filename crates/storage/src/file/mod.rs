@@ -48,6 +48,7 @@
 mod at;
 mod attributes;
 pub mod descriptors;
+mod devices;
 mod directory;
 mod error;
 mod flight;
@@ -73,7 +74,7 @@ pub use error::FileError;
 pub use hidden::{unpublished_name_of, unpublished_names};
 pub use kind::FileKind;
 pub use output::Output;
-pub use resolve::{OutputKind, ResolvedOutput, resolve_output};
+pub use resolve::{OutputKind, ResolvedOutput, check_new, resolve_output};
 pub use storage::FileStorage;
 
 use flight::Flight;

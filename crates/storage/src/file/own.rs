@@ -58,6 +58,8 @@ pub enum Refusal {
         /// Its owner.
         owner: u32,
     },
+    /// A file would be made in a folder of devices.
+    OfDevices,
     /// Group or others may write the folder.
     Writable {
         /// Its permissions.
@@ -95,6 +97,10 @@ impl fmt::Display for Refusal {
             Refusal::Planted { found, owner } => {
                 write!(f, "is {found} of user {owner} in a folder that all users may write")
             }
+            Refusal::OfDevices => f.write_str(
+                "is no device, and a file of this name would be in memory and lost at a restart; \
+                 name a device that is there, or another folder",
+            ),
             Refusal::Writable { mode } => {
                 write!(f, "other users may write it (mode {:04o})", mode & 0o7777)
             }
@@ -109,7 +115,7 @@ impl From<Refusal> for io::Error {
         let kind = match refusal {
             Refusal::Kind { found: FileKind::Folder, .. } => io::ErrorKind::IsADirectory,
             Refusal::Kind { expected: FileKind::Folder, .. } => io::ErrorKind::NotADirectory,
-            Refusal::Kind { .. } => io::ErrorKind::InvalidInput,
+            Refusal::Kind { .. } | Refusal::OfDevices => io::ErrorKind::InvalidInput,
             _ => io::ErrorKind::PermissionDenied,
         };
         io::Error::new(kind, refusal)

@@ -29,7 +29,7 @@ use super::directory::FileDirectory;
 use super::error::FileError;
 use super::kind::FileKind;
 use super::own::{self, Refusal};
-use super::{FileOptions, at};
+use super::{FileOptions, at, devices};
 
 /// As many links in turn as the kernel follows.
 const LINKS_MAX: usize = 40;
@@ -76,7 +76,7 @@ pub(super) struct Place {
 ///
 /// # Errors
 /// The system's own; a [`Refusal`] for a link, file or FIFO of another user in a sticky folder that
-/// all users may write.
+/// all users may write, and for a file in a folder of devices.
 pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
     let path = path.as_ref();
     let resolve = || {
@@ -89,6 +89,17 @@ pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
         Err(io::Error::new(io::ErrorKind::ResourceBusy, why))
     };
     resolve().map_err(|e| FileError::wrap(&path.display().to_string(), "create", e))
+}
+
+/// Refuses a name under which a file would be made in a folder of devices. What is there is not looked at.
+///
+/// # Errors
+/// The [`Refusal`], or the system's own. The path is not in the text.
+pub fn check_new(path: &Path) -> io::Result<()> {
+    match walk(path)? {
+        Walked::Absent(place) => Ok(devices::check_folder(&place.folder)?),
+        Walked::Found(..) | Walked::Folder | Walked::OfProcess => Ok(()),
+    }
 }
 
 impl ResolvedOutput {
@@ -193,6 +204,7 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return match walk(path)? {
                 Walked::Absent(place) => {
+                    devices::check_folder(&place.folder)?;
                     let (place, existing) = (Some(place.readable()?), None);
                     Ok(Some(ResolvedOutput { given, kind: OutputKind::Absent, existing, place }))
                 }
@@ -227,6 +239,10 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
         Walked::Absent(_) => return Ok(None),
     };
     let place = place.filter(|_| kind == OutputKind::Regular).map(Place::readable).transpose()?;
+    if let Some(place) = &place {
+        // It is going to be replaced by a new one.
+        devices::check_folder(&place.folder)?;
+    }
     Ok(Some(ResolvedOutput { given, kind, existing: Some(existing), place }))
 }
 
@@ -312,7 +328,7 @@ fn place_of(file: &File, found: &Metadata) -> io::Result<Place> {
     }
 }
 
-fn path_of(file: &File) -> io::Result<PathBuf> {
+pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 

@@ -2,13 +2,14 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_array::{Members, Volume};
 use merganser_sort::Progress;
 use merganser_storage::Storage;
-use merganser_storage::file::own;
+use merganser_storage::file::{check_new, own};
 use rustix::fs::{Advice, fadvise};
 
 use super::file::{Description, lock_new, member_of, open_member};
@@ -147,7 +148,9 @@ impl Made {
             )),
             _ => Failure::on(path, &error),
         };
-        match File::create_new(path) {
+        check_new(path).map_err(on)?;
+        // Whoever can read a member reads the volume.
+        match File::options().read(true).write(true).create_new(true).mode(0o600).open(path) {
             Ok(file) => {
                 // Another process that has found it before this one locks it may use it, so it stays then.
                 lock_new(path, &file)?;

@@ -5,16 +5,15 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use merganser_array::Members;
 use merganser_storage::Storage;
-use merganser_storage::file::{FileOptions, FileStorage, own};
+use merganser_storage::file::{FileOptions, FileStorage, check_new, own};
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::command::patience::patiently;
 use crate::failure::Failure;
 use crate::shown;
 
@@ -22,10 +21,6 @@ const FORMAT: &str = "merganser-array";
 const VERSION: u32 = 1;
 /// A description is a few names.
 const BYTES_MAX: u64 = 1 << 20;
-/// How long a process that was killed may still have a member.
-const BUSY_PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is tried again.
-const BUSY_LOOK: Duration = Duration::from_millis(20);
 
 /// A volume's members.
 #[derive(Debug)]
@@ -86,6 +81,7 @@ impl Description {
         let text =
             serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
         let on = |error: io::Error| Failure::on(&self.path, &error);
+        check_new(&self.path).map_err(on)?;
         let mut file = File::create_new(&self.path).map_err(on)?;
         let written = file
             .write_all(format!("{text}\n").as_bytes())
@@ -162,21 +158,6 @@ fn in_use(path: &Path) -> Failure {
 fn lock_soon(file: &File) -> bool {
     let lock = || flock(file, FlockOperation::NonBlockingLockExclusive);
     patiently(lock, |error| matches!(*error, Errno::WOULDBLOCK | Errno::INTR)).is_ok()
-}
-
-/// Tries again for a moment while a member is `busy`: a process that was killed has its files until its last requests to the
-/// disk have ended.
-fn patiently<T, E>(
-    mut attempt: impl FnMut() -> Result<T, E>,
-    busy: impl Fn(&E) -> bool,
-) -> Result<T, E> {
-    let until = Instant::now() + BUSY_PATIENCE;
-    loop {
-        match attempt() {
-            Err(error) if busy(&error) && Instant::now() < until => thread::sleep(BUSY_LOOK),
-            result => return result,
-        }
-    }
 }
 
 /// Opens a block device that no other program may use meanwhile: a file system that is mounted on it would

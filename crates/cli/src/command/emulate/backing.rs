@@ -6,16 +6,19 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_storage::file::{Direct, EngineChoice, FileOptions, FileStorage, own};
+use merganser_storage::file::{Direct, EngineChoice, FileOptions, FileStorage, check_new, own};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::region::Regions;
 use merganser_storage::{Operation, Storage, StorageExt};
 use rustix::fs::{FlockOperation, FsWord, flock, fstatfs};
+use rustix::io::Errno;
 
 use super::label::Label;
+use crate::command::patience::patiently;
 use crate::config::BackingConfig;
 use crate::failure::Failure;
 use crate::input::is_same_file;
@@ -73,8 +76,11 @@ fn file(path: &Path, size: Option<u64>, existing: bool) -> Result<Arc<dyn Storag
         Err(error) => return Err(failed(error)),
     }
     let make = size.is_some() && !existing;
+    check_new(path).map_err(failed)?;
     let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(make).open(path).map_err(failed)?;
+    // Whoever can read the file reads the disk.
+    options.read(true).write(true).create(make).mode(0o600);
+    let file = options.open(path).map_err(failed)?;
     lock(path, &file)?;
     let bytes = disk_bytes(path, &file, size, existing)?;
     if !existing {
@@ -147,9 +153,10 @@ fn disk_bytes(path: &Path, file: &File, size: Option<u64>, existing: bool) -> Re
 /// Two emulations of one file would overwrite each other's data. The lock ends with the process.
 fn lock(path: &Path, file: &File) -> Result<(), Failure> {
     let shown = path.display();
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+    let attempt = || flock(file, FlockOperation::NonBlockingLockExclusive);
+    match patiently(attempt, |error| *error == Errno::WOULDBLOCK) {
         Ok(()) => Ok(()),
-        Err(rustix::io::Errno::WOULDBLOCK) => {
+        Err(Errno::WOULDBLOCK) => {
             Err(format!("{shown}: is used by another emulation or volume; end that one first")
                 .into())
         }
@@ -217,6 +224,20 @@ mod tests {
         let disk = open(None).expect("opened");
         assert_eq!(disk.size(), 20_000);
         assert_eq!(disk.read_vec(19_999, 1).expect("read"), b"x");
+    }
+
+    /// A process that was killed keeps its lock until its last requests to the disk have ended.
+    #[test]
+    fn n12_a_lock_that_is_given_back_soon_is_waited_for() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("d");
+        let held = open(&config(&path, Some(10_000), false)).expect("made");
+        let soon = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            drop(held);
+        });
+        assert!(open(&config(&path, None, false)).is_ok());
+        soon.join().expect("no panic");
     }
 
     #[test]

@@ -13,6 +13,7 @@ use merganser_node::pipeline::{
 };
 use merganser_sort::journal::{CommandNote, FileNote, Text};
 use merganser_storage::Directory;
+use merganser_storage::file::check_new;
 
 use crate::config::{PipelineConfig, ReportForm};
 use crate::failure::{self, Failure};
@@ -68,7 +69,9 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     refuse_stream_of_before(&work)?;
     if let Some((path, _)) = job.report {
         // Told now, not after the run.
-        fs::File::create(path).map_err(|error| Failure::on(path, &error))?;
+        check_new(path)
+            .and_then(|()| fs::File::create(path))
+            .map_err(|error| Failure::on(path, &error))?;
     }
     let look_again = || job.inputs.iter().map(file_note).collect();
     let watch = watch::on_stderr(&settings, job.quiet, cancels);
