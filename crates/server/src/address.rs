@@ -1,6 +1,7 @@
 //! Where clients connect.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,15 +10,26 @@ use std::str::FromStr;
 pub enum Address {
     /// A socket in the file system, for the user who serves alone.
     Unix(PathBuf),
-    /// `HOST:PORT`; port 0 stands for any that is free. Whoever can reach it can read.
+    /// `HOST:PORT`; port 0 stands for any that is free.
     Tcp(String),
 }
 
 impl FromStr for Address {
     type Err = String;
 
-    /// `HOST:PORT`, or a path: anything with a `/`, or without a colon.
+    /// `HOST:PORT`, or a path: anything with a `/`, or without a colon. What is surely a host and has no
+    /// port is refused.
     fn from_str(typed: &str) -> Result<Self, String> {
+        let address = typed.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        if typed == "localhost" || address.is_ok() {
+            let host = match address {
+                Ok(IpAddr::V6(address)) => format!("[{address}]"),
+                _ => typed.to_owned(),
+            };
+            return Err(format!(
+                "'{typed}' has no port; give {host}:PORT, or ./{typed} for a socket of this name"
+            ));
+        }
         match typed.rsplit_once(':') {
             _ if typed.is_empty() => Err("name a socket or HOST:PORT".into()),
             Some((host, port)) if !typed.contains('/') => {
@@ -63,5 +75,14 @@ mod tests {
         {
             assert!(parse(typed).expect_err(typed).contains(told), "{typed}");
         }
+        for (typed, told) in [
+            ("localhost", "give localhost:PORT, or ./localhost for a socket"),
+            ("10.0.0.7", "give 10.0.0.7:PORT"),
+            ("::1", "give [::1]:PORT"),
+            ("[::]", "give [::]:PORT"),
+        ] {
+            assert!(parse(typed).expect_err(typed).contains(told), "{typed}");
+        }
+        assert_eq!(parse("./localhost"), Ok(Address::Unix("./localhost".into())));
     }
 }

@@ -63,6 +63,8 @@ pub struct Limits {
     pub idle_at_least: Duration,
     /// How long clients may take, after a stop, to get what they have asked for.
     pub drain: Duration,
+    /// Whether other machines may connect. Otherwise an address that they could reach is refused.
+    pub other_machines: bool,
 }
 
 impl Default for Limits {
@@ -71,6 +73,7 @@ impl Default for Limits {
             connections_max: 64,
             idle_at_least: Duration::from_secs(5),
             drain: Duration::from_secs(2),
+            other_machines: false,
         }
     }
 }
@@ -143,9 +146,9 @@ impl Connections {
     /// that a dead process left there is replaced.
     ///
     /// # Errors
-    /// When the address cannot be listened on.
+    /// When the address cannot be listened on, or is reachable for more machines than it should be.
     pub fn listen(address: &Address, mode: u32, limits: Limits) -> Result<Self, ListenError> {
-        let listener = Listener::bind(address, mode)?;
+        let listener = Listener::bind(address, mode, limits.other_machines)?;
         let (state, gone) = Default::default();
         Ok(Connections { shared: Arc::new(Shared { listener, limits, state, gone }) })
     }

@@ -1,6 +1,7 @@
 //! Why an address cannot be listened on.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// The reason, and what to do about it. The address is not in the text.
@@ -36,6 +37,12 @@ pub enum ListenError {
     /// The host's address is of another machine.
     #[error("this machine has no such address")]
     ForeignAddress,
+    /// Other machines could reach the address, and it is not meant for them.
+    #[error("{address}: other machines can reach this address")]
+    Reachable {
+        /// The address.
+        address: SocketAddr,
+    },
     /// The port is for the superuser.
     #[error("ports below 1024 need root")]
     PrivilegedPort,

@@ -1,7 +1,7 @@
 //! A bound address, and the connections that come to it.
 
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
@@ -26,15 +26,26 @@ enum Socket {
 }
 
 impl Listener {
-    /// Listens. A socket's file gets this mode; one that a dead server left is replaced.
-    pub(crate) fn bind(address: &Address, mode: u32) -> Result<Self, ListenError> {
+    /// Listens. A socket's file gets this mode; one that a dead server left is replaced. An address that other
+    /// machines can reach is refused, unless they may.
+    pub(crate) fn bind(
+        address: &Address,
+        mode: u32,
+        other_machines: bool,
+    ) -> Result<Self, ListenError> {
         match address {
             Address::Unix(path) => {
                 let socket = Socket::Unix(UnixSocket::bind(path, mode)?);
                 Ok(Listener { socket, address: address.clone() })
             }
             Address::Tcp(at) => {
-                let bound = TcpListener::bind(at)
+                let resolved: Vec<_> = at.to_socket_addrs()?.collect();
+                if let Some(address) =
+                    resolved.iter().find(|at| !other_machines && !is_loopback(at))
+                {
+                    return Err(ListenError::Reachable { address: *address });
+                }
+                let bound = TcpListener::bind(&resolved[..])
                     .and_then(|socket| Ok((socket.local_addr()?.to_string(), socket)));
                 let (at, socket) = bound.map_err(ListenError::of_port)?;
                 Ok(Listener { socket: Socket::Tcp(socket), address: Address::Tcp(at) })
@@ -67,6 +78,11 @@ impl Listener {
             }
         }
     }
+}
+
+/// Whether only this machine can reach the address, also where it is an IPv4 address in the form of IPv6.
+fn is_loopback(address: &SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
 }
 
 /// The connection of a client. A shared reference reads and writes.
@@ -180,10 +196,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         let address = Address::Unix(path.clone());
-        let listener = Listener::bind(&address, 0o600).expect("bound");
+        let listener = Listener::bind(&address, 0o600, false).expect("bound");
         let mode = fs::symlink_metadata(&path).expect("there").mode();
         assert_eq!(mode & 0o7777, 0o600);
-        let second = Listener::bind(&address, 0o600).expect_err("taken").to_string();
+        let second = Listener::bind(&address, 0o600, false).expect_err("taken").to_string();
         assert_eq!(second, "a process listens there already; stop it or name another path");
         drop(listener);
         assert!(!path.exists());
@@ -193,12 +209,28 @@ mod tests {
     fn what_cannot_be_listened_on_is_told() {
         let bind = |typed: &str| {
             let address: Address = typed.parse().expect("an address");
-            Listener::bind(&address, 0o600).expect_err(typed).to_string()
+            Listener::bind(&address, 0o600, false).expect_err(typed).to_string()
         };
         assert!(bind("/missing/s").contains("its folder does not exist"));
         assert!(bind(&format!("/tmp/{}", "x".repeat(200))).contains("at most 107 bytes"));
         let taken = TcpListener::bind("127.0.0.1:0").expect("bound");
         let at = taken.local_addr().expect("known").to_string();
         assert_eq!(bind(&at), "another server has this port; name another, or 0");
+    }
+
+    #[test]
+    fn other_machines_are_let_in_only_where_they_may_be() {
+        let bind = |typed: &str, other_machines: bool| {
+            let address: Address = typed.parse().expect("an address");
+            Listener::bind(&address, 0o600, other_machines)
+        };
+        for open in ["0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0", "192.0.2.1:0"] {
+            let refused = bind(open, false).expect_err(open);
+            assert!(matches!(refused, ListenError::Reachable { .. }), "{open}: {refused}");
+        }
+        for own in ["127.0.0.1:0", "127.9.9.9:0", "localhost:0"] {
+            assert!(bind(own, false).is_ok(), "{own}");
+        }
+        assert!(bind("0.0.0.0:0", true).is_ok());
     }
 }

@@ -117,7 +117,7 @@ impl Server {
 }
 
 fn limits(connections_max: usize, idle_at_least: Duration) -> Limits {
-    Limits { connections_max, idle_at_least, drain: SOON }
+    Limits { connections_max, idle_at_least, drain: SOON, ..Limits::default() }
 }
 
 fn echo(stream: &mut (impl Read + Write)) -> bool {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
-use super::Size;
+use super::{NbdArgs, Size};
 
 /// Make and serve a volume of hard disks and SSDs that stores equal pages once
 ///
@@ -166,10 +166,13 @@ pub struct ArrayServeArgs {
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,
 
-    /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port,
-    /// open to any program that can reach it. Port 0 is a free one; the address is printed
+    /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port, open
+    /// to any program of this machine. Port 0 is a free one; the address is printed
     #[arg(long, value_name = "SOCKET|HOST:PORT")]
     pub nbd: Option<String>,
+
+    #[command(flatten)]
+    pub protection: NbdArgs,
 
     /// Show the volume as the file DIR/volume; DIR is an existing empty folder
     #[arg(long, value_name = "DIR")]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 
-use super::{DeviceArgs, Size};
+use super::{DeviceArgs, NbdArgs, Size};
 
 /// Emulate a disk in real time
 ///
@@ -69,9 +69,13 @@ pub struct EmulateArgs {
     #[arg(long, requires = "mount", help_heading = "Door")]
     pub allow_other: bool,
 
-    /// Serve the disk as the export 'disk' of an NBD server at a Unix socket, or at HOST:PORT
+    /// Serve the disk as the export 'disk' of an NBD server at a Unix socket, which only this user can
+    /// open, or at HOST:PORT, open to any program of this machine
     #[arg(long, value_name = "SOCKET", help_heading = "Door")]
     pub nbd: Option<String>,
+
+    #[command(flatten)]
+    pub protection: NbdArgs,
 
     /// Microseconds that the way from a program to the model and back takes on this machine; each
     /// request counts as having come that much earlier (the mean latency that --device null shows, one

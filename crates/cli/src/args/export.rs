@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Size;
+use super::{NbdArgs, Size};
 
 /// Serve views to NBD clients
 ///
@@ -18,16 +18,19 @@ Examples:
   merganser export big.view --nbd big.sock &
   nbdcopy --connections=1 'nbd+unix:///?socket=big.sock' sorted.txt
   qemu-img convert -O qcow2 'nbd+unix:///?socket=big.sock' sorted.qcow2
-  merganser export a.view b.view --nbd 0.0.0.0:10809   as nbd://this-host/a and nbd://this-host/b")]
+  merganser export a.view b.view --nbd localhost:10809     as nbd://localhost/a and nbd://localhost/b")]
 pub struct ExportArgs {
     /// The views, each with a name of its own
     #[arg(required = true, value_name = "VIEW")]
     pub views: Vec<PathBuf>,
 
-    /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port,
-    /// open to any program that can reach it. Port 0 is a free one; the address is printed
+    /// Listen here: at a socket in the file system, which only this user can open, or at a TCP port, open
+    /// to any program of this machine. Port 0 is a free one; the address is printed
     #[arg(long, value_name = "SOCKET|HOST:PORT")]
     pub nbd: String,
+
+    #[command(flatten)]
+    pub protection: NbdArgs,
 
     /// Use at most this much memory, an eighth of it for replies, the rest shared by the views; each
     /// connection takes up to 1 MiB beyond it [default: a quarter of what is available]

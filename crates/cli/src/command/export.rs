@@ -19,7 +19,7 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     let options = ServerOptions {
         threads: config.threads,
         reply_bytes: config.reply_bytes,
-        ..ServerOptions::new(config.address, exports)
+        ..nbd::options(&config.nbd, exports)
     };
     nbd::serve(options, cancel)
 }

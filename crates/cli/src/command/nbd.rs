@@ -1,29 +1,56 @@
 //! An NBD server that runs until a signal ends it.
 
-use merganser_export::nbd::{Address, Server, ServerOptions};
+use merganser_export::Error;
+use merganser_export::nbd::{Address, Export, ListenError, Server, ServerOptions};
 use merganser_storage::thread::spawn;
 
+use crate::config::NbdConfig;
 use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
-use crate::standard;
+use crate::{shown, standard};
+
+/// The usual choices for these exports, where the user wants them.
+pub fn options(config: &NbdConfig, exports: Vec<Export>) -> ServerOptions {
+    ServerOptions {
+        insecure: config.insecure,
+        ..ServerOptions::new(config.address.clone(), exports)
+    }
+}
 
 /// Serves until a signal comes.
 pub fn serve(options: ServerOptions, cancel: &Cancel) -> Result<(), Failure> {
     run(listen(options)?, cancel)
 }
 
-/// A server that listens. The address is printed if the system chose the port. Failed requests are
-/// notices.
+/// A server that listens. A notice says where, and the address is printed if the system chose the port.
+/// Failed requests are notices, too.
 pub fn listen(options: ServerOptions) -> Result<Server, Failure> {
     let port_is_chosen = matches!(&options.address, Address::Tcp(at) if at.ends_with(":0"));
+    let names: Vec<_> = options.exports.iter().map(|export| export.name.clone()).collect();
     let server = Server::new(ServerOptions {
         on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
         ..options
-    })?;
+    })
+    .map_err(refusal)?;
+    let at = match server.address() {
+        Address::Unix(path) => format!("the socket {}", shown::name(path)),
+        Address::Tcp(at) => at.clone(),
+    };
+    notice(&format!("exports for NBD clients of {at}: {}", names.join(", ")));
     if port_is_chosen {
         standard::print(format!("{}\n", server.address()))?;
     }
     Ok(server)
+}
+
+fn refusal(error: Error) -> Failure {
+    match error {
+        Error::Listen { source: source @ ListenError::Reachable { .. }, .. } => format!(
+            "--nbd: {source} without protection; give a socket or localhost:PORT, or --insecure"
+        )
+        .into(),
+        error => error.into(),
+    }
 }
 
 /// Lets it serve until a signal comes.

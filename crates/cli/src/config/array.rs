@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
 
-use super::DoorConfig;
+use super::{DoorConfig, NbdConfig};
 use crate::args::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
     ArrayServeArgs, HashName, MigrationName, Size,
@@ -164,7 +164,7 @@ fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
 
 fn serve(typed: ArrayServeArgs) -> Result<ArrayServe, Failure> {
     let door = match (typed.mount, typed.nbd) {
-        (_, Some(nbd)) => DoorConfig::Nbd(nbd.parse().map_err(|why| format!("--nbd: {why}"))?),
+        (_, Some(nbd)) => DoorConfig::Nbd(NbdConfig::new(&nbd, typed.protection)?),
         (Some(mountpoint), None) => {
             DoorConfig::Mount { mountpoint, allow_other: typed.allow_other }
         }

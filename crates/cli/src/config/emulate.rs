@@ -4,10 +4,9 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use merganser_device::emulated::PathTime;
-use merganser_export::nbd::Address;
 
 use super::simulate::{device, report};
-use super::{DeviceChoice, ReportForm};
+use super::{DeviceChoice, NbdConfig, ReportForm};
 use crate::args::{EmulateArgs, Size};
 use crate::failure::Failure;
 
@@ -47,7 +46,7 @@ pub enum DoorConfig {
         allow_other: bool,
     },
     /// As a network block device.
-    Nbd(Address),
+    Nbd(NbdConfig),
 }
 
 /// Where the data are.
@@ -96,7 +95,7 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             None => BackingConfig::Memory(size),
         };
         let door = match (typed.mount, typed.nbd) {
-            (_, Some(nbd)) => DoorConfig::Nbd(nbd.parse().map_err(|why| format!("--nbd: {why}"))?),
+            (_, Some(nbd)) => DoorConfig::Nbd(NbdConfig::new(&nbd, typed.protection)?),
             (Some(mountpoint), None) => {
                 DoorConfig::Mount { mountpoint, allow_other: typed.allow_other }
             }
@@ -129,6 +128,8 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
 
 #[cfg(test)]
 mod tests {
+    use merganser_export::nbd::Address;
+
     use super::super::tests::{config, refusal};
     use super::*;
     use crate::args::Command;
@@ -161,6 +162,7 @@ mod tests {
         let meant = EmulateConfig::try_from(typed).expect("meant");
         let path = "x".into();
         assert_eq!(meant.backing, BackingConfig::File { path, size: None, existing: true });
-        assert!(matches!(meant.door, DoorConfig::Nbd(Address::Unix(_))));
+        let DoorConfig::Nbd(nbd) = meant.door else { unreachable!() };
+        assert_eq!((nbd.address, nbd.insecure), (Address::Unix("s".into()), false));
     }
 }

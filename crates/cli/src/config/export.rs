@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use merganser_export::nbd::{Address, REPLY_BYTES_USEFUL};
+use merganser_export::nbd::REPLY_BYTES_USEFUL;
 
-use super::{memory_bytes, threads, view_name};
+use super::{NbdConfig, memory_bytes, threads, view_name};
 use crate::args::ExportArgs;
 use crate::failure::Failure;
 
@@ -16,8 +16,8 @@ const REPLIES_SHARE: u64 = 8;
 pub struct ExportConfig {
     /// The views, and their names for clients.
     pub views: Vec<(PathBuf, String)>,
-    /// Where to listen.
-    pub address: Address,
+    /// Where clients connect.
+    pub nbd: NbdConfig,
     /// How many threads read.
     pub threads: usize,
     /// The most bytes of replies that clients have not read yet, beyond one reply per client.
@@ -30,7 +30,7 @@ impl TryFrom<ExportArgs> for ExportConfig {
     type Error = Failure;
 
     fn try_from(typed: ExportArgs) -> Result<Self, Failure> {
-        let address = typed.nbd.parse().map_err(|why| format!("--nbd: {why}"))?;
+        let nbd = NbdConfig::new(&typed.nbd, typed.protection)?;
         let mut views: Vec<(PathBuf, String)> = Vec::new();
         for view in typed.views {
             // `x.view/.` and `.` have a name, too, once resolved.
@@ -46,7 +46,7 @@ impl TryFrom<ExportArgs> for ExportConfig {
         let memory_bytes = memory_bytes(typed.memory)?;
         let reply_bytes = (memory_bytes / REPLIES_SHARE).min(REPLY_BYTES_USEFUL as u64);
         Ok(ExportConfig {
-            address,
+            nbd,
             threads: threads(None)?,
             reply_bytes: reply_bytes as usize,
             view_memory_bytes: (memory_bytes - reply_bytes) / views.len() as u64,

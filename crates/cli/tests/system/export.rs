@@ -123,7 +123,12 @@ fn signals_end_it_and_remove_the_socket() {
     let mut e = Exported::new();
     for signal in [libc::SIGINT, libc::SIGTERM] {
         let (status, said) = e.end(signal);
-        assert_eq!((status, &*said), (Some(0), ""), "signal {signal}");
+        let socket = e.folder.at("s");
+        let announced = format!(
+            "merganser: exports for NBD clients of the socket {}: big, buckets, small\n",
+            socket.display()
+        );
+        assert_eq!((status, said), (Some(0), announced), "signal {signal}");
         assert!(!e.folder.at("s").exists());
         let (folder, sorted) = (std::mem::replace(&mut e.folder, Folder::new()), e.sorted.clone());
         e = Exported::serve(folder, sorted);
@@ -163,6 +168,68 @@ fn a_free_port_is_printed() {
     }
     kill(&server, libc::SIGTERM);
     assert!(server.wait().expect("it ends").success());
+}
+
+/// Starts a server at `at`, and ends it once it says where it is; returns its notice.
+fn announced(mut command: Command, at: &str) -> String {
+    let command = command.args(["--nbd", at]).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut server = command.spawn().expect("it starts");
+    let mut said = String::new();
+    let mut told = BufReader::new(server.stderr.take().expect("piped"));
+    told.read_line(&mut said).expect("a line");
+    kill(&server, libc::SIGTERM);
+    server.wait().expect("it ends");
+    said
+}
+
+/// A view, a volume and an emulated disk: only on request do other machines reach them, and each server says
+/// where it is.
+#[test]
+fn n11_other_machines_are_let_in_only_on_request() {
+    let folder = Folder::new();
+    let view = view_of(&folder, &folder.write("input", b"b\na\n"), &[]);
+    let mut create = merganser(["array", "create", "--size", "1M", "--no-buffer", "--data"]);
+    prints(create.arg(folder.at("member")).arg(folder.at("vol.json")));
+    let servers: [(&str, &dyn Fn() -> Command); 3] = [
+        ("made", &|| {
+            let mut command = merganser_itself(["export"]);
+            command.arg(&view);
+            command
+        }),
+        ("volume", &|| {
+            let mut command = merganser_itself(["array", "serve"]);
+            command.arg(folder.at("vol.json"));
+            command
+        }),
+        ("disk", &|| {
+            let mut command = merganser_itself(["emulate", "--device", "null"]);
+            command.args(["--memory-backed", "--size", "1M"]);
+            command
+        }),
+    ];
+    for (name, server) in servers {
+        for open in ["0.0.0.0:0", "[::]:0", "192.0.2.1:10809"] {
+            let told = fails(server().args(["--nbd", open]));
+            assert!(told.starts_with(&format!("--nbd: {}", &open[..5])), "{told}");
+            assert!(told.contains("other machines can reach this address"), "{told}");
+            assert!(told.ends_with("or --insecure"), "{told}");
+        }
+        let told = fails(server().args(["--nbd", "localhost"]));
+        assert!(told.contains("give localhost:PORT, or ./localhost for a socket"), "{told}");
+
+        let mut insecure = server();
+        insecure.arg("--insecure");
+        let said = announced(insecure, "0.0.0.0:0");
+        let start = "merganser: exports for NBD clients of 0.0.0.0:";
+        assert!(said.starts_with(start) && said.ends_with(&format!(": {name}\n")), "{said}");
+        let said = announced(server(), "127.0.0.1:0");
+        assert!(said.starts_with("merganser: exports for NBD clients of 127.0.0.1:"), "{said}");
+        let mut there = server();
+        there.current_dir(folder.path());
+        let said = announced(there, "./localhost");
+        let expected = format!("exports for NBD clients of the socket ./localhost: {name}\n");
+        assert_eq!(said.strip_prefix("merganser: "), Some(&*expected));
+    }
 }
 
 #[test]

@@ -52,7 +52,7 @@ mod writes;
 use crate::READ_BYTES_MAX;
 use outbox::InFlight;
 
-pub use merganser_server::{Address, Stopper};
+pub use merganser_server::{Address, ListenError, Stopper};
 pub use server::{Access, Export, Server, ServerOptions, serve_streams};
 
 /// Clients that may be connected at once. One more takes the place of the client that is idle for

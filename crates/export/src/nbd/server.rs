@@ -85,6 +85,9 @@ pub struct ServerOptions {
     /// How long a client must have sent and taken nothing before a new one may take its place. Only
     /// where all [`CONNECTIONS_MAX`] places are taken does the client that is idle for longest go.
     pub idle_at_least: Duration,
+    /// Whether to listen at an address that other machines can reach although any program on them may then
+    /// read, and write to what is writable.
+    pub insecure: bool,
     /// Told about every failed read, from the worker it happened in.
     pub on_error: Option<OnError>,
 }
@@ -101,6 +104,7 @@ impl ServerOptions {
             reply_bytes: REPLY_BYTES_USEFUL,
             handshake_timeout: Duration::from_secs(30),
             idle_at_least: Duration::from_secs(5),
+            insecure: false,
             on_error: None,
         }
     }
@@ -131,6 +135,7 @@ impl Server {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: options.idle_at_least,
             drain: PATIENCE,
+            other_machines: options.insecure,
         };
         let address = options.address;
         let connections = Connections::listen(&address, 0o600, limits)

@@ -118,6 +118,7 @@ impl Server {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: Duration::ZERO,
             drain: DRAIN_PATIENCE,
+            ..Limits::default()
         };
         let address = Address::Unix(options.socket.clone());
         let connections = Connections::listen(&address, options.socket_mode, limits)

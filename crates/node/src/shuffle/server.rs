@@ -92,6 +92,7 @@ impl Server {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: Duration::ZERO,
             drain: DRAIN_PATIENCE,
+            ..Limits::default()
         };
         let address = Address::Unix(socket.clone());
         let connections = Connections::listen(&address, socket_mode, limits)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use merganser_array::{Migrator, Volume};
 use merganser_export::fuse::{DiskOptions, Mount};
-use merganser_export::nbd::{Export, ServerOptions};
+use merganser_export::nbd::Export;
 use merganser_storage::Storage;
 
 use super::file::Description;
@@ -52,9 +52,9 @@ fn serve(volume: &Arc<Volume>, door: DoorConfig, cancel: &Cancel) -> Result<(), 
     let _migrator = Migrator::start(Arc::clone(volume)).map_err(|error| Failure::named(&error))?;
     let storage: Arc<dyn Storage> = Arc::clone(volume) as _;
     match door {
-        DoorConfig::Nbd(address) => {
+        DoorConfig::Nbd(config) => {
             let exports = vec![Export::writable(NAME, storage)];
-            nbd::serve(ServerOptions::new(address, exports), cancel)
+            nbd::serve(nbd::options(&config, exports), cancel)
         }
         DoorConfig::Mount { mountpoint, allow_other } => {
             let storage = Gathered::start(storage).map_err(|error| Failure::named(&error))?;

@@ -36,11 +36,11 @@ impl Door {
                 })?;
                 Ok(Door::Mount(mount))
             }
-            DoorConfig::Nbd(address) => {
+            DoorConfig::Nbd(config) => {
                 let exports = vec![Export::device(DISK, disk)];
                 let server = nbd::listen(ServerOptions {
                     reply_bytes: DEVICE_REPLY_BYTES_USEFUL,
-                    ..ServerOptions::new(address.clone(), exports)
+                    ..nbd::options(config, exports)
                 })?;
                 Ok(Door::Nbd(Box::new(server)))
             }
