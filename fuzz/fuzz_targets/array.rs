@@ -10,19 +10,20 @@ fuzz_target!(|bytes: &[u8]| {
     let mut block = vec![0; 4096];
     let len = rest.len().min(block.len());
     block[..len].copy_from_slice(&rest[..len]);
-    let magic: &[u8] = match which % 7 {
-        0 => b"MGNSRlbl\x01\0\0\0",
-        1 => b"MGNSRsup\x02\0\0\0",
+    let magic: &[u8] = match which % 8 {
+        0 => b"MGNSRlbl\x02\0\0\0",
+        1 => b"MGNSRsup\x03\0\0\0",
         2 => b"MjrT",
         3 => b"MlgR",
         4 => b"MtbB",
         5 => b"MtbS",
+        6 => b"MlgS",
         _ => b"MixR",
     };
     if which & 0x80 != 0 {
         block[..magic.len()].copy_from_slice(magic);
     }
-    let seal_at = match which % 7 {
+    let seal_at = match which % 8 {
         0 => 4092,
         1 => 12,
         _ => 4,

@@ -43,6 +43,14 @@ pub enum Error {
         /// Its real place, and the expected one.
         detail: String,
     },
+    /// Members, or the superblock, are older than others: a copy that was put back, or a disk lost writes.
+    #[error("{member}: members are of different ages: {detail}")]
+    Old {
+        /// The member that is older, as far as that is known.
+        member: String,
+        /// The evidence.
+        detail: String,
+    },
     /// The settings can't be used together, or with these members.
     #[error("{0}")]
     Settings(String),
@@ -103,9 +111,10 @@ impl Error {
     fn kind(&self) -> io::ErrorKind {
         match self {
             Error::Io(error) | Error::Unreadable(error) => error.kind(),
-            Error::Damaged { .. } | Error::Lost { .. } | Error::Member { .. } => {
-                io::ErrorKind::InvalidData
-            }
+            Error::Damaged { .. }
+            | Error::Lost { .. }
+            | Error::Member { .. }
+            | Error::Old { .. } => io::ErrorKind::InvalidData,
             Error::Settings(_) | Error::Request { .. } => io::ErrorKind::InvalidInput,
             Error::Full { .. } => io::ErrorKind::StorageFull,
             Error::Unsupported { .. } => io::ErrorKind::Unsupported,

@@ -3,7 +3,7 @@
 use crate::bytes::PAGE;
 use crate::journal::{Change, Transaction};
 use crate::label::Label;
-use crate::log::record::Header;
+use crate::log::record::{ENTRIES_MAX, Header};
 use crate::superblock::Superblock;
 
 /// Decodes `bytes` as a label, and whether it is one that encodes to the same bytes.
@@ -21,7 +21,9 @@ pub fn superblock(bytes: &[u8]) -> bool {
 /// The same for the first block of a record of the log.
 #[must_use]
 pub fn record(bytes: &[u8]) -> bool {
-    Header::decode(bytes).is_some_and(|header| header.encode()[..] == *bytes)
+    Header::decode(bytes).is_some_and(|header| {
+        header.facts.entries.len() <= ENTRIES_MAX && header.encode()[..] == *bytes
+    })
 }
 
 /// The number of changes of a transaction.
@@ -43,7 +45,7 @@ pub fn blocks(bytes: &[u8], number: u64) -> [bool; 3] {
     let page: Option<&[u8; PAGE]> = bytes.try_into().ok();
     [
         page.is_some_and(|page| crate::table::check_block(page, number, u64::MAX).is_ok()),
-        crate::table::states_of(bytes, number, 1).is_ok(),
+        crate::states::states_of(bytes, number, 1).is_ok(),
         crate::index::run::decode(bytes, 1, number).is_some(),
     ]
 }

@@ -19,6 +19,7 @@ use crate::superblock::{place_at, put_place};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MjrT");
 const SEAL: usize = 4;
+const CHECKPOINT_AT: usize = 64;
 const VOLUME_AT: usize = 72;
 pub(crate) const HEAD: usize = 88;
 
@@ -93,6 +94,8 @@ impl Change {
 pub(crate) struct Transaction {
     pub(crate) volume: [u8; 16],
     pub(crate) session: u64,
+    /// The checkpoint that it follows; 0 before version 3.
+    pub(crate) checkpoint: u64,
     pub(crate) log_tail: Place,
     pub(crate) log_synced: u64,
     /// Encoded [`Change`]s.
@@ -111,6 +114,7 @@ impl Transaction {
         put_u32(&mut out, 28, u32::try_from(len).expect("less than a journal"));
         put_place(&mut out, 32, self.log_tail);
         put_u64(&mut out, 56, self.log_synced);
+        put_u64(&mut out, CHECKPOINT_AT, self.checkpoint);
         out[VOLUME_AT..HEAD].copy_from_slice(&self.volume);
         out[HEAD..len].copy_from_slice(&self.changes);
         seal(&mut out, SEAL);
@@ -136,6 +140,7 @@ impl Transaction {
             session: u64_at(bytes, 8),
             log_tail: place_at(bytes, 32),
             log_synced: u64_at(bytes, 56),
+            checkpoint: u64_at(bytes, CHECKPOINT_AT),
             changes: bytes.get(HEAD..u32_at(bytes, 28) as usize)?.to_vec(),
         })
     }
@@ -152,6 +157,8 @@ pub(crate) struct Journal {
     /// Blocks since the last checkpoint, with those that were skipped at the end.
     used: u64,
     session: u64,
+    /// The checkpoint that transactions name.
+    checkpoint: u64,
     /// Whether the last transaction has changes, so that nothing shows yet that it was durable.
     is_open_ended: bool,
     pub(crate) bytes_written: u64,
@@ -165,6 +172,7 @@ impl Journal {
         layout: &Layout,
         head: Place,
         session: u64,
+        checkpoint: u64,
     ) -> Self {
         let (at, blocks) = (layout.journal_at, layout.journal_blocks);
         let is_open_ended = false;
@@ -176,6 +184,7 @@ impl Journal {
             head,
             used: 0,
             session,
+            checkpoint,
             is_open_ended,
             bytes_written: 0,
         }
@@ -191,8 +200,9 @@ impl Journal {
         self.used * 2 > self.blocks
     }
 
-    /// A checkpoint has secured all transactions, and sessions are numbered `session` now.
-    pub(crate) fn restart(&mut self, session: u64) {
+    /// Checkpoint `checkpoint` has secured all transactions, and sessions are numbered `session` now.
+    pub(crate) fn restart(&mut self, session: u64, checkpoint: u64) {
+        self.checkpoint = checkpoint;
         self.used = 0;
         self.session = session;
         self.is_open_ended = false;
@@ -229,8 +239,9 @@ impl Journal {
             self.head.at = 0;
         }
         self.is_open_ended = !changes.is_empty();
-        let (volume, session) = (self.volume, self.session);
-        let transaction = Transaction { volume, session, log_tail, log_synced, changes };
+        let (volume, session, checkpoint) = (self.volume, self.session, self.checkpoint);
+        let transaction =
+            Transaction { volume, session, checkpoint, log_tail, log_synced, changes };
         let bytes = transaction.encode(self.head);
         let mut buffer = Buffer::try_new(bytes.len())?;
         buffer.copy_from_slice(&bytes);
@@ -276,7 +287,7 @@ impl Journal {
                     ),
                 });
             }
-            if transaction.session < self.session {
+            if transaction.session < self.session || transaction.checkpoint != self.checkpoint {
                 continue;
             }
             self.used += blocks as u64;
@@ -288,8 +299,9 @@ impl Journal {
     }
 
     /// After the replay of everything: the number of a durable transaction behind the end, if there is
-    /// one. Then one before it is damaged. Transactions are durable in turn, so a cut leaves none. A volume that
-    /// had these members before may have left some, of a session with the same number: they don't count.
+    /// one. Then one before it is damaged, or it follows a later checkpoint, and the superblock is an old one.
+    /// Transactions are durable in turn, so a cut leaves none. A volume that had these members before may have left
+    /// some, of a session with the same number: they don't count.
     pub(crate) fn beyond_end(&self) -> Result<Option<u64>> {
         const AT_ONCE: u64 = 256;
         for from in (0..self.blocks).step_by(AT_ONCE as usize) {
@@ -297,13 +309,18 @@ impl Journal {
             let bytes = self.array.read_vec(self.at + from * PAGE as u64, count * PAGE)?;
             for (block, at) in bytes.chunks(PAGE).zip(from..) {
                 let (seq, chain) = (u64_at(block, 16), u32_at(block, 24));
-                let blocks = Transaction::blocks(block, seq, chain).filter(|_| seq > self.head.seq);
+                let is_later =
+                    seq > self.head.seq || u64_at(block, CHECKPOINT_AT) > self.checkpoint;
+                let blocks = Transaction::blocks(block, seq, chain).filter(|_| is_later);
                 let Some(blocks) = blocks.filter(|&n| n as u64 <= self.blocks - at) else {
                     continue;
                 };
                 let whole = self.array.read_vec(self.at + at * PAGE as u64, blocks * PAGE)?;
                 let own = |found: &Transaction| {
-                    (found.volume, found.session) == (self.volume, self.session)
+                    let is_own = found.volume == self.volume;
+                    let is_next = found.checkpoint == self.checkpoint;
+                    let is_next = is_next && found.session == self.session;
+                    is_own && (is_next || found.checkpoint > self.checkpoint)
                 };
                 if Transaction::decode(&whole).as_ref().is_some_and(own) {
                     return Ok(Some(seq));
@@ -324,16 +341,17 @@ pub(crate) fn erase(array: &dyn Storage, layout: &Layout) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Kinds;
     use merganser_storage::memory::MemoryStorage;
 
     /// A ring of 16 blocks.
     fn ring() -> (Arc<dyn Storage>, Layout) {
-        let layout = Layout::of(508, 4, 16, false, 4096);
+        let layout = Layout::of(508, 4, 16, Kinds { dedup: false, sums: true }, 4096);
         (MemoryStorage::from_bytes("ring", &vec![0; layout.end() as usize]), layout)
     }
 
     fn journal(array: &Arc<dyn Storage>, layout: &Layout, volume: u8, head: Place) -> Journal {
-        Journal::new(Arc::clone(array), [volume; 16], layout, head, 2)
+        Journal::new(Arc::clone(array), [volume; 16], layout, head, 2, 5)
     }
 
     fn replayed(mut journal: Journal) -> (u64, Option<u64>) {

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   0        superblock, twice
-//!   8192     states, twice              which slot of each table block counts, used pages of segments
+//!   8192     states, twice              which slot of each table block counts, used pages of segments, and the
+//!                                       checksum of each table block
 //!            journal                    a ring of transactions
 //!            tables, two slots a block  map blocks (volume page → page), segment blocks (of 128 pages)
 //!            index                      runs of fingerprints
@@ -37,12 +38,23 @@ pub(crate) struct Layout {
     pub(crate) states_at: u64,
     /// Blocks of one copy of the states.
     pub(crate) state_blocks: u64,
+    /// Whether the states have the checksum of each table block.
+    pub(crate) sums: bool,
     pub(crate) journal_at: u64,
     pub(crate) journal_blocks: u64,
     pub(crate) tables_at: u64,
     pub(crate) index_at: u64,
     pub(crate) index_blocks: u64,
     pub(crate) pages_at: u64,
+}
+
+/// What a layout depends on, besides numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Kinds {
+    /// Whether there is an index.
+    pub(crate) dedup: bool,
+    /// Whether the states have the checksum of each table block.
+    pub(crate) sums: bool,
 }
 
 impl Layout {
@@ -57,7 +69,8 @@ impl Layout {
             return Err(Error::Settings(text));
         }
         let make = |segments| {
-            Self::of(volume_pages, segments, journal / BLOCK, settings.dedup.is_some(), stripe)
+            let kinds = Kinds { dedup: settings.dedup.is_some(), sums: true };
+            Self::of(volume_pages, segments, journal / BLOCK, kinds, stripe)
         };
         // The number of segments that fit: each needs its pages and what describes them.
         let (mut low, mut high) = (0, bytes / (SEGMENT_PAGES * BLOCK) + 1);
@@ -87,12 +100,13 @@ impl Layout {
         volume_pages: u64,
         segments: u64,
         journal_blocks: u64,
-        dedup: bool,
+        kinds: Kinds,
         stripe: u64,
     ) -> Layout {
         let map_blocks = volume_pages.div_ceil(MAP_ENTRIES);
-        let state_blocks = (map_blocks + 2 * segments).div_ceil(STATE_BYTES);
-        let index_blocks = match dedup {
+        let sums = if kinds.sums { 4 * (map_blocks + segments) } else { 0 };
+        let state_blocks = (map_blocks + 2 * segments + sums).div_ceil(STATE_BYTES);
+        let index_blocks = match kinds.dedup {
             true => {
                 (segments * SEGMENT_PAGES * INDEX_BYTES_PER_PAGE).div_ceil(BLOCK) + INDEX_BLOCKS_MIN
             }
@@ -109,6 +123,7 @@ impl Layout {
             segments,
             states_at,
             state_blocks,
+            sums: kinds.sums,
             journal_at,
             journal_blocks,
             tables_at,

@@ -490,6 +490,11 @@ impl Store {
         &self.superblock
     }
 
+    /// Notes the chunks that the labels have, for the superblock of the next checkpoint.
+    pub(crate) fn set_chunk_bytes(&mut self, chunk_bytes: (u32, u32)) {
+        self.superblock.chunk_bytes = chunk_bytes;
+    }
+
     /// Forgets cached blocks, so that a check reads the members. Callers have committed.
     pub(crate) fn flush_for_check(&mut self) -> Result<()> {
         self.write_staged()?;

@@ -11,17 +11,21 @@ use crate::bytes::{
 };
 use crate::counters::{COUNTERS, Counters};
 use crate::error::{Error, Result};
+use crate::layout::{Kinds, Layout};
 use crate::log::Place;
 
 const MAGIC: &[u8; 8] = b"MGNSRsup";
-/// Version 1 had transactions without the volume's identity.
-pub(crate) const VERSION: u32 = 2;
+/// Version 1 had transactions without the volume's identity, and version 2 nothing that tells an old block from a new
+/// one.
+pub(crate) const VERSION: u32 = 3;
 const SEAL: usize = 12;
 const COUNTERS_AT: usize = 144;
 const RUNS_AT: usize = COUNTERS_AT + 8 * 32;
 /// Runs of the index at most.
 pub(crate) const RUNS_MAX: usize = 40;
-const _: () = assert!(RUNS_AT + RUNS_MAX * 24 <= PAGE && COUNTERS <= 32);
+const STATES_SUM_AT: usize = RUNS_AT + RUNS_MAX * 24;
+const CHUNKS_AT: usize = STATES_SUM_AT + 4;
+const _: () = assert!(CHUNKS_AT + 8 <= PAGE && COUNTERS <= 32);
 
 /// A run of the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +59,13 @@ pub(crate) struct Superblock {
     pub(crate) clean: bool,
     /// Which copy of the states counts.
     pub(crate) states_copy: u8,
+    /// Whether the states have the checksum of each table block. Volumes that were made before version 3 have no room
+    /// for them.
+    pub(crate) sums: bool,
+    /// The checksum of the states, from version 3 on.
+    pub(crate) states_sum: u32,
+    /// Consecutive bytes on one data and one buffer member, as the labels have them; 0 before version 3.
+    pub(crate) chunk_bytes: (u32, u32),
     /// Where the first transaction after the checkpoint begins.
     pub(crate) journal: Place,
     /// The first record of the log that has not moved.
@@ -96,6 +107,7 @@ impl Superblock {
             self.thin,
             self.clean,
             self.states_copy == 1,
+            self.sums,
         ];
         let flags = flags.iter().enumerate().map(|(bit, &set)| u32::from(set) << bit).sum();
         put_u32(&mut *out, 72, flags);
@@ -113,6 +125,9 @@ impl Superblock {
             put_u64(&mut *out, at + 8, run.entries);
             put_u64(&mut *out, at + 16, run.number);
         }
+        put_u32(&mut *out, STATES_SUM_AT, self.states_sum);
+        put_u32(&mut *out, CHUNKS_AT, self.chunk_bytes.0);
+        put_u32(&mut *out, CHUNKS_AT + 4, self.chunk_bytes.1);
         seal(&mut *out, SEAL);
         out
     }
@@ -144,6 +159,7 @@ impl Superblock {
             && (0..COUNTERS).all(counts)
             && counters.checkpoints < NUMBER_MAX >> 16;
         let some = segments > 0 && pages > 0 && journal >= 16 && head.at < journal;
+        let some = some && (version >= 3 || !flag(7));
         if !(bounded && rising && some) {
             return Err("its numbers are impossible".to_owned());
         }
@@ -170,6 +186,9 @@ impl Superblock {
             thin: flag(4),
             clean: flag(5),
             states_copy: u8::from(flag(6)),
+            sums: flag(7),
+            states_sum: u32_at(bytes, STATES_SUM_AT),
+            chunk_bytes: (u32_at(bytes, CHUNKS_AT), u32_at(bytes, CHUNKS_AT + 4)),
             journal: head,
             log_tail: tail,
             log_synced: u64_at(bytes, 128),
@@ -177,6 +196,22 @@ impl Superblock {
             counters,
             runs: (0..runs).map(run).collect(),
         })
+    }
+
+    /// The checksum of the states, if the volume has one.
+    pub(crate) fn sum_of_states(&self) -> Option<u32> {
+        (self.version >= 3).then_some(self.states_sum)
+    }
+
+    /// The checkpoint that transactions after this one name: none did before version 3.
+    pub(crate) fn transactions_of(&self) -> u64 {
+        if self.version >= 3 { self.checkpoint } else { 0 }
+    }
+
+    /// The layout of the volume on an array with stripes of `stripe` bytes.
+    pub(crate) fn layout(&self, stripe: u64) -> Layout {
+        let kinds = Kinds { dedup: self.dedup, sums: self.sums };
+        Layout::of(self.volume_pages, self.segments, self.journal_blocks, kinds, stripe)
     }
 
     /// Writes both copies, durable one after the other.

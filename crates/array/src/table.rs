@@ -4,7 +4,7 @@
 //!   block 17 of a table   │ slot A: as of checkpoint 6 │ slot B: as of checkpoint 4 │
 //!   state of the block    A counts
 //!   changed               → cache → slot B (now, or when the cache is full)
-//!   checkpoint 7          states say B; then the superblock names these states
+//!   checkpoint 7          states say B, with its checksum; then the superblock names these states
 //! ```
 //!
 //! The slot that counts is never written. So a cut at any point leaves all blocks as they were at the
@@ -19,16 +19,18 @@ use merganser_storage::{Storage, StorageExt};
 use crate::bulk::write_blocks;
 use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
 use crate::error::{Error, Result};
-use crate::layout::{Layout, STATE_BYTES};
+use crate::layout::Layout;
+use crate::states::{self, BlockStates, states_of};
 
 /// Bytes of a table block before its entries.
 pub(crate) const HEAD: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"MtbB");
-const STATES_MAGIC: u32 = u32::from_le_bytes(*b"MtbS");
 const SEAL: usize = 4;
 /// Memory that a cached block takes, in bytes, with its places in the maps.
 const CACHED_BYTES: u64 = 4096 + 160;
 const CACHED_MIN: usize = 64;
+/// What is wrong with a block whose own checksum is right, and is not the one that is named by what refers to it.
+pub(crate) const OLD_BLOCK: &str = "it is whole, but not the one that was written last: the disk lost a write, or an older copy was put back";
 const CURRENT: u8 = 0b0011;
 const PENDING: u8 = 0b1100;
 
@@ -39,6 +41,8 @@ pub(crate) struct Tables {
     /// By table block: the slot that counts (0: none was written, 1: A, 2: B) and, in the next two bits,
     /// the slot that will count after the next checkpoint (0: the same).
     states: Vec<u8>,
+    /// By table block: the checksum of the slot that counts, or that will count. Empty in a volume that has none.
+    sums: Vec<u32>,
     /// Pages in use, by segment.
     pub(crate) used: Vec<u8>,
     cache: HashMap<u64, Cached>,
@@ -67,6 +71,7 @@ impl Tables {
             array,
             layout,
             states: vec![0; layout.table_blocks() as usize],
+            sums: vec![0; if layout.sums { layout.table_blocks() as usize } else { 0 }],
             used: vec![0; layout.segments as usize],
             cache: HashMap::new(),
             order: BTreeMap::new(),
@@ -78,36 +83,22 @@ impl Tables {
         }
     }
 
-    /// Tables as of checkpoint `checkpoint`, whose states are in copy `copy`.
+    /// Tables as of checkpoint `checkpoint`, whose states are in copy `copy`, and have checksum `sum` if the superblock
+    /// has one.
     pub(crate) fn open(
         array: Arc<dyn Storage>,
         layout: Layout,
         memory_bytes: u64,
         checkpoint: u64,
         copy: u8,
+        sum: Option<u32>,
     ) -> Result<Tables> {
         let mut tables = Tables::new(array, layout, memory_bytes);
         tables.checkpoint = checkpoint;
-        let at = layout.states_at + u64::from(copy) * layout.state_blocks * PAGE as u64;
-        let states = tables.states.len();
-        for number in 0..layout.state_blocks {
-            let block = tables.array.read_vec(at + number * PAGE as u64, PAGE)?;
-            let payload =
-                states_of(&block, number, checkpoint).map_err(|detail| Error::Damaged {
-                    volume: tables.array.name().to_owned(),
-                    what: "block of states",
-                    number,
-                    detail,
-                })?;
-            for (i, &byte) in payload.iter().enumerate() {
-                let at = number as usize * STATE_BYTES as usize + i;
-                if at < states {
-                    tables.states[at] = byte & CURRENT;
-                } else if let Some(used) = tables.used.get_mut(at - states) {
-                    *used = byte;
-                }
-            }
-        }
+        let BlockStates { slots, used, sums } =
+            read_states(&*tables.array, &layout, checkpoint, copy, sum)?;
+        tables.states = slots.into_iter().map(|slot| slot & CURRENT).collect();
+        (tables.used, tables.sums) = (used, sums);
         Ok(tables)
     }
 
@@ -196,6 +187,8 @@ impl Tables {
             "the member ends before it".to_owned()
         } else if let Err(detail) = check_block(&content, block, newest) {
             detail
+        } else if self.sums.get(block as usize).is_some_and(|&sum| sum_of(&content) != sum) {
+            OLD_BLOCK.to_owned()
         } else {
             return Ok(content);
         };
@@ -222,6 +215,9 @@ impl Tables {
             let state = &mut self.states[block as usize];
             let next = if *state & CURRENT == 1 { 2 } else { 1 };
             *state = *state & CURRENT | next << 2;
+            if let Some(sum) = self.sums.get_mut(block as usize) {
+                *sum = sum_of(&cached.block);
+            }
             writes.push((self.layout.slot_at(block, next - 1), block));
         }
         let cache = &self.cache;
@@ -233,27 +229,25 @@ impl Tables {
         Ok(())
     }
 
-    /// Writes all that has changed, and the states to copy `copy`. They count when the superblock of
-    /// the next checkpoint is durable; then call [`Tables::committed`].
-    pub(crate) fn prepare(&mut self, copy: u8) -> Result<()> {
+    /// Writes all that has changed, and the states to copy `copy`, and returns their checksum. They count when the
+    /// superblock of the next checkpoint is durable; then call [`Tables::committed`].
+    pub(crate) fn prepare(&mut self, copy: u8) -> Result<u32> {
         let dirty = self.cache.iter().filter(|(_, cached)| cached.dirty);
         let mut dirty: Vec<u64> = dirty.map(|(&block, _)| block).collect();
         dirty.sort_unstable();
         self.write_out(&dirty)?;
         let effective = |&state: &u8| if state >> 2 == 0 { state & CURRENT } else { state >> 2 };
-        let payload: Vec<u8> =
-            self.states.iter().map(effective).chain(self.used.iter().copied()).collect();
-        let generation = self.checkpoint + 1;
-        let blocks: Vec<_> = payload
-            .chunks(STATE_BYTES as usize)
-            .zip(0..)
-            .map(|(payload, number)| states_block(payload, number, generation))
-            .collect();
-        let at = self.layout.states_at + u64::from(copy) * self.layout.state_blocks * PAGE as u64;
+        let states = BlockStates {
+            slots: self.states.iter().map(effective).collect(),
+            used: self.used.clone(),
+            sums: self.sums.clone(),
+        };
+        let blocks = states.encode(self.checkpoint + 1);
+        let at = states::copy_at(&self.layout, copy);
         let places = (0..).map(|number| at + number * PAGE as u64);
         write_blocks(&*self.array, places.zip(blocks.iter().map(|block| &**block)))?;
         self.bytes_written += (blocks.len() * PAGE) as u64;
-        Ok(())
+        Ok(states::sum_of(blocks.iter().map(|block| &block[..])))
     }
 
     /// The checkpoint that [`Tables::prepare`] prepared counts now.
@@ -290,12 +284,44 @@ impl Tables {
     }
 }
 
+/// The states of checkpoint `checkpoint` in copy `copy`, whose checksum is `sum` if the superblock has one.
+pub(crate) fn read_states(
+    array: &dyn Storage,
+    layout: &Layout,
+    checkpoint: u64,
+    copy: u8,
+    sum: Option<u32>,
+) -> Result<BlockStates> {
+    let damaged = |number, detail| Error::Damaged {
+        volume: array.name().to_owned(),
+        what: "block of states",
+        number,
+        detail,
+    };
+    let at = states::copy_at(layout, copy);
+    let bytes = array.read_vec(at, layout.state_blocks as usize * PAGE)?;
+    let mut payload = Vec::with_capacity(bytes.len());
+    for (block, number) in bytes.chunks(PAGE).zip(0..) {
+        let own = states_of(block, number, checkpoint);
+        payload.extend_from_slice(own.map_err(|detail| damaged(number, detail))?);
+    }
+    if sum.is_some_and(|sum| sum != states::sum_of(bytes.chunks(PAGE))) {
+        return Err(damaged(0, OLD_BLOCK.to_owned()));
+    }
+    Ok(BlockStates::decode(layout, &payload))
+}
+
 /// Puts head and checksum on a table block.
 pub(crate) fn seal_block(block: &mut Page, number: u64, generation: u64) {
     put_u32(block, 0, MAGIC);
     put_u64(block, 8, number);
     put_u64(block, 16, generation);
     seal(block, SEAL);
+}
+
+/// The checksum of a table block that has one.
+pub(crate) fn sum_of(block: &Page) -> u32 {
+    u32_at(block, SEAL)
 }
 
 /// Whether a block is table block `number`, not newer than checkpoint `newest`.
@@ -315,32 +341,5 @@ pub(crate) fn check_block(
         Err(format!("it is of checkpoint {found}, newer than checkpoint {newest}, which counts"))
     } else {
         Ok(())
-    }
-}
-
-/// Block `number` of the states.
-pub(crate) fn states_block(payload: &[u8], number: u64, generation: u64) -> Box<Page> {
-    let mut block = zeroed();
-    put_u32(&mut *block, 0, STATES_MAGIC);
-    put_u64(&mut *block, 8, number);
-    put_u64(&mut *block, 16, generation);
-    block[HEAD..HEAD + payload.len()].copy_from_slice(payload);
-    seal(&mut *block, SEAL);
-    block
-}
-
-/// The payload of block `number` of the states of checkpoint `generation`.
-pub(crate) fn states_of(
-    block: &[u8],
-    number: u64,
-    generation: u64,
-) -> std::result::Result<&[u8], String> {
-    if block.len() != PAGE || u32_at(block, 0) != STATES_MAGIC || !is_sealed(block, SEAL) {
-        Err("its magic or checksum is wrong".to_owned())
-    } else if (u64_at(block, 8), u64_at(block, 16)) != (number, generation) {
-        let found = u64_at(block, 16);
-        Err(format!("it is of checkpoint {found}, not of {generation}, or in the wrong place"))
-    } else {
-        Ok(&block[HEAD..])
     }
 }

@@ -297,6 +297,10 @@ impl Torture {
                 let fired = self.disk.fired().split_off(fired);
                 let is_read = |fault: &&Fault| matches!(fault, Fault::FailRead { .. });
                 let unread = fired.iter().filter(is_read).count() as u64;
+                // At the end of a run, its reads write first what is in memory: the power can go then.
+                if self.disk.list().is_err() {
+                    return;
+                }
                 let found = check.problems + check.index_blocks_damaged;
                 let cuts = self.cuts;
                 assert!(found <= unread, "cut {cuts}, {unread} failed reads: {check:?}");

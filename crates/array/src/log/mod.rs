@@ -12,6 +12,7 @@
 mod outgoing;
 pub(crate) mod record;
 mod ring;
+mod second;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +24,9 @@ use merganser_storage::{Completion, Completions, Operation, Storage, StorageExt}
 use crate::bytes::{NUMBER_MAX, PAGE, Page, zeroed};
 use crate::error::{Error, Result};
 use outgoing::Outgoing;
-use record::{ENTRIES_MAX, Entry, Header};
+use record::{ENTRIES_MAX, ENTRIES_READ_MAX, Entry, Facts, Header};
 pub(crate) use ring::{Place, Resident, Ring};
+use second::Repeated;
 
 /// Blocks that are written without a sync at most: 32 MiB. It bounds what recovery has to remember, and
 /// how far behind a damaged record the proof is that it was durable.
@@ -39,7 +41,11 @@ pub(crate) struct Log {
     array: Arc<dyn Storage>,
     volume: [u8; 16],
     session: u64,
+    /// The last checkpoint of the data members, which records name.
+    pub(crate) checkpoint: u64,
     ring: Ring,
+    /// The last record, which the next one repeats.
+    last: Option<Facts>,
     /// The last record that is durable.
     synced: u64,
     /// Blocks that were written after it.
@@ -70,6 +76,8 @@ pub(crate) struct Known {
     pub(crate) synced: u64,
     /// The last session that was begun; 0 before the first.
     pub(crate) session: u64,
+    /// The last checkpoint.
+    pub(crate) checkpoint: u64,
     /// The first record that this session could write. So earlier records are of earlier sessions, and
     /// it and later ones are of this session: a record that an opening dropped can't come back.
     pub(crate) opened: u64,
@@ -85,7 +93,9 @@ impl Log {
             array,
             volume,
             session,
+            checkpoint: 0,
             ring,
+            last: None,
             synced,
             unsynced_blocks,
             dropped,
@@ -134,6 +144,11 @@ impl Log {
         self.ring.place_after(n)
     }
 
+    /// Whether all records are durable.
+    pub(crate) fn is_synced(&self) -> bool {
+        self.synced + 1 == self.next_seq()
+    }
+
     /// Whether a record of `pages` pages has room.
     pub(crate) fn has_room(&self, pages: usize) -> bool {
         self.ring.has_room(pages)
@@ -150,18 +165,20 @@ impl Log {
         }
         self.unsynced_blocks += resident.blocks;
         let place = resident.place;
-        let header = Header {
-            volume: self.volume,
+        let facts = Facts {
             session: self.session,
-            seq: place.seq,
+            checkpoint: self.checkpoint,
             chain: place.chain,
             synced: self.synced,
             entries: entries.to_vec(),
         };
+        let before = self.last.take();
+        let header = Header { volume: self.volume, seq: place.seq, facts, before };
         let head = header.encode();
         let blocks = std::iter::once(&*head).chain(pages.iter().copied());
         self.outgoing.add(place.at * PAGE as u64, blocks)?;
         self.ring.push(resident, record::chain_of(&head[..]));
+        self.last = Some(header.facts);
         Ok((place.seq, place.at + 1))
     }
 
@@ -176,7 +193,7 @@ impl Log {
             let ended = syncing.completions.wait(&*self.array.clock());
             self.synced_by(&syncing, ended)?;
         }
-        if self.synced + 1 < self.next_seq() {
+        if !self.is_synced() {
             self.outgoing.settle()?;
             self.array.sync()?;
             self.synced = self.next_seq() - 1;
@@ -222,7 +239,15 @@ impl Log {
         let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE);
         let bytes = bytes.map_err(Error::of_read)?;
         let header = Header::decode(&bytes[..PAGE]);
-        match header.filter(|header| header.seq == resident.place.seq) {
+        let header = header.filter(|header| header.seq == resident.place.seq);
+        let header = match header {
+            Some(header) => Some(header),
+            None => self.second_copy(resident).map_err(|error| match error {
+                Error::Io(error) => Error::of_read(error),
+                error => error,
+            })?,
+        };
+        match header {
             Some(header) => Ok((header, bytes[PAGE..].to_vec())),
             None => {
                 Err(self.damaged(resident.place.seq, "its first block is not what was written"))
@@ -280,8 +305,10 @@ impl Log {
             found(header, resident.place.at + 1)
         };
         while let Some((resident, header, chain)) = log.next_record(&known)? {
-            synced = synced.max(header.synced);
+            synced = synced.max(header.facts.synced);
             log.ring.advance(&resident, chain);
+            let has_copy = header.facts.entries.len() <= ENTRIES_MAX;
+            log.last = has_copy.then(|| header.facts.clone());
             waiting.push_back((resident, header));
             while waiting.front().is_some_and(|(_, header)| header.seq <= synced) {
                 let (resident, header) = waiting.pop_front().expect("looked at");
@@ -307,6 +334,11 @@ impl Log {
             pass(&mut log, resident, &header)?;
         }
         log.dropped = waiting.len() as u64;
+        if let Some((first, _)) = waiting.front()
+            && log.last.is_some()
+        {
+            log.last = log.last_before(first)?;
+        }
         while let Some((resident, _)) = waiting.pop_back() {
             log.ring.retreat(&resident);
         }
@@ -322,22 +354,57 @@ impl Log {
         let mut next: Option<(Resident, Header, u32)> = None;
         for (start, bytes, header) in self.candidates()? {
             let Ring { head, blocks: all, used, .. } = self.ring;
-            let blocks = 1 + header.pages() as u64;
+            let blocks = 1 + header.facts.pages() as u64;
             let skipped = if start == head.at { 0 } else { all - head.at };
             if start + blocks > all || used + blocks + skipped > all {
                 continue;
             }
-            if header.session > known.session {
-                return Err(self.newer_than_data(&header, known));
-            }
-            // The opening of the later session dropped the record of the earlier one.
-            let is_later = next.as_ref().is_none_or(|(_, other, _)| header.session > other.session);
-            if (header.session == known.session) == (header.seq >= known.opened) && is_later {
-                let resident = Resident { place: Place { at: start, ..head }, blocks, skipped };
-                next = Some((resident, header, record::chain_of(&bytes)));
+            self.choose(
+                &mut next,
+                Resident { place: Place { at: start, ..head }, blocks, skipped },
+                header,
+                record::chain_of(&bytes),
+                known,
+            )?;
+        }
+        if next.is_none() {
+            for repeated in self.repeated()? {
+                let Repeated { resident, facts, chain, .. } = repeated;
+                if self.ring.used + resident.blocks + resident.skipped <= self.ring.blocks {
+                    let (volume, seq) = (self.volume, resident.place.seq);
+                    let header = Header { volume, seq, facts, before: None };
+                    self.choose(&mut next, resident, header, chain, known)?;
+                }
             }
         }
         Ok(next)
+    }
+
+    /// Takes a record for the one at the head, unless its session could not write it, or a later session wrote another.
+    fn choose(
+        &self,
+        next: &mut Option<(Resident, Header, u32)>,
+        resident: Resident,
+        header: Header,
+        chain: u32,
+        known: &Known,
+    ) -> Result<()> {
+        let session = header.facts.session;
+        if session > known.session || header.facts.checkpoint > known.checkpoint {
+            return Err(self.newer_than_data(&header, known));
+        }
+        // The opening of the later session dropped the record of the earlier one.
+        let is_later = next.as_ref().is_none_or(|(_, other, _)| session > other.facts.session);
+        if (session == known.session) == (header.seq >= known.opened) && is_later {
+            *next = Some((resident, header, chain));
+        }
+        Ok(())
+    }
+
+    /// The record before `resident`, as its first block repeats it.
+    fn last_before(&self, resident: &Resident) -> Result<Option<Facts>> {
+        let block = self.array.read_vec(resident.place.at * PAGE as u64, PAGE)?;
+        Ok(Header::decode(&block).and_then(|header| header.before))
     }
 
     /// The blocks where the next record can begin, at the head or at the begin of the ring, that have its number and its
@@ -350,7 +417,8 @@ impl Log {
             let bytes = self.array.read_vec(start * PAGE as u64, PAGE)?;
             let next = (self.volume, head.seq, head.chain);
             let header = Header::decode(&bytes);
-            let header = header.filter(|header| (header.volume, header.seq, header.chain) == next);
+            let header =
+                header.filter(|header| (header.volume, header.seq, header.facts.chain) == next);
             candidates.extend(header.map(|header| (start, bytes, header)));
         }
         Ok(candidates)
@@ -362,13 +430,13 @@ impl Log {
         for (start, ..) in self.candidates()? {
             self.array.write_at(start * PAGE as u64, &zeroed()[..])?;
         }
-        Ok(())
+        self.erase_repeated()
     }
 
     fn newer_than_data(&self, header: &Header, known: &Known) -> Error {
         let detail = format!(
-            "it was written in session {}, and the data members know {} sessions: they are older than the buffer members",
-            header.session, known.session
+            "it was written in session {} after checkpoint {}, and the data members know {} sessions and {} checkpoints: they are older than the buffer members",
+            header.facts.session, header.facts.checkpoint, known.session, known.checkpoint
         );
         self.damaged(header.seq, &detail)
     }
@@ -378,7 +446,7 @@ impl Log {
     /// than what is written without a sync.
     fn synced_beyond(&self) -> Result<u64> {
         let Ring { head, blocks: all, .. } = self.ring;
-        let blocks = all.min(UNSYNCED_BLOCKS_MAX + 4 * (1 + ENTRIES_MAX as u64));
+        let blocks = all.min(UNSYNCED_BLOCKS_MAX + 4 * (1 + ENTRIES_READ_MAX as u64));
         let (mut done, mut synced) = (0, 0);
         while done < blocks {
             let at = (head.at + done) % all;
@@ -386,7 +454,7 @@ impl Log {
             let bytes = self.array.read_vec(at * PAGE as u64, count as usize * PAGE)?;
             let headers = bytes.chunks(PAGE).filter_map(Header::decode);
             let own = headers.filter(|header| header.volume == self.volume);
-            synced = own.map(|header| header.synced).fold(synced, u64::max);
+            synced = own.map(|header| header.facts.synced).fold(synced, u64::max);
             done += count;
         }
         Ok(synced)
@@ -396,7 +464,7 @@ impl Log {
     fn whole(&self, resident: &Resident, header: &Header) -> Result<Option<Vec<u8>>> {
         let at = resident.place.at * PAGE as u64;
         let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
-        let crcs = header.entries.iter().filter_map(|entry| match entry {
+        let crcs = header.facts.entries.iter().filter_map(|entry| match entry {
             Entry::Page { crc, .. } => Some(*crc),
             Entry::Trim { .. } => None,
         });

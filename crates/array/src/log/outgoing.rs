@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Storage};
 
-use super::record::ENTRIES_MAX;
+use super::record::ENTRIES_READ_MAX;
 use crate::bytes::PAGE;
 use crate::flights::{Flights, Part};
 
 /// Bytes of the longest record.
-const RECORD_BYTES_MAX: usize = (1 + ENTRIES_MAX) * PAGE;
+const RECORD_BYTES_MAX: usize = (1 + ENTRIES_READ_MAX) * PAGE;
 /// Bytes of records after which they are written without being asked. A record more has room.
 const GATHERED: usize = 1 << 20;
 const BUFFER_BYTES: usize = GATHERED + RECORD_BYTES_MAX;

@@ -1,12 +1,25 @@
 //! The first block of a record, byte by byte.
+//!
+//! It ends with a second copy of what the first block of the record before it says. So a log with one bad block still
+//! has all its records.
 
 use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
 
-const MAGIC: u32 = u32::from_le_bytes(*b"MlgR");
+const MAGIC: u32 = u32::from_le_bytes(*b"MlgS");
+/// Records without a copy of the one before, as version 2 of the formats had them.
+const MAGIC_ALONE: u32 = u32::from_le_bytes(*b"MlgR");
 const SEAL: usize = 4;
 const HEAD: usize = 64;
-/// Entries of a record at most.
-pub(crate) const ENTRIES_MAX: usize = (PAGE - HEAD) / 16;
+const ENTRY: usize = 16;
+/// Entries of a record that is written, at most: as many as leave room for those of the record before it.
+pub(crate) const ENTRIES_MAX: usize = 125;
+/// Entries of a record that is read, at most.
+pub(crate) const ENTRIES_READ_MAX: usize = (PAGE - HEAD) / ENTRY;
+const BEFORE_AT: usize = HEAD + ENTRIES_MAX * ENTRY;
+const BEFORE_HEAD: usize = 32;
+const _: () = assert!(BEFORE_AT + BEFORE_HEAD + ENTRIES_MAX * ENTRY == PAGE);
+/// The number of entries before it when there is no copy.
+const NO_COPY: u32 = u32::MAX;
 const PAGE_KIND: u32 = 1;
 const TRIM_KIND: u32 = 2;
 
@@ -33,8 +46,18 @@ pub(crate) enum Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) volume: [u8; 16],
-    pub(crate) session: u64,
     pub(crate) seq: u64,
+    pub(crate) facts: Facts,
+    /// The same of the record before it, unless the log began with this one.
+    pub(crate) before: Option<Facts>,
+}
+
+/// What the first block says of a record, and the first block of the next one repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Facts {
+    pub(crate) session: u64,
+    /// The checkpoint that was the last one; 0 before version 3.
+    pub(crate) checkpoint: u64,
     /// Checksum of the first block of the record before it.
     pub(crate) chain: u32,
     /// The last record that was durable when this one was written.
@@ -42,31 +65,62 @@ pub(crate) struct Header {
     pub(crate) entries: Vec<Entry>,
 }
 
-impl Header {
+impl Facts {
     /// Pages that follow.
     pub(crate) fn pages(&self) -> usize {
         self.entries.iter().filter(|entry| matches!(entry, Entry::Page { .. })).count()
     }
+}
 
+fn put_entries(out: &mut Page, at: usize, entries: &[Entry]) {
+    assert!(entries.len() <= ENTRIES_MAX, "callers cut");
+    for (i, entry) in entries.iter().enumerate() {
+        let (page, value, kind) = match *entry {
+            Entry::Page { page, crc } => (page, crc, PAGE_KIND),
+            Entry::Trim { page, count } => (page, count, TRIM_KIND),
+        };
+        let at = at + ENTRY * i;
+        put_u64(out, at, page);
+        put_u32(out, at + 8, value);
+        put_u32(out, at + 12, kind);
+    }
+}
+
+fn entries_at(block: &[u8], at: usize, count: usize) -> Option<Vec<Entry>> {
+    let entry = |i: usize| {
+        let at = at + ENTRY * i;
+        let (page, value) = (u64_at(block, at), u32_at(block, at + 8));
+        match u32_at(block, at + 12) {
+            PAGE_KIND => Some(Entry::Page { page, crc: value }),
+            TRIM_KIND => Some(Entry::Trim { page, count: value }),
+            _ => None,
+        }
+    };
+    (0..count).map(entry).collect()
+}
+
+impl Header {
     pub(crate) fn encode(&self) -> Box<Page> {
-        assert!(self.entries.len() <= ENTRIES_MAX, "callers cut");
         let mut out = zeroed();
         put_u32(&mut *out, 0, MAGIC);
         out[8..24].copy_from_slice(&self.volume);
-        put_u64(&mut *out, 24, self.session);
+        put_u64(&mut *out, 24, self.facts.session);
         put_u64(&mut *out, 32, self.seq);
-        put_u64(&mut *out, 40, self.synced);
-        put_u32(&mut *out, 48, self.chain);
-        put_u32(&mut *out, 52, self.entries.len() as u32);
-        for (i, entry) in self.entries.iter().enumerate() {
-            let (page, value, kind) = match *entry {
-                Entry::Page { page, crc } => (page, crc, PAGE_KIND),
-                Entry::Trim { page, count } => (page, count, TRIM_KIND),
-            };
-            let at = HEAD + 16 * i;
-            put_u64(&mut *out, at, page);
-            put_u32(&mut *out, at + 8, value);
-            put_u32(&mut *out, at + 12, kind);
+        put_u64(&mut *out, 40, self.facts.synced);
+        put_u32(&mut *out, 48, self.facts.chain);
+        put_u32(&mut *out, 52, self.facts.entries.len() as u32);
+        put_u64(&mut *out, 56, self.facts.checkpoint);
+        put_entries(&mut out, HEAD, &self.facts.entries);
+        match &self.before {
+            Some(before) => {
+                put_u64(&mut *out, BEFORE_AT, before.session);
+                put_u64(&mut *out, BEFORE_AT + 8, before.synced);
+                put_u32(&mut *out, BEFORE_AT + 16, before.chain);
+                put_u32(&mut *out, BEFORE_AT + 20, before.entries.len() as u32);
+                put_u64(&mut *out, BEFORE_AT + 24, before.checkpoint);
+                put_entries(&mut out, BEFORE_AT + BEFORE_HEAD, &before.entries);
+            }
+            None => put_u32(&mut *out, BEFORE_AT + 20, NO_COPY),
         }
         seal(&mut *out, SEAL);
         out
@@ -74,30 +128,36 @@ impl Header {
 
     /// The header in `block`; `None` when the block isn't one, or is damaged.
     pub(crate) fn decode(block: &[u8]) -> Option<Header> {
-        if block.len() != PAGE || u32_at(block, 0) != MAGIC || !is_sealed(block, SEAL) {
-            return None;
-        }
-        let count = u32_at(block, 52) as usize;
-        if count > ENTRIES_MAX {
-            return None;
-        }
-        let entry = |i: usize| {
-            let at = HEAD + 16 * i;
-            let (page, value) = (u64_at(block, at), u32_at(block, at + 8));
-            match u32_at(block, at + 12) {
-                PAGE_KIND => Some(Entry::Page { page, crc: value }),
-                TRIM_KIND => Some(Entry::Trim { page, count: value }),
-                _ => None,
-            }
+        let magic = (block.len() == PAGE).then(|| u32_at(block, 0))?;
+        let most = match magic {
+            MAGIC => ENTRIES_MAX,
+            MAGIC_ALONE => ENTRIES_READ_MAX,
+            _ => return None,
         };
-        Some(Header {
-            volume: block[8..24].try_into().expect("sixteen bytes"),
+        let count = u32_at(block, 52) as usize;
+        if !is_sealed(block, SEAL) || count > most {
+            return None;
+        }
+        let facts = Facts {
             session: u64_at(block, 24),
-            seq: u64_at(block, 32),
-            synced: u64_at(block, 40),
+            checkpoint: if magic == MAGIC { u64_at(block, 56) } else { 0 },
             chain: u32_at(block, 48),
-            entries: (0..count).map(entry).collect::<Option<_>>()?,
-        })
+            synced: u64_at(block, 40),
+            entries: entries_at(block, HEAD, count)?,
+        };
+        let before = match (magic, u32_at(block, BEFORE_AT + 20)) {
+            (MAGIC_ALONE, _) | (_, NO_COPY) => None,
+            (_, count) if count as usize > ENTRIES_MAX => return None,
+            (_, count) => Some(Facts {
+                session: u64_at(block, BEFORE_AT),
+                checkpoint: u64_at(block, BEFORE_AT + 24),
+                chain: u32_at(block, BEFORE_AT + 16),
+                synced: u64_at(block, BEFORE_AT + 8),
+                entries: entries_at(block, BEFORE_AT + BEFORE_HEAD, count as usize)?,
+            }),
+        };
+        let volume = block[8..24].try_into().expect("sixteen bytes");
+        Some(Header { volume, seq: u64_at(block, 32), facts, before })
     }
 }
 

@@ -45,7 +45,7 @@ fn torn_at_the_end(array: &Arc<dyn Storage>) -> Place {
     append(&mut log, 2, 2);
     // Its first page did not reach the disk.
     array.write_at(253 * PAGE as u64, &[0; PAGE]).expect("torn");
-    let known = Known { tail, synced: 2, session: 1, opened: 1 };
+    let known = Known { tail, synced: 2, session: 1, checkpoint: 0, opened: 1 };
     let (records, mut log) = found(array, known).expect("opens");
     assert_eq!((records, log.dropped(), log.next_seq()), (vec![], 1, 3));
     append(&mut log, 20, 3);
@@ -58,10 +58,10 @@ fn torn_at_the_end(array: &Arc<dyn Storage>) -> Place {
 fn a_dropped_record_at_the_end_of_the_ring_hides_none() {
     let array = ring(256);
     let tail = torn_at_the_end(&array);
-    let known = Known { tail, synced: 2, session: 2, opened: 3 };
+    let known = Known { tail, synced: 2, session: 2, checkpoint: 0, opened: 3 };
     let (records, _) = found(&array, known).expect("opens");
     assert_eq!(records, [(3, 0)]);
-    let known = Known { tail, synced: 3, session: 3, opened: 4 };
+    let known = Known { tail, synced: 3, session: 3, checkpoint: 0, opened: 4 };
     let (records, _) = found(&array, known).expect("opens");
     assert_eq!(records, [(3, 0)]);
 }
@@ -72,7 +72,7 @@ fn a_dropped_record_replaces_no_damaged_one() {
     let array = ring(256);
     let tail = torn_at_the_end(&array);
     array.write_at(0, &[0; PAGE]).expect("damaged");
-    let known = Known { tail, synced: 3, session: 3, opened: 4 };
+    let known = Known { tail, synced: 3, session: 3, checkpoint: 0, opened: 4 };
     let error = found(&array, known).err().expect("refused");
     assert!(error.to_string().contains("record 3 is damaged: it was durable"), "{error}");
 }
@@ -86,7 +86,7 @@ fn records_of_other_sessions_do_not_count() {
         append(&mut log, 1, 1);
         let mut other = Log::new(Arc::clone(&array), VOLUME, session, log.ring.head);
         append(&mut other, 1, 2);
-        let known = Known { tail: FIRST, synced: 0, session: 4, opened: 1 };
+        let known = Known { tail: FIRST, synced: 0, session: 4, checkpoint: 0, opened: 1 };
         found(&array, known).map(|(records, _)| records.len())
     };
     assert_eq!(forged(4).expect("opens"), 2);
@@ -194,13 +194,14 @@ fn syncs_by_itself(bytes: u64) {
     };
     let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
     while log.synced() == 0 {
-        append(&mut log, 252, 1);
-        assert!(log.fill().1 <= UNSYNCED_BLOCKS_MAX + 253);
+        append(&mut log, 125, 1);
+        assert!(log.fill().1 <= UNSYNCED_BLOCKS_MAX + 126);
     }
     assert!(log.fill().1 > SYNC_FROM_BLOCKS + bytes / PAGE as u64);
-    // The first block of the first record is damaged. The proof is up to 32 MiB away.
+    // Both copies of the first record's first block are damaged. The proof is up to 32 MiB away.
     array.write_at(10, b"damage").expect("written");
-    append(&mut log, 252, 1);
-    let known = Known { tail: FIRST, synced: 0, session: 1, opened: 1 };
+    array.write_at(126 * PAGE as u64 + 10, b"damage").expect("written");
+    append(&mut log, 125, 1);
+    let known = Known { tail: FIRST, synced: 0, session: 1, checkpoint: 0, opened: 1 };
     assert!(found(&array, known).err().expect("refused").is_damage());
 }

@@ -91,13 +91,14 @@ impl Store {
             filled?;
         }
         let copy = 1 - self.superblock.states_copy;
-        self.tables.prepare(copy)?;
+        let states_sum = self.tables.prepare(copy)?;
         self.array.sync()?;
         self.unsynced = false;
         self.counters.checkpoints += 1;
         let superblock = Superblock {
             checkpoint: self.superblock.checkpoint + 1,
             states_copy: copy,
+            states_sum,
             clean,
             journal: self.journal.head(),
             log_tail: self.log_tail,
@@ -112,7 +113,7 @@ impl Store {
         if let Some(index) = &mut self.index {
             index.committed();
         }
-        self.journal.restart(self.superblock.session);
+        self.journal.restart(self.superblock.session, self.superblock.checkpoint);
         self.changes.clear();
         self.diverged = false;
         Ok(())

@@ -34,10 +34,11 @@ pub(crate) fn create(
     settings: &Settings,
     buffered: bool,
     layout: Layout,
+    chunk_bytes: (u32, u32),
 ) -> Result<()> {
     journal::erase(&**array, &layout)?;
     let mut tables = Tables::new(Arc::clone(array), layout, 0);
-    tables.prepare(0)?;
+    let states_sum = tables.prepare(0)?;
     merganser_storage::StorageExt::sync(&**array)?;
     let superblock = Superblock {
         version: VERSION,
@@ -54,6 +55,9 @@ pub(crate) fn create(
         thin: settings.thin,
         clean: true,
         states_copy: 0,
+        sums: layout.sums,
+        states_sum,
+        chunk_bytes,
         journal: first_place(&volume),
         log_tail: first_place(&volume),
         log_synced: 0,
@@ -70,8 +74,7 @@ pub(crate) fn layout_of(
     array: &dyn Storage,
     stripe: u64,
 ) -> Result<Layout> {
-    let Superblock { volume_pages, segments, journal_blocks, dedup, .. } = *superblock;
-    let layout = Layout::of(volume_pages, segments, journal_blocks, dedup, stripe);
+    let layout = superblock.layout(stripe);
     if layout.end() > array.size() {
         return Err(Error::Damaged {
             volume: array.name().to_owned(),
@@ -107,6 +110,8 @@ impl Store {
         options: &OpenOptions,
     ) -> Result<Store> {
         let mut superblock = Superblock::read(&**array, true)?;
+        let states_sum = superblock.sum_of_states();
+        let transactions_of = superblock.transactions_of();
         if superblock.volume != volume {
             return Err(Error::Damaged {
                 volume: array.name().to_owned(),
@@ -115,7 +120,7 @@ impl Store {
                 detail: "it is of another volume than the members' labels".to_owned(),
             });
         }
-        if superblock.version < VERSION {
+        if superblock.version < 2 {
             if !superblock.clean {
                 return Err(Error::Unsupported {
                     volume: array.name().to_owned(),
@@ -125,10 +130,11 @@ impl Store {
                     ),
                 });
             }
-            // The next checkpoint writes it. In version 1, bytes were compared only if the user asked for it.
-            superblock.version = VERSION;
+            // In version 1, bytes were compared only if the user asked for it.
             superblock.compare = superblock.dedup;
         }
+        // The next checkpoint writes it.
+        superblock.version = VERSION;
         let layout = layout_of(&superblock, &**array, stripe)?;
         let Superblock { checkpoint, states_copy, .. } = superblock;
         let hash = match (superblock.dedup, superblock.sha1) {
@@ -138,7 +144,14 @@ impl Store {
         };
         let for_index = if hash.is_some() { options.index_bytes() } else { 0 };
         let for_tables = options.store_bytes() - for_index;
-        let tables = Tables::open(Arc::clone(array), layout, for_tables, checkpoint, states_copy)?;
+        let tables = Tables::open(
+            Arc::clone(array),
+            layout,
+            for_tables,
+            checkpoint,
+            states_copy,
+            states_sum,
+        )?;
         if tables.used.iter().any(|&used| u64::from(used) > SEGMENT_PAGES) {
             return Err(Error::Damaged {
                 volume: array.name().to_owned(),
@@ -156,7 +169,8 @@ impl Store {
             None => (None, true),
         };
         let (head, session) = (superblock.journal, superblock.session);
-        let journal = Journal::new(Arc::clone(array), volume, &layout, head, session);
+        let journal =
+            Journal::new(Arc::clone(array), volume, &layout, head, session, transactions_of);
         let was_clean = superblock.clean;
         superblock.clean = false;
         let counters = superblock.counters;

@@ -7,8 +7,8 @@ use merganser_storage::{Storage, StorageExt};
 use super::State;
 use crate::bytes::{PAGE, Page};
 use crate::error::{Error, Result};
-use crate::log::Resident;
 use crate::log::record::{ENTRIES_MAX, Entry};
+use crate::log::{Log, Resident};
 use crate::overlay::{Found, RECORD_BYTES, SLOT_BYTES, Slot};
 use crate::store::BATCH_PAGES;
 
@@ -30,12 +30,19 @@ impl State {
             let (own, rest) = bytes.split_at(pages);
             bytes = rest;
             self.make_room(pages)?;
-            let log = self.log.as_mut().expect("callers have one");
-            let (seq, mut block) = log.append(entries, own)?;
-            self.store.counters.log_bytes += ((1 + pages) * PAGE) as u64;
-            for entry in entries {
-                self.overlay.add(seq, entry, &mut block);
-            }
+            self.append_record(entries, own)?;
+        }
+        Ok(())
+    }
+
+    /// Appends a record for which there is room.
+    fn append_record(&mut self, entries: &[Entry], pages: &[&Page]) -> Result<()> {
+        let log = self.log.as_mut().expect("callers have one");
+        log.checkpoint = self.store.superblock().checkpoint;
+        let (seq, mut block) = log.append(entries, pages)?;
+        self.store.counters.log_bytes += ((1 + pages.len()) * PAGE) as u64;
+        for entry in entries {
+            self.overlay.add(seq, entry, &mut block);
         }
         Ok(())
     }
@@ -187,7 +194,7 @@ impl State {
         };
         let mut block = resident.place.at + 1;
         let mut pages = bytes.chunks(PAGE);
-        for entry in &header.entries {
+        for entry in &header.facts.entries {
             match *entry {
                 Entry::Page { page, .. } => {
                     let content: &Page =
@@ -265,7 +272,18 @@ impl State {
         if let Some(log) = &mut self.log {
             log.write()?;
         }
+        self.end_log()?;
         self.note_log();
         self.store.seal()
+    }
+
+    /// Writes a record without entries, which has the second copy of the last one, if all records are durable.
+    pub(super) fn end_log(&mut self) -> Result<()> {
+        let is_wanted = |log: &Log| log.is_synced() && log.wants_second_copy();
+        if self.log.as_ref().is_some_and(is_wanted) {
+            self.append_record(&[], &[])?;
+            self.log.as_mut().expect("looked at").sync()?;
+        }
+        Ok(())
     }
 }

@@ -4,17 +4,18 @@ use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
-use merganser_storage::{Storage, StorageExt};
+use merganser_storage::Storage;
 
 use super::Description;
 use crate::bytes::PAGE;
 use crate::error::{Error, Result};
-use crate::label::{self, LABEL_BYTES, Label, Role};
+use crate::label::{self, LABEL_BYTES, Label, Role, Step};
 use crate::layout::Layout;
 use crate::log::record::Entry;
 use crate::log::{Known, Log};
 use crate::overlay::Overlay;
 use crate::raid::Raid0;
+use crate::sessions::Labels;
 use crate::settings::{Hash, OpenOptions, Settings};
 use crate::store::Store;
 use crate::superblock::Superblock;
@@ -63,14 +64,14 @@ pub(super) fn create(
     members: &Members,
     settings: &Settings,
     replace: bool,
-) -> Result<()> {
+) -> Result<String> {
     settings.check()?;
     if members.data.is_empty() {
         return Err(Error::Settings("a volume needs a data member".to_owned()));
     }
     if !replace {
         for member in members.data.iter().chain(&members.buffer) {
-            if label::read(&**member).is_ok() {
+            if label::has_one(&**member) {
                 let detail = "belongs to a volume already".to_owned();
                 return Err(Error::Member { member: member.name().to_owned(), detail });
             }
@@ -95,20 +96,45 @@ pub(super) fn create(
     for member in members.data.iter().chain(&members.buffer) {
         label::erase(&**member)?;
     }
-    crate::store::create(&data, volume, settings, !members.buffer.is_empty(), layout)?;
+    let buffered = !members.buffer.is_empty();
+    let buffer_chunk = if buffered { settings.buffer_chunk_bytes } else { 0 };
+    let chunk_bytes = (settings.chunk_bytes, buffer_chunk);
+    crate::store::create(&data, volume, settings, buffered, layout, chunk_bytes)?;
     let roles = [
         (Role::Data, &members.data, settings.chunk_bytes, data.size()),
         (Role::Buffer, &members.buffer, settings.buffer_chunk_bytes, buffer_bytes),
     ];
+    let mut labels = Vec::new();
     for (role, members, chunk_bytes, array_bytes) in roles {
         let count = u32::try_from(members.len()).expect("fewer");
         for (index, member) in (0..).zip(members) {
-            let label = Label { volume, role, index, count, chunk_bytes, array_bytes };
-            label::write(&**member, &label)?;
-            member.sync()?;
+            let label = Label {
+                volume,
+                role,
+                index,
+                count,
+                chunk_bytes,
+                array_bytes,
+                volume_pages: layout.volume_pages,
+                sitting: None,
+            };
+            labels.push((Arc::clone(member), label));
         }
     }
-    Ok(())
+    Labels(labels).note(1, Step::Closed, 1)?;
+    Ok(hexadecimal(&volume))
+}
+
+/// The identity of a volume, as it is shown.
+fn hexadecimal(volume: &[u8; 16]) -> String {
+    volume.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The identity of the volume that the first data member belongs to.
+pub(super) fn identity_of(members: &Members) -> Result<String> {
+    let first = members.data.first();
+    let first = first.ok_or_else(|| Error::Settings("a volume needs a data member".to_owned()))?;
+    Ok(hexadecimal(&label::read(&**first)?.volume))
 }
 
 pub(super) fn data_member_bytes(settings: &Settings, members: usize) -> Result<u64> {
@@ -139,14 +165,18 @@ struct Arrays {
     data: Arc<dyn Storage>,
     data_label: Label,
     buffer: Option<(Arc<dyn Storage>, Label)>,
+    labels: Labels,
 }
 
 fn find(name: &str, members: &Members) -> Result<Arrays> {
     let Some(first) = members.data.first() else {
         return Err(Error::Settings("a volume needs a data member".to_owned()));
     };
-    let place = |role, members: &[Arc<dyn Storage>]| {
-        let label = label::check(members, role)?;
+    let mut all = Vec::new();
+    let mut place = |role, members: &[Arc<dyn Storage>]| {
+        let labels = label::check(members, role)?;
+        let label = labels[0];
+        all.extend(members.iter().map(Arc::clone).zip(labels));
         let array = array(name, role, members, label.chunk_bytes);
         if array.size() != label.array_bytes {
             let detail = format!(
@@ -170,7 +200,8 @@ fn find(name: &str, members: &Members) -> Result<Arrays> {
         let detail = format!("belongs to another volume than {}", first.name());
         return Err(Error::Member { member: members.buffer[0].name().to_owned(), detail });
     }
-    Ok(Arrays { volume: data_label.volume, data, data_label, buffer })
+    let labels = Labels(all);
+    Ok(Arrays { volume: data_label.volume, data, data_label, buffer, labels })
 }
 
 /// The arrays of a volume, for those who only read.
@@ -194,7 +225,7 @@ pub(super) fn describe(name: &str, members: &Members) -> Result<Description> {
     let layout = crate::store::layout_of(&superblock, &*arrays.data, stripe)?;
     let buffer_chunk = arrays.buffer.as_ref().map_or(0, |(_, label)| label.chunk_bytes);
     Ok(Description {
-        id: arrays.volume.iter().map(|byte| format!("{byte:02x}")).collect(),
+        id: hexadecimal(&arrays.volume),
         size: layout.volume_pages * PAGE as u64,
         dedup: match (superblock.dedup, superblock.sha1) {
             (false, _) => None,
@@ -217,11 +248,17 @@ pub(super) fn open(
     name: &str,
     members: &Members,
     options: &OpenOptions,
-) -> Result<(Store, Option<Log>, Overlay)> {
-    let arrays = find(name, members)?;
+) -> Result<(Store, Option<Log>, Overlay, Labels)> {
+    let mut arrays = find(name, members)?;
+    let superblock = Superblock::read(&*arrays.data, false)?;
+    arrays.labels.check(&superblock)?;
+    // Labels of an earlier version lack it.
+    arrays.labels.set_volume_pages(superblock.volume_pages);
     let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
     let mut store = Store::open(&arrays.data, arrays.volume, stripe, options)?;
     let mut overlay = Overlay::default();
+    let buffer_chunk = arrays.buffer.as_ref().map_or(0, |(_, label)| label.chunk_bytes);
+    store.set_chunk_bytes((arrays.data_label.chunk_bytes, buffer_chunk));
     let log = match (store.superblock().buffered, arrays.buffer) {
         (false, None) => None,
         (true, Some((array, _))) => {
@@ -230,12 +267,13 @@ pub(super) fn open(
                 tail: store.log_tail,
                 synced: store.log_synced,
                 session: session - 1,
+                checkpoint: store.superblock().checkpoint,
                 opened: store.superblock().log_opened,
             };
             let pages = store.layout.volume_pages;
             let found = |header: &crate::log::record::Header, first: u64| {
                 let mut block = first;
-                for entry in &header.entries {
+                for entry in &header.facts.entries {
                     let (page, count) = match *entry {
                         Entry::Page { page, .. } => (page, 1),
                         Entry::Trim { page, count } => (page, u64::from(count)),
@@ -273,6 +311,9 @@ pub(super) fn open(
     }
     // Before anything is written in this session.
     let log_opened = log.as_ref().map_or(1, Log::next_seq);
+    let (session, checkpoint) = (store.superblock().session, store.superblock().checkpoint);
+    arrays.labels.note(session, Step::Opening, checkpoint)?;
     store.begin_session(log_opened)?;
-    Ok((store, log, overlay))
+    arrays.labels.note(session, Step::Open, store.superblock().checkpoint)?;
+    Ok((store, log, overlay, arrays.labels))
 }

@@ -21,8 +21,10 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::bytes::PAGE;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
+use crate::label::Step;
 use crate::log::Log;
 use crate::overlay::Overlay;
+use crate::sessions::Labels;
 use crate::settings::{Hash, Migration, OpenOptions, Settings};
 use crate::store::Store;
 pub use members::Members;
@@ -56,6 +58,7 @@ pub(crate) struct State {
     around: bool,
     /// The buffer members.
     buffer: Vec<Arc<dyn Storage>>,
+    labels: Labels,
     /// Empty while the lock is free.
     unanswered: Unanswered,
     /// The first failure after which nothing may be written.
@@ -112,13 +115,26 @@ pub struct Space {
 }
 
 impl Volume {
-    /// Makes a volume of `members`, whose content is lost. Members of another volume are refused unless
-    /// `replace` is set.
+    /// Makes a volume of `members`, whose content is lost, and returns its identity, as [`Description::id`]. Members of
+    /// another volume are refused unless `replace` is set.
     ///
     /// # Errors
     /// [`Error::Settings`], [`Error::Member`], or a member's own.
-    pub fn create(name: &str, members: &Members, settings: &Settings, replace: bool) -> Result<()> {
+    pub fn create(
+        name: &str,
+        members: &Members,
+        settings: &Settings,
+        replace: bool,
+    ) -> Result<String> {
         members::create(name, members, settings, replace)
+    }
+
+    /// The identity of the volume that the first data member belongs to, as [`Description::id`]. Nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::Member`], or a member's own.
+    pub fn identity(members: &Members) -> Result<String> {
+        members::identity_of(members)
     }
 
     /// Bytes that each of `members` data members needs at least for a volume with `settings` that isn't
@@ -158,10 +174,11 @@ impl Volume {
     /// Opens the volume of `members`, and repeats its journal and log.
     ///
     /// # Errors
-    /// [`Error::Member`] for a member that belongs elsewhere, [`Error::Damaged`], or a member's own.
+    /// [`Error::Member`] for a member that belongs elsewhere, [`Error::Old`] for members of different ages,
+    /// [`Error::Damaged`], or a member's own.
     pub fn open(name: &str, members: &Members, options: OpenOptions) -> Result<Volume> {
         options.check()?;
-        let (store, log, overlay) = members::open(name, members, &options)?;
+        let (store, log, overlay, labels) = members::open(name, members, &options)?;
         let high_water_blocks = log
             .as_ref()
             .map_or(0, |log| (log.fill().0 * u64::from(options.high_water_percent)).div_ceil(100));
@@ -179,6 +196,7 @@ impl Volume {
                 durable_writes: options.durable_writes,
                 around: options.migration == Migration::Idle && !options.durable_writes,
                 buffer: members.buffer.clone(),
+                labels,
                 unanswered: Unanswered::default(),
                 failed: None,
             }),
@@ -198,9 +216,11 @@ impl Volume {
         let mut state = self.lock();
         state.writing(|state| {
             state.flush()?;
+            state.end_log()?;
             state.note_log();
             state.store.checkpoint(true)?;
-            Ok(())
+            let superblock = state.store.superblock();
+            state.labels.note(superblock.session, Step::Closed, superblock.checkpoint)
         })?;
         state.failed = Some("it was closed".to_owned());
         Ok(())

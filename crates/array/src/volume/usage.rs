@@ -4,13 +4,14 @@ use merganser_storage::{Storage, StorageExt};
 
 use super::members::{Members, arrays};
 use crate::bytes::{PAGE, u64_at};
-use crate::error::{Error, Result};
-use crate::layout::{Layout, STATE_BYTES};
+use crate::error::Result;
+use crate::layout::Layout;
 use crate::log::record::{Header, chain_of};
 use crate::log::{Place, Resident, Ring};
+use crate::states::BlockStates;
 use crate::store::layout_of;
 use crate::superblock::Superblock;
-use crate::table::{HEAD, check_block, states_of};
+use crate::table::{HEAD, check_block, read_states, sum_of};
 
 /// How often it is read again when a checkpoint came meanwhile.
 const TRIES: u32 = 5;
@@ -55,24 +56,14 @@ pub(super) fn usage(name: &str, members: &Members) -> Result<Usage> {
 
 /// Pages in use, and volume pages with content.
 fn on_data(array: &dyn Storage, layout: &Layout, superblock: &Superblock) -> Result<(u64, u64)> {
-    let copy = u64::from(superblock.states_copy) * layout.state_blocks;
-    let damaged = |number: u64, detail: String| Error::Damaged {
-        volume: array.name().to_owned(),
-        what: "block of states",
-        number,
-        detail,
-    };
-    let mut states = Vec::new();
-    for number in 0..layout.state_blocks {
-        let at = layout.states_at + (copy + number) * PAGE as u64;
-        let block = array.read_vec(at, PAGE)?;
-        let payload = states_of(&block, number, superblock.checkpoint);
-        states.extend_from_slice(payload.map_err(|detail| damaged(number, detail))?);
-    }
-    let tables = layout.table_blocks() as usize;
-    debug_assert!(states.len() as u64 == layout.state_blocks * STATE_BYTES);
-    let segments = &states[tables..tables + layout.segments as usize];
-    let used = segments.iter().map(|&pages| u64::from(pages)).sum();
+    let BlockStates { slots: states, used, sums } = read_states(
+        array,
+        layout,
+        superblock.checkpoint,
+        superblock.states_copy,
+        superblock.sum_of_states(),
+    )?;
+    let used = used.iter().map(|&pages| u64::from(pages)).sum();
     let mut mapped = 0;
     for first in (0..layout.map_blocks).step_by(MAPS_AT_ONCE as usize) {
         let count = MAPS_AT_ONCE.min(layout.map_blocks - first);
@@ -83,16 +74,19 @@ fn on_data(array: &dyn Storage, layout: &Layout, superblock: &Superblock) -> Res
         let bytes = array.read_vec(layout.slot_at(first, 0), 2 * count as usize * PAGE)?;
         for (i, slot) in slots.iter().enumerate().filter(|(_, slot)| matches!(slot, 1 | 2)) {
             let at = (2 * i + usize::from(slot - 1)) * PAGE;
-            mapped += mapped_in(&bytes[at..at + PAGE], first + i as u64, superblock.checkpoint);
+            let (number, checkpoint) = (first + i as u64, superblock.checkpoint);
+            let sum = sums.get(number as usize).copied();
+            mapped += mapped_in(&bytes[at..at + PAGE], number, checkpoint, sum);
         }
     }
     Ok((used, mapped))
 }
 
 /// Entries of a map block that name a page; none if it is damaged.
-fn mapped_in(block: &[u8], number: u64, checkpoint: u64) -> u64 {
+fn mapped_in(block: &[u8], number: u64, checkpoint: u64, sum: Option<u32>) -> u64 {
     let page = block.try_into().expect("a block");
-    if check_block(page, number, checkpoint).is_err() {
+    let is_old = sum.is_some_and(|sum| sum != sum_of(page));
+    if is_old || check_block(page, number, checkpoint).is_err() {
         return 0;
     }
     let entries = block[HEAD..].chunks_exact(8).map(|entry| u64_at(entry, 0));
@@ -114,16 +108,16 @@ fn in_log(array: &dyn Storage, volume: [u8; 16], tail: Place) -> Result<u64> {
         for start in starts.into_iter().flatten() {
             let block = window.block(array, start, blocks)?;
             let Some(header) = Header::decode(block) else { continue };
-            if (header.volume, header.seq, header.chain) != (volume, head.seq, head.chain) {
+            if (header.volume, header.seq, header.facts.chain) != (volume, head.seq, head.chain) {
                 continue;
             }
-            let count = 1 + header.pages() as u64;
+            let count = 1 + header.facts.pages() as u64;
             let skipped = if start == head.at { 0 } else { blocks - head.at };
             let fits = start + count <= blocks && ring.used + count + skipped <= blocks;
-            if fits && next.is_none_or(|(_, session, _)| header.session > session) {
+            if fits && next.is_none_or(|(_, session, _)| header.facts.session > session) {
                 let place = Place { at: start, ..head };
                 let resident = Resident { place, blocks: count, skipped };
-                next = Some((resident, header.session, chain_of(block)));
+                next = Some((resident, header.facts.session, chain_of(block)));
             }
         }
         match next {

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use merganser_array::{Hash, Members, OpenOptions, Settings, Volume, formats};
+use merganser_array::{Hash, Members, OpenOptions, Salvage, Settings, Trust, Volume, formats};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{Operation, Storage, StorageExt};
 
@@ -111,7 +111,7 @@ fn make(buffered: bool, dedup: Option<Hash>) -> Made {
     };
     let blocks: Vec<Vec<usize>> = members.iter().map(filled).collect();
     let is_map = |member: &[u8], at: usize| {
-        let magics: [&[u8]; 6] = [b"MGNSR", b"MtbB", b"MtbS", b"MjrT", b"MlgR", b"MixR"];
+        let magics: [&[u8]; 6] = [b"MGNSR", b"MtbB", b"MtbS", b"MjrT", b"MlgS", b"MixR"];
         magics.iter().any(|magic| member[at * PAGE..].starts_with(magic))
     };
     let maps = members
@@ -137,6 +137,17 @@ fn seal_at(block: &[u8], at: usize) -> usize {
         (true, _) => PAGE - 4,
         (false, true) => 12,
         (false, false) => 4,
+    }
+}
+
+/// Salvages it: a page is what it once was, or lost.
+fn salvage(made: &Made, members: &Members, sealed: bool) {
+    let Ok(mut salvage) = Salvage::open("vol", members) else { return };
+    let mut read = vec![0; PAGE];
+    for number in 0..PAGES.min(salvage.size() / PAGE as u64) {
+        let trust = salvage.read(number, &mut read);
+        let known = made.contents[number as usize].contains(&read);
+        assert!(trust == Trust::Lost || known || sealed, "page {number} is what it never was");
     }
 }
 
@@ -167,6 +178,7 @@ pub fn try_changes(which: u8, changes: &[Change]) {
     let members = members(&changed);
     let _ = Volume::describe("vol", &members);
     let _ = Volume::usage("vol", &members);
+    salvage(made, &members, sealed);
     let _ = Volume::mend("vol", &members);
     let Ok(volume) = Volume::open("vol", &members, options()) else { return };
     assert!(!volume.name().is_empty() && made.buffered != members.buffer.is_empty());

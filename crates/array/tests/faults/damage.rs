@@ -45,7 +45,7 @@ fn damage_is_an_error_and_never_data() {
                 let block = member.read_vec(at, PAGE).expect("reads");
                 if block.iter().any(|&byte| byte != 0) {
                     places.push((name.clone(), at));
-                    if [b"MtbB", b"MtbS", b"MjrT", b"MlgR"].iter().any(|own| block[..4] == own[..])
+                    if [b"MtbB", b"MtbS", b"MjrT", b"MlgS"].iter().any(|own| block[..4] == own[..])
                     {
                         maps.push((name.clone(), at));
                     }

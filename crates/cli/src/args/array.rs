@@ -30,6 +30,7 @@ pub enum ArrayCommand {
     Create(ArrayCreateArgs),
     Serve(ArrayServeArgs),
     Check(ArrayCheckArgs),
+    Salvage(ArraySalvageArgs),
     /// Describe a volume
     ///
     /// Size, members, deduplication, space, and whether it was closed in order. While it is served, space
@@ -222,6 +223,33 @@ pub struct ArrayCheckArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Copy the good pages of a damaged volume into an image
+///
+/// For a volume that 'serve' and 'check' refuse: a page is copied if its own blocks and the ones that name it are good.
+/// A page that is lost becomes zeros. A page may be old if a block is missing that could have had a newer version of it.
+/// Nothing is written to the members. The volume must not be served meanwhile. Exits 1 when the image is partial.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser array salvage vol.json -o disk.img --report pages.json")]
+pub struct ArraySalvageArgs {
+    /// The file that describes the volume
+    #[arg(value_name = "FILE")]
+    pub volume: PathBuf,
+
+    /// The image: all bytes of the volume
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+
+    /// Write a list of the pages that are lost or may be old, and of the damaged blocks
+    #[arg(long, value_name = "FILE.json")]
+    pub report: Option<PathBuf>,
 
     /// Show no progress bar
     #[arg(long)]

@@ -39,7 +39,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 pub use advise::{AdviseArgs, AdviseCommand};
 pub use array::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
-    ArrayServeArgs, HashName, MigrationName,
+    ArraySalvageArgs, ArrayServeArgs, HashName, MigrationName,
 };
 pub use blast::BlastArgs;
 pub use emulate::EmulateArgs;

@@ -7,7 +7,7 @@ use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
 use super::{DoorConfig, NbdConfig};
 use crate::args::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
-    ArrayServeArgs, HashName, MigrationName, Size,
+    ArraySalvageArgs, ArrayServeArgs, HashName, MigrationName, Size,
 };
 use crate::failure::Failure;
 
@@ -24,6 +24,8 @@ pub enum ArrayConfig {
     Serve(ArrayServe),
     /// Verify one.
     Check(ArrayCheckArgs, OpenOptions),
+    /// Copy what is good of a damaged one.
+    Salvage(ArraySalvageArgs),
     /// Describe one.
     Info(ArrayInfoArgs),
     /// Print the counts of one.
@@ -79,6 +81,7 @@ impl TryFrom<ArrayArgs> for ArrayConfig {
                     OpenOptions { memory_bytes, migration, ..OpenOptions::default() },
                 )
             }
+            ArrayCommand::Salvage(typed) => ArrayConfig::Salvage(salvage(typed)?),
             ArrayCommand::Info(typed) => ArrayConfig::Info(typed),
             ArrayCommand::Report(typed) => ArrayConfig::Report(report(typed)?),
         })
@@ -105,6 +108,19 @@ fn chunk(flag: &str, Size(bytes): Size) -> Result<u32, Failure> {
     match u32::try_from(bytes) {
         Ok(chunk @ 4096..=0x400_0000) if chunk.is_multiple_of(4096) => Ok(chunk),
         _ => Err(format!("{flag}: from 4096 bytes to 64M, in pages of 4096").into()),
+    }
+}
+
+/// The image and its list are two files.
+fn salvage(typed: ArraySalvageArgs) -> Result<ArraySalvageArgs, Failure> {
+    match &typed.report {
+        Some(path) if path.extension().is_none_or(|extension| extension != "json") => {
+            Err(format!("--report: '{}' does not end in .json", path.display()).into())
+        }
+        Some(path) if *path == typed.output => {
+            Err("--report and -o name the same file; give each its own".to_owned().into())
+        }
+        _ => Ok(typed),
     }
 }
 

@@ -54,7 +54,7 @@ fn help_is_as_reviewed() {
         let help = prints(dir.path(), &["ssdlet", what, "--help"]);
         golden(&format!("ssdlet-{what}.txt"), &help);
     }
-    for what in ["create", "serve", "check", "info", "report"] {
+    for what in ["create", "serve", "check", "salvage", "info", "report"] {
         let help = prints(dir.path(), &["array", what, "--help"]);
         golden(&format!("array-{what}.txt"), &help);
     }
@@ -90,7 +90,7 @@ fn the_manual_has_a_page_per_command() {
         ["array", "record", "run", "sort"].map(|what| format!("merganser-simulate-{what}.1")),
     );
     expected.extend(["check", "list", "new"].map(|what| format!("merganser-ssdlet-{what}.1")));
-    let of_array = ["check", "create", "info", "report", "serve"];
+    let of_array = ["check", "create", "info", "report", "salvage", "serve"];
     expected.extend(of_array.map(|what| format!("merganser-array-{what}.1")));
     expected.sort();
     assert_eq!(names(dir.path()), expected);

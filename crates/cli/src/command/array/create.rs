@@ -25,7 +25,7 @@ const FILL_BYTES: usize = 4 << 20;
 /// Makes a volume. When that fails, the files that it made are gone.
 pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     refuse_existing(&config.volume)?;
-    let description = Description::new(&config.volume, &config.data, &config.buffer)?;
+    let mut description = Description::new(&config.volume, &config.data, &config.buffer)?;
     let data_bytes = match config.data_member_bytes {
         Some(bytes) => bytes,
         None if config.settings.thin => 0,
@@ -59,7 +59,8 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     drop(progress);
     // Another process may have made the volume before this one got the locks of its members.
     refuse_existing(&config.volume)?;
-    Volume::create(&description.name(), &members, &config.settings, config.replace)?;
+    let name = description.name();
+    description.set_id(Volume::create(&name, &members, &config.settings, config.replace)?);
     description.write()?;
     made.files.clear();
     if let Some(member) = &made.unreserved {

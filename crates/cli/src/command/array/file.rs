@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_array::Members;
+use merganser_array::{Members, Volume};
 use merganser_storage::Storage;
 use merganser_storage::file::{FileOptions, FileStorage, check_new, own};
 use rustix::fs::{FlockOperation, OFlags, flock};
@@ -18,7 +18,8 @@ use crate::failure::Failure;
 use crate::shown;
 
 const FORMAT: &str = "merganser-array";
-const VERSION: u32 = 1;
+/// Version 1 had no identity of the volume.
+const VERSION: u32 = 2;
 /// A description is a few names.
 const BYTES_MAX: u64 = 1 << 20;
 
@@ -34,6 +35,9 @@ pub struct Description {
 struct Content {
     format: String,
     version: u32,
+    /// The identity of the volume, from version 2 on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
     data: Vec<PathBuf>,
     buffer: Vec<PathBuf>,
 }
@@ -48,7 +52,8 @@ impl Description {
         };
         let data = data.iter().map(relative).collect::<Result<_, Failure>>()?;
         let buffer = buffer.iter().map(relative).collect::<Result<_, Failure>>()?;
-        let content = Content { format: FORMAT.to_owned(), version: VERSION, data, buffer };
+        let content =
+            Content { format: FORMAT.to_owned(), version: VERSION, id: None, data, buffer };
         Ok(Description { path: path.to_owned(), content })
     }
 
@@ -66,14 +71,20 @@ impl Description {
         if content.format != FORMAT {
             return Err(refuse(format!("is a '{}', not a '{FORMAT}'", content.format)));
         }
-        if content.version != VERSION {
+        if !(1..=VERSION).contains(&content.version) {
             let version = content.version;
-            return Err(refuse(format!("has version {version}; this program reads {VERSION}")));
+            let why = format!("has version {version}; this program reads 1 to {VERSION}");
+            return Err(refuse(why));
         }
         if content.data.is_empty() {
             return Err(refuse("names no data member".to_owned()));
         }
         Ok(Description { path: path.to_owned(), content })
+    }
+
+    /// Notes the identity of the volume that was made.
+    pub fn set_id(&mut self, id: String) {
+        self.content.id = Some(id);
     }
 
     /// Writes it, durable, where nothing is yet. When that fails, nothing is left.
@@ -99,13 +110,25 @@ impl Description {
         shown::name(&self.path)
     }
 
-    /// Opens the members. To change them, this process must be the only one that has them open so.
+    /// Opens the members. To change them, this process must be the only one that has them open so. Members that were
+    /// made into another volume since are refused.
     pub fn open(&self, writable: bool) -> Result<Members, Failure> {
         let folder = folder_of(&self.path)?;
         let open = |member: &PathBuf| open_member(&folder.join(member), writable);
         let data = self.content.data.iter().map(open).collect::<Result<_, Failure>>()?;
         let buffer = self.content.buffer.iter().map(open).collect::<Result<_, Failure>>()?;
-        Ok(Members { data, buffer })
+        let members = Members { data, buffer };
+        // Where no label is left, others say so.
+        if let (Some(id), Ok(found)) = (&self.content.id, Volume::identity(&members))
+            && *id != found
+        {
+            return Err(format!(
+                "{}: describes volume {id}, and its members belong to volume {found}: they were made into another one since, which has a description of its own",
+                self.name()
+            )
+            .into());
+        }
+        Ok(members)
     }
 }
 

@@ -5,8 +5,11 @@ mod facts;
 mod file;
 mod gather;
 mod page;
+mod salvage;
 mod serve;
 mod space;
+
+use std::path::Path;
 
 use merganser_array::Volume;
 use serde_json::json;
@@ -15,7 +18,7 @@ use crate::args::ArrayCheckArgs;
 use crate::config::ArrayConfig;
 use crate::failure::Failure;
 use crate::signals::Cancel;
-use crate::{progress, standard};
+use crate::{progress, shown, standard};
 use file::Description;
 
 /// Does what was asked.
@@ -24,8 +27,22 @@ pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
         ArrayConfig::Create(config) => create::run(&config, cancel),
         ArrayConfig::Serve(config) => serve::run(config, cancel),
         ArrayConfig::Check(typed, options) => check(&typed, options, cancel),
+        ArrayConfig::Salvage(typed) => salvage::run(&typed, cancel),
         ArrayConfig::Info(typed) => facts::info(&typed),
         ArrayConfig::Report(typed) => facts::report(&typed),
+    }
+}
+
+/// The error of a volume that stays closed, with the way to its good pages.
+fn advised(error: merganser_array::Error, volume: &Path) -> Failure {
+    use merganser_array::Error;
+    let is_closed = error.is_damage() || matches!(error, Error::Old { .. });
+    match Failure::from(error) {
+        Failure::Error(sentence) if is_closed => Failure::Error(format!(
+            "{sentence}; 'merganser array salvage {} -o IMAGE' copies the pages that are good",
+            shown::name(volume)
+        )),
+        other => other,
     }
 }
 
@@ -37,8 +54,9 @@ fn check(
     let description = Description::read(&typed.volume)?;
     let members = description.open(true)?;
     // Opening it would make the superblocks equal, and say nothing.
-    let mended = Volume::mend(&description.name(), &members)?;
-    let volume = Volume::open(&description.name(), &members, options)?;
+    let advised = |error| advised(error, &typed.volume);
+    let mended = Volume::mend(&description.name(), &members).map_err(advised)?;
+    let volume = Volume::open(&description.name(), &members, options).map_err(advised)?;
     let dropped = volume.space().records_dropped;
     let progress = progress::on_stderr(typed.quiet, cancel);
     let mut done = 0;

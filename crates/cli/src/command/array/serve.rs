@@ -7,6 +7,7 @@ use merganser_export::fuse::{DiskOptions, Mount};
 use merganser_export::nbd::Export;
 use merganser_storage::Storage;
 
+use super::advised;
 use super::file::Description;
 use super::gather::Gathered;
 use crate::command::{mount, nbd};
@@ -21,7 +22,10 @@ const NAME: &str = "volume";
 pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
     let description = Description::read(&config.volume)?;
     let members = description.open(true)?;
-    let volume = Arc::new(Volume::open(&description.name(), &members, config.options)?);
+    let volume = Arc::new(
+        Volume::open(&description.name(), &members, config.options)
+            .map_err(|error| advised(error, &config.volume))?,
+    );
     let dropped = volume.space().records_dropped;
     if dropped > 0 {
         notice(&format!(

@@ -1,0 +1,308 @@
+//! What is left of the log: all first blocks of records, from either copy, and the pages behind them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::Findings;
+use super::blocks::Blocks;
+use crate::bytes::{PAGE, Page};
+use crate::log::record::{Entry, Facts, Header, chain_of};
+use crate::log::{Known, Place, Resident, Ring};
+use crate::overlay::{Overlay, Slot};
+
+/// A first block that was found.
+struct Found {
+    at: u64,
+    header: Header,
+    chain: u32,
+}
+
+/// A record that counts.
+struct Record {
+    seq: u64,
+    /// The block of its first page.
+    first: u64,
+    facts: Facts,
+}
+
+/// The records that have not moved.
+pub(super) struct Records {
+    blocks: Blocks,
+    pub(super) overlay: Overlay,
+    /// The first record after the last one that is missing.
+    certain_from: u64,
+    /// Whether none is missing.
+    pub(super) is_complete: bool,
+    /// Whether a record shows that the data members are older.
+    pub(super) data_are_older: bool,
+    /// Pages of records at the end that were not whole, and not known to be durable.
+    pub(super) dropped: HashSet<u64>,
+}
+
+/// All first blocks of records of a volume, by number.
+struct Scan {
+    blocks: u64,
+    found: BTreeMap<u64, Vec<Found>>,
+}
+
+impl Scan {
+    fn new(array: &Blocks, blocks: u64, volume: [u8; 16]) -> Scan {
+        let mut found: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
+        for at in 0..blocks {
+            let Some(block) = array.block(at * PAGE as u64) else { continue };
+            let header = Header::decode(&block[..]).filter(|header| header.volume == volume);
+            if let Some(header) = header {
+                let chain = chain_of(&block[..]);
+                found.entry(header.seq).or_default().push(Found { at, header, chain });
+            }
+        }
+        Scan { blocks, found }
+    }
+
+    fn of(&self, seq: u64) -> impl Iterator<Item = &Found> {
+        self.found.get(&seq).into_iter().flatten()
+    }
+
+    /// The record at `head`, from its own first block or from the copy in the next one: its place, what it says, and
+    /// the checksum that its first block has or had.
+    fn at_head(&self, head: Place, known: &Known) -> Option<(Resident, Facts, u32)> {
+        let place = |place: Place, pages: usize| {
+            let ring = Ring::new(self.blocks, place);
+            (place.at < self.blocks && ring.fits(pages)).then(|| ring.next(pages))
+        };
+        let mut own = self.of(head.seq).filter_map(|found| {
+            let facts = &found.header.facts;
+            let resident = place(head, facts.pages())?;
+            let is_there = facts.chain == head.chain && resident.place.at == found.at;
+            is_there.then(|| (resident, facts.clone(), found.chain))
+        });
+        let mut copies = self.of(head.seq + 1).filter_map(|next| {
+            let facts = next.header.before.as_ref()?;
+            let resident = place(head, facts.pages())?;
+            let behind = Place {
+                seq: head.seq + 1,
+                at: (resident.place.at + resident.blocks) % self.blocks,
+                chain: next.header.facts.chain,
+            };
+            let is_next = place(behind, next.header.facts.pages())?.place.at == next.at;
+            let is_before = facts.chain == head.chain && is_next;
+            is_before.then(|| (resident, facts.clone(), next.header.facts.chain))
+        });
+        let newest = |all: &mut dyn Iterator<Item = (Resident, Facts, u32)>| {
+            all.filter(|(_, facts, _)| could_write(facts.session, head.seq, known))
+                .max_by_key(|(_, facts, _)| facts.session)
+        };
+        newest(&mut own).or_else(|| newest(&mut copies))
+    }
+
+    /// The first record after number `seq` whose own first block is left, and where it belongs.
+    fn after(
+        &self,
+        seq: u64,
+        known: &Known,
+        is_in_place: impl Fn(&Found) -> bool,
+    ) -> Option<&Found> {
+        let later = self.found.range(seq + 1..);
+        let could = |found: &&Found| {
+            let facts = &found.header.facts;
+            could_write(facts.session, found.header.seq, known) && is_in_place(found)
+        };
+        let mut newest = later.filter_map(|(_, all)| {
+            all.iter().filter(could).max_by_key(|found| found.header.facts.session)
+        });
+        newest.next()
+    }
+}
+
+/// Whether a session could write a record, as an opening judges it. One that the data members don't know yet could.
+fn could_write(session: u64, seq: u64, known: &Known) -> bool {
+    session > known.session || (session == known.session) == (seq >= known.opened)
+}
+
+impl Records {
+    /// Finds those on `blocks` that have not moved. Without `known`, nothing is certain.
+    pub(super) fn open(
+        blocks: &Blocks,
+        bytes: Option<u64>,
+        volume: [u8; 16],
+        known: Option<Known>,
+        volume_pages: u64,
+        findings: &mut Findings,
+    ) -> Records {
+        let count = bytes.unwrap_or_else(|| blocks.size()) / PAGE as u64;
+        let scan = Scan::new(blocks, count, volume);
+        let mut records = Records {
+            blocks: blocks.clone(),
+            overlay: Overlay::default(),
+            certain_from: if known.is_some() { 0 } else { u64::MAX },
+            is_complete: known.is_some(),
+            data_are_older: false,
+            dropped: HashSet::new(),
+        };
+        // Without a superblock, all sessions and numbers that are there count.
+        let known = known.unwrap_or_else(|| Known {
+            tail: scan_tail(&scan),
+            synced: scan.found.keys().next_back().copied().unwrap_or(0),
+            session: 0,
+            checkpoint: 0,
+            opened: 0,
+        });
+        let all = scan.found.values().flatten();
+        records.data_are_older = all.clone().any(|found| {
+            let facts = &found.header.facts;
+            facts.session > known.session || facts.checkpoint > known.checkpoint
+        });
+        let synced = all.map(|found| found.header.facts.synced).fold(known.synced, u64::max);
+        for record in records.walk(&scan, &known, synced, findings) {
+            if record.seq > synced
+                && !records.sound_pages(record.first, &record.facts).all(|is_sound| is_sound)
+            {
+                findings.add(format!(
+                    "{}: record {} and those after it are not whole, and not known to be durable",
+                    blocks.name(),
+                    record.seq
+                ));
+                records.drop_from(record, volume_pages);
+                break;
+            }
+            records.add(&record, volume_pages);
+        }
+        records
+    }
+
+    /// The records from the tail on. Where one is missing, those before it are not certain any more.
+    fn walk(
+        &mut self,
+        scan: &Scan,
+        known: &Known,
+        synced: u64,
+        findings: &mut Findings,
+    ) -> Vec<Record> {
+        let (mut head, mut used, mut walked) = (known.tail, 0, Vec::new());
+        while used < scan.blocks {
+            if let Some((resident, facts, chain)) = scan.at_head(head, known) {
+                used += resident.blocks + resident.skipped;
+                let at = (resident.place.at + resident.blocks) % scan.blocks;
+                let (seq, first) = (head.seq, resident.place.at + 1);
+                walked.push(Record { seq, first, facts });
+                head = Place { seq: seq + 1, at, chain };
+                continue;
+            }
+            if head.seq > synced {
+                break;
+            }
+            self.is_complete = false;
+            let in_place = |found: &Found| self.is_in_place(scan, found);
+            let Some(next) = scan.after(head.seq, known, in_place) else {
+                findings.add(format!(
+                    "{}: the records from {} to {synced} are damaged",
+                    self.blocks.name(),
+                    head.seq
+                ));
+                self.certain_from = u64::MAX;
+                break;
+            };
+            let seq = next.header.seq;
+            findings.add(format!(
+                "{}: the records from {} to {} are damaged",
+                self.blocks.name(),
+                head.seq,
+                seq - 1
+            ));
+            let mut certain_from = seq;
+            // Its own copy of the record before it, if that can have only one place.
+            if let Some(facts) = &next.header.before
+                && seq > head.seq + 1
+                && let Some(start) = next.at.checked_sub(1 + facts.pages() as u64)
+            {
+                let facts = facts.clone();
+                walked.push(Record { seq: seq - 1, first: start + 1, facts });
+                certain_from = seq - 1;
+            }
+            self.certain_from = self.certain_from.max(certain_from);
+            head = Place { seq, at: next.at, chain: next.header.facts.chain };
+        }
+        walked
+    }
+
+    /// Whether a first block is where it was written, as far as pages and records behind it show: a disk may have put it
+    /// elsewhere.
+    fn is_in_place(&self, scan: &Scan, found: &Found) -> bool {
+        let facts = &found.header.facts;
+        let behind = (found.at + 1 + facts.pages() as u64) % scan.blocks;
+        let follows = |next: &Found| next.header.facts.chain == found.chain && next.at == behind;
+        let is_followed = scan.of(found.header.seq + 1).any(follows);
+        is_followed
+            || facts.pages() == 0
+            || self.sound_pages(found.at + 1, facts).any(|is_sound| is_sound)
+    }
+
+    /// Of each page of a record whose first page is in block `first`: whether it has its bytes.
+    fn sound_pages<'a>(&'a self, first: u64, facts: &'a Facts) -> impl Iterator<Item = bool> + 'a {
+        let crcs = facts.entries.iter().filter_map(|entry| match entry {
+            Entry::Page { crc, .. } => Some(*crc),
+            Entry::Trim { .. } => None,
+        });
+        crcs.zip(first..).map(|(crc, block)| {
+            let page = self.blocks.block(block * PAGE as u64);
+            page.is_some_and(|page| crc32c::crc32c(&page[..]) == crc)
+        })
+    }
+
+    fn add(&mut self, record: &Record, volume_pages: u64) {
+        let mut block = record.first;
+        for entry in &record.facts.entries {
+            let (page, count) = range_of(entry);
+            if page.checked_add(count).is_some_and(|end| end <= volume_pages) {
+                self.overlay.add(record.seq, entry, &mut block);
+            } else if matches!(entry, Entry::Page { .. }) {
+                block += 1;
+            }
+        }
+    }
+
+    fn drop_from(&mut self, record: Record, volume_pages: u64) {
+        for entry in &record.facts.entries {
+            let (page, count) = range_of(entry);
+            let end = page.saturating_add(count).min(volume_pages);
+            self.dropped.extend(page..end);
+        }
+    }
+
+    /// Whether no later version of a page, or of a trim of it, in record `seq` can be missing.
+    pub(super) fn is_certain(&self, page: u64, seq: u64) -> bool {
+        seq >= self.certain_from && !self.dropped.contains(&page)
+    }
+
+    /// The record that trimmed a page.
+    pub(super) fn trimmed_by(&self, page: u64) -> Option<u64> {
+        let (_, &(end, seq)) = self.overlay.trims.range(..=page).next_back()?;
+        (page < end).then_some(seq)
+    }
+
+    /// Reads a page that is here. Returns whether its bytes are those that were written.
+    pub(super) fn read(&self, slot: Slot, out: &mut Page) -> bool {
+        let page = self.blocks.block(slot.block * PAGE as u64);
+        let Some(page) = page.filter(|page| crc32c::crc32c(&page[..]) == slot.crc) else {
+            return false;
+        };
+        out.copy_from_slice(&page[..]);
+        true
+    }
+}
+
+fn range_of(entry: &Entry) -> (u64, u64) {
+    match *entry {
+        Entry::Page { page, .. } => (page, 1),
+        Entry::Trim { page, count } => (page, u64::from(count)),
+    }
+}
+
+/// The record with the lowest number, where no superblock says which one is the first that has not moved.
+fn scan_tail(scan: &Scan) -> Place {
+    let first = scan.found.values().next().and_then(|all| all.first());
+    first.map_or(Place::default(), |found| Place {
+        seq: found.header.seq,
+        at: found.at,
+        chain: found.header.facts.chain,
+    })
+}
