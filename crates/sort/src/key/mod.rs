@@ -22,12 +22,16 @@
 //! | `sequence` | the length of a sequence; its id, header and letters are texts | |
 //! | `writable` | keys as Hadoop serializes them: an order of its own, [`WritableOrder`] | |
 //!
+//! `decimal` is for callers that compare numbers in texts without a sort: their digits, and keys that give
+//! the number again.
+//!
 //! Every element is self-delimiting: no element is a proper prefix of a different one of the same
 //! key. So elements can follow one another, and a descending element is the complement of the
 //! ascending one.
 
 mod binary;
 mod column;
+pub mod decimal;
 mod doubts;
 mod element;
 mod error;
