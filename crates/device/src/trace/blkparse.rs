@@ -26,6 +26,23 @@ pub enum Event {
 }
 
 impl Event {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Event::Issued => "issued",
+            Event::Queued => "queued",
+        }
+    }
+
+    /// The other one.
+    pub(super) fn other(self) -> Self {
+        match self {
+            Event::Issued => Event::Queued,
+            Event::Queued => Event::Issued,
+        }
+    }
+
     fn letter(self) -> &'static str {
         match self {
             Event::Issued => "D",

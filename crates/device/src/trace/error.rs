@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::blkparse::Event;
+
 /// Why a trace can't be read further.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -27,9 +29,37 @@ pub enum TraceError {
         /// The formats that are possible.
         why: String,
     },
+    /// The trace has lines, but no request that is wanted.
+    #[error("none of its {lines} lines is a request: {why}")]
+    NoRequest {
+        /// Lines that are not blank.
+        lines: u64,
+        /// The content of its lines.
+        why: NoRequest,
+    },
     /// The input can't be read.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// Why a trace of some lines has no request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoRequest {
+    /// It is of blkparse, and its requests have the other event alone.
+    #[error("they have the event {}", .event.name())]
+    OtherEvent {
+        /// The event that would give requests.
+        event: Event,
+    },
+    /// All requests are of disks that were not selected.
+    #[error("they are of other disks")]
+    OtherDisks,
+    /// All lines were bad, and skipped.
+    #[error("they are bad lines")]
+    BadLines,
+    /// They have something else.
+    #[error("they have other events or comments")]
+    OtherLines,
 }
 
 /// The most characters of a line that a message shows.

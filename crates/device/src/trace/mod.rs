@@ -42,7 +42,7 @@ mod tests;
 
 pub use adjust::{Address, Disks, Options};
 pub use blkparse::Event;
-pub use error::TraceError;
+pub use error::{NoRequest, TraceError};
 pub use format::Format;
 pub use own::{HEADER, Writer};
 pub use parsed::TraceDisk;

@@ -5,7 +5,7 @@ use std::io::BufRead;
 use super::adjust::{Adjuster, Options};
 use super::blkparse::Event;
 use super::detect;
-use super::error::TraceError;
+use super::error::{NoRequest, TraceError};
 use super::format::Format;
 use super::line::Lines;
 use super::parsed::Parsed;
@@ -20,6 +20,10 @@ pub struct Trace<R> {
     adjuster: Adjuster,
     /// Bad lines that may still be skipped.
     skip_bad: u64,
+    /// Lines that are not blank.
+    filled_lines: u64,
+    /// The other event of blkparse would give requests.
+    has_other_event: bool,
     ended: bool,
 }
 
@@ -39,6 +43,8 @@ pub fn read<R: BufRead>(input: R, options: &Options) -> Result<Trace<R>, TraceEr
         event: options.event,
         adjuster: Adjuster::new(options),
         skip_bad: options.skip_bad,
+        filled_lines: 0,
+        has_other_event: false,
         ended: false,
     })
 }
@@ -56,13 +62,32 @@ impl<R> Trace<R> {
 }
 
 impl<R: BufRead> Trace<R> {
+    /// The end of the trace, which is an error if it has lines and no request. A trace of our own may be empty.
+    fn end(&self) -> Result<Option<Request>, TraceError> {
+        let (tally, lines) = (self.adjuster.tally, self.filled_lines);
+        if tally.requests > 0 || lines == 0 || self.format == Format::Merganser {
+            return Ok(None);
+        }
+        let why = if self.has_other_event {
+            NoRequest::OtherEvent { event: self.event.other() }
+        } else if tally.other_disks > 0 {
+            NoRequest::OtherDisks
+        } else if tally.bad_lines > 0 {
+            NoRequest::BadLines
+        } else {
+            NoRequest::OtherLines
+        };
+        Err(TraceError::NoRequest { lines, why })
+    }
+
     fn advance(&mut self) -> Result<Option<Request>, TraceError> {
         loop {
-            let Some(line) = self.lines.next()? else { return Ok(None) };
+            let Some(line) = self.lines.next()? else { return self.end() };
             if line.is_blank() {
                 self.adjuster.tally.other_lines += 1;
                 continue;
             }
+            self.filled_lines += 1;
             let number = line.number();
             let absolute = self.format.is_absolute();
             let parsed = self.format.parse(&line, self.event);
@@ -70,14 +95,21 @@ impl<R: BufRead> Trace<R> {
                 Parsed::Request(disk, request) => {
                     Ok(Line::Request(self.adjuster.adjust(disk, request, absolute)?))
                 }
-                Parsed::Other => Ok(Line::Other),
+                // It is of interest only in a trace without requests.
+                Parsed::Other if self.adjuster.tally.requests == 0 && !self.has_other_event => {
+                    Ok(Line::Other(is_request(self.format, &line, self.event.other())))
+                }
+                Parsed::Other => Ok(Line::Other(false)),
                 Parsed::End => Ok(Line::End),
             });
             match used {
                 Ok(Line::Request(Some(request))) => return Ok(Some(request)),
                 Ok(Line::Request(None)) => {}
-                Ok(Line::Other) => self.adjuster.tally.other_lines += 1,
-                Ok(Line::End) => return Ok(None),
+                Ok(Line::Other(is_other_event)) => {
+                    self.has_other_event |= is_other_event;
+                    self.adjuster.tally.other_lines += 1;
+                }
+                Ok(Line::End) => return self.end(),
                 Err(_) if self.skip_bad > 0 => {
                     self.skip_bad -= 1;
                     self.adjuster.tally.bad_lines += 1;
@@ -92,8 +124,13 @@ impl<R: BufRead> Trace<R> {
 enum Line {
     /// A request; `None` if it is of another disk.
     Request(Option<Request>),
-    Other,
+    /// No request; whether it were one with the other event.
+    Other(bool),
     End,
+}
+
+fn is_request(format: Format, line: &super::line::Line<'_>, event: Event) -> bool {
+    matches!(format.parse(line, event), Ok(Parsed::Request(..)))
 }
 
 impl<R: BufRead> Iterator for Trace<R> {

@@ -343,6 +343,30 @@ fn queued_events_are_taken_instead_where_asked() {
     assert_eq!(requests, [(2197, Write, 223_490 * 512, 4096, None)]);
 }
 
+/// A trace that has lines has requests, or says why not.
+#[test]
+fn a_trace_without_a_request_is_an_error_that_says_why() {
+    let queued = "  8,0 1 1 0.0 4162 Q R 1024 + 8 [dd]\n  8,0 1 5 0.001 4162 Q W 2048 + 16 [dd]\n";
+    let issued = queued.replace(" Q ", " D ");
+    let completed = queued.replace(" Q ", " C ");
+    let why = |text: &str, options: &Options| match read_all(text, options) {
+        Err(TraceError::NoRequest { lines: 2, why }) => why,
+        other => panic!("{other:?}"),
+    };
+    let of_blkparse = of(Format::Blkparse);
+    for options in [&Options::default(), &of_blkparse] {
+        assert_eq!(why(queued, options), NoRequest::OtherEvent { event: Event::Queued });
+        assert_eq!(why(&completed, options), NoRequest::OtherLines);
+    }
+    let of_queued = Options { event: Event::Queued, ..of(Format::Blkparse) };
+    assert_eq!(why(&issued, &of_queued), NoRequest::OtherEvent { event: Event::Issued });
+    assert_eq!(read_all(queued, &of_queued).expect("requests").len(), 2);
+    let bad = Options { skip_bad: 9, ..of(Format::Spc) };
+    assert_eq!(why("x\ny\n", &bad), NoRequest::BadLines);
+    assert!(read_all("", &of_blkparse).expect("empty").is_empty());
+    assert!(read_all("\n\n", &of_blkparse).expect("blank").is_empty());
+}
+
 fn any_request() -> impl Strategy<Value = Plain> {
     let kinds = prop::sample::select(vec![Read, Write, Trim]);
     let whole = (1..1_u64 << 40, any::<Option<u128>>())

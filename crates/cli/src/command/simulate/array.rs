@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::report::page::text;
 use super::opened;
+use super::run::trace_sentence;
 use crate::config::SimulateArray;
 use crate::failure::{Failure, Stopped};
 use crate::input::Input;
@@ -78,6 +79,7 @@ fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, F
     let pace = config.depth.map_or(Pace::Open, Pace::Closed);
     let measured = node.play(requests, pace).map_err(|error| match error {
         NodeError::Requests(_) if cancel.is_set() => Failure::Cancelled,
+        NodeError::Requests(error) => on_input(&trace_sentence(&error)),
         error => on_input(&error),
     })?;
     let wall_seconds = started.elapsed().as_secs_f64();

@@ -11,6 +11,7 @@ use merganser_storage::{Directory, RealClock, Storage};
 
 use super::super::open_folder;
 use super::opened;
+use super::run::trace_sentence;
 use crate::config::{Reading, RecordOf, SimulateRecord};
 use crate::failure::{Failure, Stopped};
 use crate::input::{Input, OpenInputs};
@@ -35,7 +36,8 @@ fn convert(
     path: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let on_input = |error: TraceError| Failure::from(format!("{input}: {error}"));
+    let on_input =
+        |error: TraceError| Failure::from(format!("{input}: {}", trace_sentence(&error)));
     let mut trace =
         trace::read(opened::open(input, cancel)?, &reading.options).map_err(on_input)?;
     let mut output = Output::open(path, cancel)?;

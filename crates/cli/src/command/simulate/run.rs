@@ -8,7 +8,7 @@ use std::time::Instant;
 use merganser_device::device::Device;
 use merganser_device::request::{Request, SimTime};
 use merganser_device::results::{Collector, Ended, Played};
-use merganser_device::trace::{self, Address, Options, Repeat, Tally, TraceError};
+use merganser_device::trace::{self, Address, NoRequest, Options, Repeat, Tally, TraceError};
 use merganser_device::workload::{
     Pace, PlayError, PreconditionError, Preconditioned, Preconditioning, Stream, Workload,
     WorkloadError, play_streams, precondition,
@@ -226,11 +226,29 @@ fn wanted(request: Request, cancel: &Cancel) -> Result<Request, TraceError> {
     if cancel.is_set() { Err(io::Error::from(Stopped::Cancelled).into()) } else { Ok(request) }
 }
 
+/// The error of a trace, with the option that helps.
+pub(super) fn trace_sentence(error: &TraceError) -> String {
+    let remedy = match error {
+        TraceError::NoRequest { why: NoRequest::OtherEvent { event }, .. } => {
+            format!("; give --event {}", event.name())
+        }
+        TraceError::NoRequest { why: NoRequest::OtherDisks, .. } => {
+            "; give another --unit".to_owned()
+        }
+        TraceError::NoRequest { why: NoRequest::OtherLines, .. } => {
+            "; record or print the trace again with its requests".to_owned()
+        }
+        _ => String::new(),
+    };
+    format!("{error}{remedy}")
+}
+
 pub(super) fn failure(error: PlayError) -> Failure {
     match error {
         PlayError::Trace(TraceError::Io(error)) if Stopped::of(&error).is_some() => {
             Failure::named(&error)
         }
+        PlayError::Trace(error) => trace_sentence(&error).into(),
         error => error.to_string().into(),
     }
 }
