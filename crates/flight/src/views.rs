@@ -185,25 +185,57 @@ fn range(view: &View, ticket: &ViewTicket) -> Result<Range<u64>, SessionError> {
     let header = view.manifest().preamble.len() as u64;
     let (start, end) = match (ticket.records, ticket.bytes, &ticket.keys) {
         (Some((start, end)), ..) => {
+            let there = view.records();
+            refuse_unordered(&ticket.view, "records", (start, end), there)?;
             let end = end.map_or(Ok(size), |end| view.offset_of_record(end)).map_err(failed)?;
             (view.offset_of_record(start).map_err(failed)?, end)
         }
-        (_, Some((start, end)), _) => (start, end.unwrap_or(size)),
+        (_, Some((start, end)), _) => {
+            refuse_unordered(&ticket.view, "bytes", (start, end), size)?;
+            (start, end.unwrap_or(size))
+        }
         (.., Some(KeyRange { from, to })) => {
-            let place = |key: &String| offset_of_key(view, &ticket.view, key);
-            let start = from.as_ref().map_or(Ok(header), place)?;
-            (start, to.as_ref().map_or(Ok(size), place)?)
+            let key = |typed: &Option<String>| {
+                typed.as_ref().map(|typed| typed_key(view, &ticket.view, typed)).transpose()
+            };
+            let (from, to) = (key(from)?, key(to)?);
+            if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from > to) {
+                let path = &ticket.view;
+                let told =
+                    format!("{path}: keys: \"to\" comes before \"from\" in the order of the view");
+                return Err(SessionError::Invalid(told));
+            }
+            let place = |key: Vec<u8>| view.offset_of_key(&key).map_err(failed);
+            (from.map_or(Ok(header), place)?, to.map_or(Ok(size), place)?)
         }
         (None, None, None) => (0, size),
     };
     Ok(start.min(size)..end.max(start).min(size))
 }
 
-fn offset_of_key(view: &View, path: &str, typed: &str) -> Result<u64, SessionError> {
+/// Refuses a range that ends before it begins, or begins behind the end of the view, which is at `there`.
+fn refuse_unordered(
+    path: &str,
+    what: &str,
+    (start, end): (u64, Option<u64>),
+    there: u64,
+) -> Result<(), SessionError> {
+    let told = if end.is_some_and(|end| end < start) {
+        format!("{path}: {what}: the range ends before it begins, at {start}")
+    } else if start > there {
+        format!("{path}: {what}: the range begins at {start}, and the view has {there}")
+    } else {
+        return Ok(());
+    };
+    Err(SessionError::Invalid(told))
+}
+
+/// The key of the view that a client wrote.
+fn typed_key(view: &View, path: &str, typed: &str) -> Result<Vec<u8>, SessionError> {
     let key = unescape_key(typed.as_bytes()).ok_or_else(|| {
         SessionError::Invalid("in a key, after \\ comes xHH, t, n, r, 0 or another \\".to_owned())
     })?;
-    view.offset_of_typed_key(&key).map_err(|error| match error {
+    view.typed_key(&key).map_err(|error| match error {
         TypedKeyError::Refused(why) => {
             SessionError::Invalid(format!("{path}: {why}; use records or bytes"))
         }

@@ -265,12 +265,13 @@ fn a_view_knows_where_its_records_and_keys_are() {
             let own = part(Format::Fasta, name, &all[number]);
             let first = all.iter().position(|record| part(Format::Fasta, name, record) == own);
             let place: usize = all[..first.expect("itself")].iter().map(Vec::len).sum();
-            let found = view.offset_of_typed_key(&own).expect("found");
+            let key = view.typed_key(&own).expect("a key");
+            let found = view.offset_of_key(&key).expect("found");
             assert_eq!(found, place as u64, "{keys:?} {}", own.escape_ascii());
         }
     }
     let view = Case::new(Format::Fasta, &["length"]).to_view(&inputs);
-    let told = view.offset_of_typed_key(b"long").expect_err("no number").to_string();
+    let told = view.typed_key(b"long").expect_err("no number").to_string();
     assert_eq!(told, "a length is a number");
 }
 

@@ -12,6 +12,7 @@ use crate::config::{CatConfig, Part};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::progress::Silent;
+use crate::shown;
 use crate::signals::Cancel;
 
 /// Prints a part of a view.
@@ -43,8 +44,12 @@ fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
     let size = view.size();
     let records_from = view.manifest().preamble.len() as u64;
     let (start, end) = match &config.part {
-        Part::Bytes(Span { start, end }) => (*start, end.unwrap_or(size)),
+        Part::Bytes(Span { start, end }) => {
+            refuse_beyond(config, "--bytes", *start, (size, "bytes"))?;
+            (*start, end.unwrap_or(size))
+        }
         Part::Records(Span { start, end }) => {
+            refuse_beyond(config, "--records", *start, (view.records(), "records"))?;
             let last = match (end, config.head) {
                 (Some(end), Some(head)) => Some(*end.min(&start.saturating_add(head))),
                 (None, Some(head)) => Some(start.saturating_add(head)),
@@ -57,9 +62,15 @@ fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
             (0, config.head.map_or(Ok(size), |head| view.offset_of_record(head))?)
         }
         Part::Keys(from, to) => {
-            let offset = |flag, key: &Vec<u8>| offset_of_key(view, flag, key);
-            let start = from.as_ref().map_or(Ok(records_from), |key| offset("--from-key", key))?;
-            let end = to.as_ref().map_or(Ok(size), |key| offset("--to-key", key))?;
+            let key = |flag, typed: &Option<Vec<u8>>| {
+                typed.as_deref().map(|typed| typed_key(view, flag, typed)).transpose()
+            };
+            let (from, to) = (key("--from-key", from)?, key("--to-key", to)?);
+            if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from > to) {
+                return Err(upside_down());
+            }
+            let start = from.map_or(Ok(records_from), |key| view.offset_of_key(&key))?;
+            let end = to.map_or(Ok(size), |key| view.offset_of_key(&key))?;
             (start, config.head.map_or(Ok(end), |head| after_records(view, start..end, head))?)
         }
     };
@@ -97,9 +108,28 @@ fn after_records(view: &View, range: Range<u64>, count: u64) -> Result<u64, Fail
     Ok(at)
 }
 
-/// Where the first record lies whose first key is not below `typed`.
-fn offset_of_key(view: &View, flag: &str, typed: &[u8]) -> Result<u64, Failure> {
-    view.offset_of_typed_key(typed).map_err(|error| match error {
+/// Refuses a range that begins behind the end. One that begins at the end is empty.
+fn refuse_beyond(
+    config: &CatConfig,
+    flag: &str,
+    start: u64,
+    (there, what): (u64, &str),
+) -> Result<(), Failure> {
+    if start <= there {
+        return Ok(());
+    }
+    let view = shown::name(&config.view);
+    Err(format!("{flag}: begins at {start}, and {view} has {there} {what}").into())
+}
+
+/// The sentence about keys in the wrong order.
+pub(in crate::command) fn upside_down() -> Failure {
+    "--to-key: comes before --from-key in the order of the view; exchange them".to_owned().into()
+}
+
+/// The key of the view that was typed.
+fn typed_key(view: &View, flag: &str, typed: &[u8]) -> Result<Vec<u8>, Failure> {
+    view.typed_key(typed).map_err(|error| match error {
         TypedKeyError::Refused(why) => {
             Failure::Error(format!("{flag}: {why}; use --records or --bytes"))
         }

@@ -30,7 +30,7 @@ fn parts_of_a_view_are_those_of_the_sorted_file() {
     let mut client = node.client();
     assert_eq!(records(&mut client, all("v.view")), expected);
     for (start, end) in
-        [(0, Some(1)), (99_999, None), (500, Some(70_000)), (7, Some(7)), (200_000, None)]
+        [(0, Some(1)), (99_999, None), (500, Some(70_000)), (7, Some(7)), (100_000, None)]
     {
         let part =
             records(&mut client, ViewTicket { records: Some((start, end)), ..all("v.view") });
@@ -40,13 +40,25 @@ fn parts_of_a_view_are_those_of_the_sorted_file() {
     }
     let whole = expected.concat();
     for (start, end) in
-        [(0, Some(5)), (13, Some(400_000)), (899_990, None), (1 << 40, None), (9, Some(3))]
+        [(0, Some(5)), (13, Some(400_000)), (899_990, Some(1 << 40)), (900_000, None), (9, Some(9))]
     {
         let part = records(&mut client, ViewTicket { bytes: Some((start, end)), ..all("v.view") })
             .concat();
         let last = end.unwrap_or(u64::MAX).max(start).min(900_000);
         let first = start.min(last);
         assert_eq!(part, whole[first as usize..last as usize], "{start}..{end:?}");
+    }
+    let keys = |from: &str, to: &str| {
+        Some(KeyRange { from: Some(from.to_owned()), to: Some(to.to_owned()) })
+    };
+    for (wrong, told) in [
+        (ViewTicket { records: Some((100_001, None)), ..all("v.view") }, "the view has 100000"),
+        (ViewTicket { bytes: Some((900_001, None)), ..all("v.view") }, "the view has 900000"),
+        (ViewTicket { bytes: Some((9, Some(3))), ..all("v.view") }, "ends before it begins"),
+        (ViewTicket { keys: keys("5", "4"), ..all("v.view") }, "comes before"),
+    ] {
+        let refused = rows(&mut client, Ticket::View(wrong)).expect_err(told).to_string();
+        assert!(refused.contains(told), "{refused}");
     }
     let keys = KeyRange { from: Some("4".to_owned()), to: Some(r"\x35".to_owned()) };
     let part = records(&mut client, ViewTicket { keys: Some(keys), ..all("v.view") });

@@ -41,12 +41,12 @@ pub fn unescape_key(typed: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl View {
-    /// Where the first record begins whose first key is not below `key`, the bytes of a key as they
-    /// stand in a record; the view's size without one.
+    /// The key for [`View::offset_of_key`] that `key` means, the bytes of a view's first key as they stand in a
+    /// record. The order of such keys is that of the view.
     ///
     /// # Errors
-    /// When the view's first key can't be typed; as [`View::offset_of_key`].
-    pub fn offset_of_typed_key(&self, key: &[u8]) -> Result<u64, TypedKeyError> {
+    /// When the view's first key can't be typed.
+    pub fn typed_key(&self, key: &[u8]) -> Result<Vec<u8>, TypedKeyError> {
         let spec = &self.manifest().order;
         // Only the first key takes part, so that whatever follows it in a record is not below.
         let first = OrderSpec {
@@ -60,12 +60,12 @@ impl View {
             let letters = std::str::from_utf8(key).ok().and_then(|key| key.parse().ok());
             let key = letters.and_then(|letters| order.encode_first_length(letters));
             let why = || TypedKeyError::Refused("a length is a number".to_owned());
-            return Ok(self.offset_of_key(&key.ok_or_else(why)?)?);
+            return key.ok_or_else(why);
         }
         let record = record_with_key(&first, header, key).map_err(TypedKeyError::Refused)?;
         let mut key = Vec::new();
         order.encode(&record, &mut key);
-        Ok(self.offset_of_key(&key)?)
+        Ok(key)
     }
 }
 
