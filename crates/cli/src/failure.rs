@@ -242,8 +242,38 @@ impl From<SsdletError> for Failure {
     fn from(error: SsdletError) -> Self {
         match error {
             SsdletError::Engine(error) => error.into(),
+            SsdletError::Argument { ssdlet, argument, detail } => {
+                let flag = flag_of(&ssdlet, &argument);
+                Failure::Error(plain_text(format!("{ssdlet}: {flag}: {detail}")))
+            }
+            SsdletError::ShortRow { file: Some(file), offset, argument, wanted, found } => {
+                let flag = flag_of("", argument);
+                // A first row that is too short says that the option is wrong.
+                let (place, remedy) = match offset {
+                    0 => ("its first row".to_owned(), "choose another column"),
+                    _ => (
+                        format!("the row at byte {offset}"),
+                        "choose another column, or repair the row",
+                    ),
+                };
+                Failure::Error(plain_text(format!(
+                    "{file}: {flag}: there is no column {wanted}; {place} has {found}; {remedy}"
+                )))
+            }
             error => Failure::Error(plain_text(error.to_string())),
         }
+    }
+}
+
+/// The option of an argument of a built-in SSDlet.
+fn flag_of(ssdlet: &str, argument: &str) -> String {
+    match (argument, ssdlet) {
+        ("count", "sample") => "--records".to_owned(),
+        ("n", _) => "--length".to_owned(),
+        ("words", _) => "--rule".to_owned(),
+        ("separator", _) => "--csv-separator".to_owned(),
+        ("delimiter", _) => "-z".to_owned(),
+        (argument, _) => format!("--{}", argument.replace('_', "-")),
     }
 }
 

@@ -9,6 +9,8 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, SchemaRef};
 use merganser_node::session::{SessionError, key_and_value};
+use merganser_node::ssdlet::{Description, Output, Type, f64_of_key, i64_of_key};
+use merganser_sort::key::decimal::OwnedDecimal;
 
 /// A column that grows row by row.
 pub(crate) enum Column {
@@ -85,18 +87,57 @@ pub(crate) fn records(schema: &SchemaRef, ends: Vec<i32>, values: Vec<u8>) -> Re
     RecordBatch::try_new(Arc::clone(schema), vec![binary(ends, values)]).expect("one column")
 }
 
+/// How a key, whose bytes are in the order of keys, becomes the value of its column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KeyForm {
+    AsKept,
+    Whole,
+    Float,
+    Digits,
+}
+
+impl KeyForm {
+    fn new(description: &Description, column: &DataType) -> Self {
+        match (&description.output, column) {
+            (Output::Keyed { key: Type::I64, .. }, _) => KeyForm::Whole,
+            (Output::Keyed { key: Type::F64, .. }, _) => KeyForm::Float,
+            (Output::Keyed { key: Type::Decimal, .. }, DataType::Utf8) => KeyForm::Digits,
+            _ => KeyForm::AsKept,
+        }
+    }
+
+    fn push(self, key: &[u8], column: &mut Column) -> Result<(), SessionError> {
+        let odd = || {
+            let told = format!("the SSDlet gave a key of {} bytes that is no number", key.len());
+            SessionError::Failed(told)
+        };
+        match self {
+            KeyForm::AsKept => column.push(key),
+            KeyForm::Whole => column.push(&i64_of_key(key).ok_or_else(odd)?.to_le_bytes()),
+            KeyForm::Float => column.push(&f64_of_key(key).ok_or_else(odd)?.to_le_bytes()),
+            KeyForm::Digits => {
+                let number = OwnedDecimal::of_key(key).ok_or_else(odd)?;
+                column.push(number.get().to_string().as_bytes())
+            }
+        }
+    }
+}
+
 /// Collects rows of a run.
 pub(crate) struct RowBatch {
     schema: SchemaRef,
+    keys: KeyForm,
     columns: Vec<Column>,
     bytes: usize,
     rows: usize,
 }
 
 impl RowBatch {
-    pub(crate) fn new(schema: SchemaRef) -> Self {
+    /// For rows of the SSDlet of `description`.
+    pub(crate) fn new(schema: SchemaRef, description: &Description) -> Self {
         let columns = schema.fields().iter().map(|field| Column::new(field.data_type())).collect();
-        RowBatch { schema, columns, bytes: 0, rows: 0 }
+        let keys = KeyForm::new(description, schema.field(0).data_type());
+        RowBatch { schema, keys, columns, bytes: 0, rows: 0 }
     }
 
     /// Bytes of the rows, and of what Arrow adds to each.
@@ -114,7 +155,7 @@ impl RowBatch {
             [record] => record.push(row)?,
             [keys, values] => {
                 let (key, value) = key_and_value(row);
-                keys.push(&row[key])?;
+                self.keys.push(&row[key], keys)?;
                 values.push(&row[value])?;
             }
             _ => unreachable!("a schema of one or two columns"),

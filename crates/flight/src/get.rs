@@ -251,7 +251,7 @@ fn send_rows(
     let grant = outlet.lender.memory(wanted as u64, least as u64)?;
     let batch_bytes = batch_bytes(grant.memory_bytes());
     let mut reader = results.read(offset)?;
-    let mut batch = RowBatch::new(schema);
+    let mut batch = RowBatch::new(schema, getting.ssdlet().description());
     // Memory for rows that are longer than a batch.
     let mut more: Option<Grant> = None;
     while let Some(row) = reader.next_row()? {

@@ -14,8 +14,8 @@ pub(crate) const DESCRIPTION: &str = "merganser.description";
 /// The type of a column of `of`.
 pub(crate) fn data_type(of: Type, text: TextAs) -> DataType {
     match (of, text) {
-        (Type::Text, TextAs::Utf8) => DataType::Utf8,
-        (Type::Text, TextAs::Binary) | (Type::Bytes, _) => DataType::Binary,
+        (Type::Text | Type::Decimal, TextAs::Utf8) => DataType::Utf8,
+        (Type::Text | Type::Decimal, TextAs::Binary) | (Type::Bytes, _) => DataType::Binary,
         (Type::I64, _) => DataType::Int64,
         (Type::F64, _) => DataType::Float64,
     }

@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use merganser_node::map::{MapInput, MapOptions, MapOutput, PartitionSize, RowSink, map};
 use merganser_node::ssdlet::builtin::{ALL, open};
 use merganser_node::ssdlet::{
-    Chunk, Collect, Description, Emitter, Output, Ssdlet, SsdletError, f64_of_key, i64_of_key,
+    Chunk, Collect, Description, Emitter, Output, Ssdlet, SsdletError, i64_of_key,
 };
+use merganser_sort::key::decimal::OwnedDecimal;
 use merganser_sort::record::Format;
 use merganser_sort::{Budget, Silent};
 use merganser_storage::memory::MemoryDirectory;
@@ -150,24 +151,36 @@ fn match_knows_quoted_newlines_and_fixed_records() {
 #[test]
 fn histogram_is_in_the_order_of_numbers() {
     let rows = |collect: &Collect| {
-        let key = |key: &Vec<u8>| f64_of_key(key).expect("a number");
+        let key = |key: &Vec<u8>| OwnedDecimal::of_key(key).expect("a number").get().to_string();
         sums(collect).iter().map(|(k, sum)| (key(k), *sum)).collect::<Vec<_>>()
     };
     let lines = b"5\n-3\n10.0\n 5 \n1e1\n";
-    assert_eq!(rows(&run("histogram", json!({}), &[lines])), [(-3.0, 1), (5.0, 2), (10.0, 2)]);
+    assert_eq!(
+        rows(&run("histogram", json!({}), &[lines])),
+        [("-3".to_owned(), 1), ("5".to_owned(), 2), ("10".to_owned(), 2)]
+    );
     let wide = run("histogram", json!({"width": 10}), &[lines]);
-    assert_eq!(rows(&wide), [(-10.0, 1), (0.0, 2), (10.0, 2)]);
+    assert_eq!(rows(&wide), [("-10".to_owned(), 1), ("0".to_owned(), 2), ("10".to_owned(), 2)]);
     let csv = b"name,n\n\"a,b\",\"7\"\r\nc,\nd,7\n";
     let args = json!({"format": "csv", "header": true, "column": "n", "invalid": "skip"});
-    assert_eq!(rows(&run("histogram", args, &[csv])), [(7.0, 2)]);
+    assert_eq!(rows(&run("histogram", args, &[csv])), [("7".to_owned(), 2)]);
     let args = json!({"format": "csv", "header": true, "column": 2});
     let error = failure("histogram", args, csv);
     assert_eq!(
         error,
         "at byte 18: \"\" is not a number; choose another column, or set invalid to skip"
     );
+    // Each digit counts, in values and in the edges of ranges.
+    let ids = b"1234567890123456789\n1234567890123456788\n0.1\n0.10\n1e400\n";
+    let exact = [("0.1", 2), ("1234567890123456788", 1), ("1234567890123456789", 1), ("1e400", 1)];
+    assert_eq!(rows(&run("histogram", json!({}), &[ids])), exact.map(|(k, n)| (k.to_owned(), n)));
+    let tenths = run("histogram", json!({"width": 0.1}), &[b"0.1\n0.2\n0.3\n0.7\n-0.05\n"]);
+    let edges = ["-0.1", "0.1", "0.2", "0.3", "0.7"].map(|edge| (edge.to_owned(), 1));
+    assert_eq!(rows(&tenths), edges);
+    let error = failure("histogram", json!({"width": 0.1}), b"1\n1e36\n");
+    assert!(error.contains("1e36 is too large for ranges of this width"), "{error}");
     let words = run("histogram", json!({"column": 2}), &[b"x  4 y\nz\t4\n"]);
-    assert_eq!(rows(&words), [(4.0, 2)]);
+    assert_eq!(rows(&words), [("4".to_owned(), 2)]);
     let bytes = run("histogram", json!({"of": "bytes"}), &[b"ab\xffa\n"]);
     let key = |key: &Vec<u8>| i64_of_key(key).expect("a number");
     let found: Vec<_> = sums(&bytes).iter().map(|(k, sum)| (key(k), *sum)).collect();
@@ -246,11 +259,14 @@ fn project_keeps_quotes_and_line_ends() {
     let args = json!({"columns": [2, 2], "separator": ";"});
     assert_eq!(ordered(&run("project", args, &[b"a;b,c;d\n"])), "b,c;b,c\n");
     let error = failure("project", json!({"columns": [3]}), b"a,b,c\na,b\n");
-    assert_eq!(error, "at byte 6: column 3 is wanted, but the row has only 2; repair the row");
+    assert_eq!(
+        error,
+        "at byte 6: argument columns: column 3 is asked for, and the row has 2; choose another column, or repair the row"
+    );
     let args = json!({"columns": ["x"], "header": true});
     assert_eq!(
         failure("project", args, b"a,b\n1,2\n"),
-        "project: there is no column \"x\"; there are a, b"
+        "project: argument columns: there is no column \"x\"; there are a, b"
     );
 }
 
@@ -279,6 +295,62 @@ fn filter_compares_numbers_and_texts() {
     assert_eq!(of(json!({"any": []})), "");
 }
 
+/// Ids of 17 and more digits, and decimals, are compared as they are written.
+#[test]
+fn filter_compares_each_digit() {
+    let rows = b"1234567890123456789,a\n1234567890123456788,b\n2,c\n1e18,d\n0.30,e\ninf,f\nnan,g\n";
+    let of = |op: &str, value: Value| {
+        let args = json!({"where": {"column": 1, "op": op, "value": value}});
+        let found = ordered(&run("filter", args, &[rows]));
+        found.lines().map(|line| line.split_once(',').expect("two").1).collect::<String>()
+    };
+    assert_eq!(of("=", json!(1_234_567_890_123_456_789_u64)), "a");
+    assert_eq!(of("<", json!(1_234_567_890_123_456_789_u64)), "bcde");
+    assert_eq!(of(">=", json!(1_234_567_890_123_456_788_u64)), "abf");
+    assert_eq!(of("=", json!({"number": "1000000000000000000.0"})), "d");
+    assert_eq!(of(">", json!({"number": "1234567890123456788.99999999999999999999"})), "af");
+    assert_eq!(of("=", json!(0.3)), "e");
+    assert_eq!(of("=", json!({"number": "infinity"})), "f");
+    assert_eq!(of("!=", json!(2)), "abdef");
+    assert_eq!(of("=", json!("nan")), "g");
+}
+
+/// A sample has the records as they are, whatever ends their lines.
+#[test]
+fn samples_keep_carriage_returns() {
+    for (args, input) in [
+        (json!({}), &b"a\r\nb\nc\r\r\n\r\n"[..]),
+        (json!({"format": "csv"}), b"\"a\nb\",1\r\nc,2\r\n"),
+        (json!({"delimiter": "\0"}), b"a\r\0b\0"),
+        (json!({"format": "fixed:2"}), b"a\n\r\n"),
+    ] {
+        let mut args = args;
+        args["count"] = json!(100);
+        let found = run("sample", args.clone(), &[input]);
+        let format = opened("sample", &args).description().input;
+        let mut records: Vec<Vec<u8>> = found.keyed.into_values().flatten().collect();
+        let mut rest = input;
+        let mut expected = Vec::new();
+        while let Some(len) = format.record_len(rest) {
+            let (record, behind) = rest.split_at(len);
+            let delimiter = match format {
+                Format::Lines { delimiter } => Some(delimiter),
+                Format::Csv { .. } => Some(b'\n'),
+                _ => None,
+            };
+            let text = match delimiter {
+                Some(delimiter) => record.strip_suffix(&[delimiter]).expect("its end"),
+                None => record,
+            };
+            expected.push(text.to_vec());
+            rest = behind;
+        }
+        records.sort();
+        expected.sort();
+        assert_eq!(records, expected, "{args}");
+    }
+}
+
 #[test]
 fn wrong_arguments_are_named() {
     let cases = [
@@ -300,7 +372,7 @@ fn wrong_arguments_are_named() {
         ("match", json!({"keys": ["a", ""]}), "argument keys: a text is empty"),
         ("match", json!({"keys": ["a\nb"]}), "so it never matches"),
         ("match", json!({"keys": ["a"], "regex": "b"}), "argument regex: give this or keys"),
-        ("match", json!({"regex": "("}), "argument regex: regex parse error"),
+        ("match", json!({"regex": "("}), "argument regex: unclosed group"),
         ("match", json!({"regex": "a", "format": "xml"}), "\"xml\" is none of lines"),
         ("match", json!({"regex": "a", "format": "fixed:0"}), "is none of lines"),
         (
@@ -576,7 +648,7 @@ fn a_map_tells_workers_the_header_and_writes_it_once() {
     assert_eq!(alone.expect("maps").records, b"id,rest\n");
     let args = json!({"columns": ["no"], "header": true});
     let error = mapped("project", args, &inputs, 2).err().expect("no such column").to_string();
-    assert_eq!(error, "project: there is no column \"no\"; there are id, rest");
+    assert_eq!(error, "project: argument columns: there is no column \"no\"; there are id, rest");
 }
 
 #[test]

@@ -40,7 +40,7 @@ pub enum Answers {
 fn bytes_of(of: Type) -> Option<usize> {
     match of {
         Type::I64 | Type::F64 => Some(8),
-        Type::Text | Type::Bytes => None,
+        Type::Text | Type::Bytes | Type::Decimal => None,
     }
 }
 

@@ -123,6 +123,12 @@ impl Written {
         check_name(&self.name)?;
         let output = match self.output {
             WrittenOutput::Keyed { key, value, combine } => {
+                if [key, value].contains(&Type::Decimal) {
+                    return Err(
+                        "output: decimal is for built-in SSDlets; choose text, bytes, i64 or f64"
+                            .to_owned(),
+                    );
+                }
                 if combine == Combine::Sum && value != Type::I64 {
                     return Err("output: only values of type i64 can be summed".to_owned());
                 }

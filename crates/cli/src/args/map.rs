@@ -214,11 +214,11 @@ pub struct ProgramArgs {
 
     /// histogram: the width of a range of numbers [default: each number by itself]
     #[arg(long, value_name = "WIDTH")]
-    pub width: Option<f64>,
+    pub width: Option<String>,
 
     /// histogram: where a range begins [default: 0]
     #[arg(long, value_name = "START", allow_hyphen_values = true)]
-    pub start: Option<f64>,
+    pub start: Option<String>,
 
     /// histogram: fail at a text that is no number, or skip it
     #[arg(long, value_name = "fail|skip")]

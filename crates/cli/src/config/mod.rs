@@ -10,6 +10,7 @@ mod emulate;
 mod export;
 mod generate;
 mod guest;
+mod list;
 mod map;
 mod memory;
 mod nbd;

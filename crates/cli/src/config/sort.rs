@@ -2,19 +2,16 @@
 
 use std::ffi::OsStr;
 use std::fmt;
-use std::fs;
-use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
-use super::{ReportConfig, memory, memory_bytes, order, threads};
+use super::{ReportConfig, list, memory, memory_bytes, order, threads};
 use crate::args::{CheckHow, CompressionName, FormatName, Size, SortArgs, StrategyName, TempArgs};
 use crate::failure::Failure;
 use crate::input::Input;
-use crate::standard;
 
 /// The inputs, their order, and the task.
 #[derive(Debug, PartialEq)]
@@ -148,7 +145,7 @@ fn inputs(typed: &SortArgs) -> Result<Vec<Input>, Failure> {
         let input = input.display();
         return Err(format!("--files0-from: names all inputs; leave out '{input}'").into());
     }
-    let names = read_list(list)?;
+    let names = list::read(list)?;
     let from = list.display();
     let mut inputs = Vec::new();
     for (at, name) in
@@ -166,17 +163,6 @@ fn inputs(typed: &SortArgs) -> Result<Vec<Input>, Failure> {
         inputs.push(input);
     }
     Ok(inputs)
-}
-
-pub(super) fn read_list(list: &Path) -> Result<Vec<u8>, Failure> {
-    let names = match Input::named(list) {
-        Input::Stdin => {
-            let mut names = Vec::new();
-            standard::input().and_then(|mut list| list.read_to_end(&mut names)).map(|_| names)
-        }
-        Input::File(path) => fs::read(path),
-    };
-    names.map_err(|error| Failure::on(list, &error))
 }
 
 /// Whether to check only, and if so whether to name the disorder.
@@ -323,6 +309,8 @@ fn default_temp_dir(destination: &Destination) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::super::tests::{config, refusal};
     use super::*;
     use crate::args::Command;

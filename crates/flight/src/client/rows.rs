@@ -10,6 +10,7 @@ use arrow_flight::decode::FlightRecordBatchStream;
 use arrow_flight::error::FlightError;
 use arrow_schema::DataType;
 use futures::TryStreamExt;
+use merganser_node::ssdlet::{key_of_f64, key_of_i64};
 
 use super::{Client, ClientError, Result, connected, is_broken};
 use crate::decoding;
@@ -183,12 +184,27 @@ impl<'a> Rows<'a> {
         match batch.columns() {
             [record] => put(&**record, self.at, &mut self.key),
             [key, value] => {
-                put(&**key, self.at, &mut self.key)?;
+                put_key(&**key, self.at, &mut self.key)?;
                 put(&**value, self.at, &mut self.value)
             }
             columns => Err(ClientError::Protocol(format!("rows of {} columns", columns.len()))),
         }
     }
+}
+
+/// The bytes of a key of `column`, which are in the order of keys.
+fn put_key(column: &dyn Array, row: usize, into: &mut Vec<u8>) -> Result<()> {
+    into.clear();
+    match column.data_type() {
+        DataType::Int64 => {
+            into.extend_from_slice(&key_of_i64(column.as_primitive::<Int64Type>().value(row)));
+        }
+        DataType::Float64 => {
+            into.extend_from_slice(&key_of_f64(column.as_primitive::<Float64Type>().value(row)));
+        }
+        _ => return put(column, row, into),
+    }
+    Ok(())
 }
 
 /// The bytes of a value of `column`.

@@ -69,7 +69,9 @@ impl From<SsdletError> for SessionError {
             SsdletError::Unknown { .. } => {
                 SessionError::Missing(format!("{error}; the action list names those of this node"))
             }
-            SsdletError::Args { .. } => SessionError::Invalid(error.to_string()),
+            SsdletError::Args { .. } | SsdletError::Argument { .. } => {
+                SessionError::Invalid(error.to_string())
+            }
             SsdletError::Engine(merganser_sort::Error::Cancelled) => SessionError::Cancelled,
             error if NotNow::of(&error).is_some() => {
                 let what = error.to_string();

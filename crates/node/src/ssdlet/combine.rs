@@ -148,6 +148,6 @@ fn is_less(of: Type, a: &[u8], b: &[u8]) -> bool {
     match of {
         Type::I64 => number(a) < number(b),
         Type::F64 => float(a).total_cmp(&float(b)).is_lt(),
-        Type::Text | Type::Bytes => a < b,
+        Type::Text | Type::Bytes | Type::Decimal => a < b,
     }
 }

@@ -17,6 +17,33 @@ pub enum SsdletError {
         /// The argument, the fault and the remedy.
         detail: String,
     },
+    /// One of its arguments makes no sense.
+    #[error("{ssdlet}: argument {argument}: {detail}")]
+    Argument {
+        /// The SSDlet's name.
+        ssdlet: String,
+        /// The argument's name.
+        argument: String,
+        /// The fault and the remedy.
+        detail: String,
+    },
+    /// A row has no column that an argument names. A map adds the name of the input.
+    #[error(
+        "{}at byte {offset}: argument {argument}: column {wanted} is asked for, and the row has {found}; choose another column, or repair the row",
+        of_file(file)
+    )]
+    ShortRow {
+        /// The name of the input, once it is known.
+        file: Option<String>,
+        /// Place of the row in it.
+        offset: u64,
+        /// The argument's name.
+        argument: &'static str,
+        /// The column, from 1.
+        wanted: usize,
+        /// The columns that there are.
+        found: usize,
+    },
     /// A record makes no sense to it. A map says [`SsdletError::Input`] then.
     #[error("at byte {offset}: {detail}")]
     Record {
@@ -65,7 +92,15 @@ impl SsdletError {
             SsdletError::Record { offset, detail } => {
                 SsdletError::Input { file: file.to_owned(), offset, detail }
             }
+            SsdletError::ShortRow { offset, argument, wanted, found, .. } => {
+                let file = Some(file.to_owned());
+                SsdletError::ShortRow { file, offset, argument, wanted, found }
+            }
             error => error,
         }
     }
+}
+
+fn of_file(file: &Option<String>) -> String {
+    file.as_ref().map(|file| format!("{file}: ")).unwrap_or_default()
 }

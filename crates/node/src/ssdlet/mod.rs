@@ -161,4 +161,7 @@ pub enum Type {
     I64,
     /// A floating-point number of 8 bytes, little-endian.
     F64,
+    /// A decimal number of any length; keys only, in the form of
+    /// [`Decimal::push_key`](merganser_sort::key::decimal::Decimal::push_key).
+    Decimal,
 }

@@ -211,6 +211,6 @@ fn noun(of: Type) -> &'static str {
         Type::Text => "text",
         Type::Bytes => "bytes",
         Type::I64 => "whole number",
-        Type::F64 => "number",
+        Type::F64 | Type::Decimal => "number",
     }
 }

@@ -21,7 +21,7 @@ pub fn rank(of: Type, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
 pub fn key_of_rank(of: Type, rank: &[u8]) -> &[u8] {
     match of {
         Type::I64 | Type::F64 => rank.get(8..).unwrap_or_default(),
-        Type::Text | Type::Bytes => {
+        Type::Text | Type::Bytes | Type::Decimal => {
             let mut at = 0;
             while let Some(byte) = rank.get(at) {
                 at += 1;
@@ -48,7 +48,7 @@ fn rank_of_value(of: Type, value: &[u8], out: &mut Vec<u8>) {
             negative if negative & SIGN != 0 => !negative,
             positive => positive ^ SIGN,
         },
-        Type::Text | Type::Bytes => {
+        Type::Text | Type::Bytes | Type::Decimal => {
             for byte in value {
                 out.push(!byte);
                 if *byte == 0 {

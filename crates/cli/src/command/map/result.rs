@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use merganser_node::map::ResultView;
 use merganser_node::ssdlet::{Type, key_of_f64, key_of_i64};
+use merganser_sort::key::decimal::Decimal;
 use merganser_sort::verify::{Limits, Summary, Verifier};
 use merganser_sort::view::Manifest;
 use merganser_sort::{Budget, Progress};
@@ -13,6 +14,7 @@ use merganser_storage::{Directory, Storage};
 
 use super::rows::{RowTypes, RowWriter, keyed};
 use crate::args::RowForm;
+use crate::command::cat::upside_down;
 use crate::command::open_folder;
 use crate::config::Part;
 use crate::failure::Failure;
@@ -76,7 +78,11 @@ impl Rows {
         let key = |flag, typed: &Option<Vec<u8>>| {
             typed.as_deref().map(|typed| key_of(of, flag, typed)).transpose()
         };
-        Ok(Rows { from: key("--from-key", from)?, to: key("--to-key", to)?, head })
+        let (from, to) = (key("--from-key", from)?, key("--to-key", to)?);
+        if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from > to) {
+            return Err(upside_down());
+        }
+        Ok(Rows { from, to, head })
     }
 }
 
@@ -94,6 +100,11 @@ fn key_of(of: Type, flag: &str, typed: &[u8]) -> Result<Vec<u8>, Failure> {
             Ok(number) => Ok(key_of_f64(number).to_vec()),
             Err(_) => Err(wrong("numbers")),
         },
+        Type::Decimal => {
+            let mut key = Vec::new();
+            Decimal::parse(typed).ok_or_else(|| wrong("numbers"))?.push_key(&mut key);
+            Ok(key)
+        }
         Type::Bytes => {
             let digit = |byte: &u8| char::from(*byte).to_digit(16);
             let pair = |pair: &[u8]| match pair {

@@ -12,6 +12,7 @@
 use std::io::{self, Write};
 
 use merganser_node::ssdlet::{Type, f64_of_key, i64_of_key};
+use merganser_sort::key::decimal::OwnedDecimal;
 
 use crate::args::RowForm;
 
@@ -105,13 +106,13 @@ pub fn keyed(key: &[u8], value: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// A key or a value, as it is shown.
-#[derive(Clone, Copy)]
 enum Cell<'a> {
     Text(&'a [u8]),
     /// In hexadecimal digits. A number without eight bytes is shown so, too; no checked result has one.
     Bytes(&'a [u8]),
     Whole(i64),
     Float(f64),
+    Decimal(OwnedDecimal),
 }
 
 impl<'a> Cell<'a> {
@@ -122,6 +123,7 @@ impl<'a> Cell<'a> {
             Type::Bytes => Cell::Bytes(bytes),
             Type::I64 => i64_of_key(bytes).map_or(Cell::Bytes(bytes), Cell::Whole),
             Type::F64 => f64_of_key(bytes).map_or(Cell::Bytes(bytes), Cell::Float),
+            Type::Decimal => OwnedDecimal::of_key(bytes).map_or(Cell::Bytes(bytes), Cell::Decimal),
         }
     }
 
@@ -130,12 +132,12 @@ impl<'a> Cell<'a> {
             (Type::Text, _) => Cell::Text(bytes),
             (Type::I64, Ok(eight)) => Cell::Whole(i64::from_le_bytes(eight)),
             (Type::F64, Ok(eight)) => Cell::Float(f64::from_le_bytes(eight)),
-            (Type::Bytes | Type::I64 | Type::F64, _) => Cell::Bytes(bytes),
+            (Type::Bytes | Type::I64 | Type::F64 | Type::Decimal, _) => Cell::Bytes(bytes),
         }
     }
 
-    fn tsv(self, out: &mut Vec<u8>) {
-        let Cell::Text(mut rest) = self else { return self.plain(out) };
+    fn tsv(&self, out: &mut Vec<u8>) {
+        let &Cell::Text(mut rest) = self else { return self.plain(out) };
         let special = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b'\\');
         while let Some(at) = rest.iter().position(special) {
             out.extend_from_slice(&rest[..at]);
@@ -150,8 +152,8 @@ impl<'a> Cell<'a> {
         out.extend_from_slice(rest);
     }
 
-    fn csv(self, out: &mut Vec<u8>) {
-        let Cell::Text(text) = self else { return self.plain(out) };
+    fn csv(&self, out: &mut Vec<u8>) {
+        let &Cell::Text(text) = self else { return self.plain(out) };
         let needs_quotes = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
         if !text.iter().any(needs_quotes) {
             out.extend_from_slice(text);
@@ -168,7 +170,7 @@ impl<'a> Cell<'a> {
     }
 
     /// JSON has no text that is not UTF-8, and no number that is infinite or none.
-    fn json(self, out: &mut Vec<u8>) {
+    fn json(&self, out: &mut Vec<u8>) {
         let between = |before: &[u8], after: &[u8], out: &mut Vec<u8>| {
             out.extend_from_slice(before);
             self.plain(out);
@@ -184,18 +186,20 @@ impl<'a> Cell<'a> {
                 }
             },
             Cell::Float(number) if number.is_finite() => self.plain(out),
+            Cell::Decimal(number) if !number.get().is_infinite() => self.plain(out),
             Cell::Whole(_) => self.plain(out),
-            Cell::Float(_) | Cell::Bytes(_) => between(b"\"", b"\"", out),
+            Cell::Float(_) | Cell::Decimal(_) | Cell::Bytes(_) => between(b"\"", b"\"", out),
         }
     }
 
     /// As it is, where it needs no quotes.
-    fn plain(self, out: &mut Vec<u8>) {
+    fn plain(&self, out: &mut Vec<u8>) {
         let number = match self {
             Cell::Text(bytes) => return out.extend_from_slice(bytes),
             Cell::Bytes(bytes) => return hex(bytes, out),
             Cell::Whole(number) => number.to_string(),
-            Cell::Float(number) => shortest(number),
+            Cell::Float(number) => shortest(*number),
+            Cell::Decimal(number) => number.get().to_string(),
         };
         out.extend_from_slice(number.as_bytes());
     }

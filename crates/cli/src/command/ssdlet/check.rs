@@ -126,6 +126,7 @@ pub fn output_name(output: &Output) -> String {
         Type::Bytes => "bytes",
         Type::I64 => "i64",
         Type::F64 => "f64",
+        Type::Decimal => "decimal",
     };
     match output {
         Output::Keyed { key, value, combine } => {

@@ -3,11 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use merganser_node::ssdlet::builtin::Builtin;
+use merganser_node::ssdlet::builtin::{self, Builtin};
 use serde_json::{Value, json};
 
 use crate::args::ProgramArgs;
-use crate::config::sort::read_list;
+use crate::config::list;
 use crate::failure::Failure;
 use crate::shown;
 
@@ -81,8 +81,8 @@ pub fn options(typed: ProgramArgs) -> Result<Vec<Typed>, Failure> {
         ("--first", "first", first.map(Value::from)),
         ("--of", "of", of.map(Value::from)),
         ("--column", "column", column.as_deref().map(column_of)),
-        ("--width", "width", number("--width", width)?),
-        ("--start", "start", number("--start", start)?),
+        ("--width", "width", digits("--width", width.as_deref())?),
+        ("--start", "start", digits("--start", start.as_deref())?),
         ("--invalid", "invalid", invalid.map(Value::from)),
         ("--columns", "columns", columns.map(Value::from)),
         ("--where", "where", condition(&conditions)?),
@@ -104,6 +104,29 @@ fn number(flag: &str, typed: Option<f64>) -> Result<Option<Value>, Failure> {
     }
 }
 
+/// A number of any length.
+fn digits(flag: &str, typed: Option<&str>) -> Result<Option<Value>, Failure> {
+    let Some(typed) = typed else { return Ok(None) };
+    match builtin::number_argument(typed) {
+        Some(number) => Ok(Some(number)),
+        None => Err(format!("{flag} '{typed}': give a number, such as 0.5").into()),
+    }
+}
+
+/// Reads the JSON of `flag`.
+///
+/// # Errors
+/// A text that is no JSON, and a number that a reader of JSON would round.
+pub fn json(flag: &str, typed: &str) -> Result<Value, Failure> {
+    if let Some(digits) = builtin::rounded_number(typed) {
+        return Err(format!(
+            "{flag}: JSON would round {digits}; write {{\"number\": \"{digits}\"}}, or use the options"
+        )
+        .into());
+    }
+    serde_json::from_str(typed).map_err(|error| format!("{flag}: {error}").into())
+}
+
 /// A column: a number from 1, or a name.
 fn column_of(typed: &str) -> Value {
     typed.parse::<u64>().map_or_else(|_| Value::from(typed), Value::from)
@@ -120,34 +143,65 @@ fn condition(typed: &[String]) -> Result<Option<Value>, Failure> {
     })
 }
 
+/// Longer operators come first, so that `<=` is not `<`.
+const SIGNS: [&str; 6] = ["!=", "<=", ">=", "=", "<", ">"];
+const WORDS: [&str; 3] = [" contains ", " starts ", " ends "];
+
+/// The place and the operator that begins leftmost; of those that begin there, the longest.
+fn operator(typed: &str) -> Option<(usize, &'static str)> {
+    let all = SIGNS.iter().chain(&WORDS).enumerate();
+    let found = all.filter_map(|(order, sign)| Some((typed.find(sign)?, order, *sign))).min();
+    found.map(|(at, _, sign)| (at, sign))
+}
+
 fn one_condition(typed: &str) -> Result<Value, Failure> {
-    /// Longer ones first, so that `<=` is not `<`.
-    const SIGNS: [&str; 6] = ["!=", "<=", ">=", "=", "<", ">"];
-    const WORDS: [&str; 3] = [" contains ", " starts ", " ends "];
     if typed.trim_start().starts_with('{') {
-        return serde_json::from_str(typed).map_err(|error| format!("--where: {error}").into());
+        return json("--where", typed);
     }
-    // The leftmost operator; of those that begin there, the longest.
-    let signs = SIGNS.iter().chain(&WORDS).enumerate();
-    let found = signs.filter_map(|(order, sign)| Some((typed.find(sign)?, order, *sign))).min();
-    let parts = found.map(|(at, _, sign)| (&typed[..at], sign, &typed[at + sign.len()..]));
-    match parts {
+    let refused = |why: &str| Err(format!("--where '{typed}': {why}").into());
+    let parts = operator(typed).map(|(at, sign)| (&typed[..at], sign, &typed[at + sign.len()..]));
+    let (column, sign, value) = match parts {
         Some((column, sign, value)) if !column.trim().is_empty() && !value.trim().is_empty() => {
-            let value = value.trim();
-            let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
-            let number = value.parse::<f64>().ok().filter(|number| number.is_finite());
-            let value = match (quoted, number) {
-                (Some(text), _) => Value::from(text),
-                (None, Some(number)) if !WORDS.contains(&sign) => Value::from(number),
-                (None, _) => Value::from(value),
-            };
-            Ok(json!({ "column": column_of(column.trim()), "op": sign.trim(), "value": value }))
+            (column.trim(), sign, value.trim())
         }
-        _ => Err(format!(
-            "--where '{typed}': write COLUMN OP VALUE, such as 'amount >= 100'; OP is one of = != < <= > >= contains starts ends"
-        )
-        .into()),
-    }
+        _ => {
+            return refused(
+                "write COLUMN OP VALUE, such as 'amount >= 100'; OP is one of = != < <= > >= contains starts ends",
+            );
+        }
+    };
+    let is_sign = !WORDS.contains(&sign);
+    let value = match value.strip_prefix('"') {
+        Some(text) => match text.strip_suffix('"') {
+            Some(text) => Value::from(text),
+            None => return refused("the value begins with a quote, but does not end with one"),
+        },
+        // Of `>> 10`, `== 10` and `<> 10` this is left.
+        None if is_sign && value.starts_with(['=', '<', '>', '!', '~']) => {
+            return refused(
+                "there is no such operator; use one of = != < <= > >=, or put the value in double quotes",
+            );
+        }
+        None if joins_conditions(value) => {
+            return refused(
+                "this is more than one condition; give each its own --where, or put the value in double quotes",
+            );
+        }
+        None if is_sign => builtin::number_argument(value).unwrap_or_else(|| Value::from(value)),
+        None => Value::from(value),
+    };
+    Ok(json!({ "column": column_of(column), "op": sign.trim(), "value": value }))
+}
+
+/// Whether an unquoted value continues with another condition.
+fn joins_conditions(value: &str) -> bool {
+    let lower = value.to_ascii_lowercase();
+    [" and ", " or ", "&&", "||"].iter().any(|joint| {
+        lower.match_indices(joint).any(|(at, _)| {
+            let rest = &lower[at + joint.len()..];
+            operator(rest).is_some_and(|(at, _)| !rest[..at].trim().is_empty())
+        })
+    })
 }
 
 /// The lines of all `files`, then the `texts`; `None` where neither is given.
@@ -158,11 +212,10 @@ fn all_keys(files: &[PathBuf], texts: &[OsString]) -> Result<Option<Vec<String>>
     let mut keys = Vec::new();
     for path in files {
         let shown = shown::name(path);
-        let text = read_list(path)?;
-        let lines = text.strip_suffix(b"\n").unwrap_or(&text).split(|byte| *byte == b'\n');
-        for (at, line) in lines.enumerate() {
+        let text = list::read_text(path, "--keys")?;
+        for (at, line) in list::lines(&text).enumerate() {
             let number = at + 1;
-            match std::str::from_utf8(line.strip_suffix(b"\r").unwrap_or(line)) {
+            match std::str::from_utf8(line) {
                 Ok("") => {
                     let why = "is empty, and every record has the empty text; remove it";
                     return Err(format!("--keys {shown}: line {number} {why}").into());
@@ -194,7 +247,7 @@ mod tests {
     #[test]
     fn conditions_are_a_column_an_operator_and_a_value() {
         let table = [
-            ("amount > 100", json!({ "column": "amount", "op": ">", "value": 100.0 })),
+            ("amount > 100", json!({ "column": "amount", "op": ">", "value": 100 })),
             ("amount>=1.5", json!({ "column": "amount", "op": ">=", "value": 1.5 })),
             ("2 != x", json!({ "column": 2, "op": "!=", "value": "x" })),
             ("a b = c d", json!({ "column": "a b", "op": "=", "value": "c d" })),
@@ -202,12 +255,55 @@ mod tests {
             ("name starts 12", json!({ "column": "name", "op": "starts", "value": "12" })),
             ("name contains a=b", json!({ "column": "name", "op": "contains", "value": "a=b" })),
             ("{\"not\": 1}", json!({ "not": 1 })),
+            (
+                "id = 1234567890123456789",
+                json!({ "column": "id", "op": "=", "value": 1_234_567_890_123_456_789_u64 }),
+            ),
+            (
+                "x < 0.12345678901234567891",
+                json!({ "column": "x", "op": "<", "value": { "number": "0.12345678901234567891" } }),
+            ),
+            ("x < inf", json!({ "column": "x", "op": "<", "value": { "number": "inf" } })),
+            ("x = nan", json!({ "column": "x", "op": "=", "value": "nan" })),
+            ("x = \">> 1\"", json!({ "column": "x", "op": "=", "value": ">> 1" })),
+            ("x contains =", json!({ "column": "x", "op": "contains", "value": "=" })),
+            ("x = \"\"", json!({ "column": "x", "op": "=", "value": "" })),
+            ("x = rock and roll", json!({ "column": "x", "op": "=", "value": "rock and roll" })),
+            ("x = 3.5\"", json!({ "column": "x", "op": "=", "value": "3.5\"" })),
         ];
         for (typed, meant) in table {
             assert_eq!(one_condition(typed).expect(typed), meant, "{typed}");
         }
-        for typed in ["", "amount", "= 3", "amount =", "amount is 3", "{"] {
-            assert!(one_condition(typed).is_err(), "{typed}");
+        for (typed, told) in [
+            ("", "COLUMN OP VALUE"),
+            ("amount", "COLUMN OP VALUE"),
+            ("= 3", "COLUMN OP VALUE"),
+            ("amount =", "COLUMN OP VALUE"),
+            ("amount is 3", "COLUMN OP VALUE"),
+            ("amount CONTAINS 3", "COLUMN OP VALUE"),
+            ("amount contains ", "COLUMN OP VALUE"),
+            ("amount >> 10", "no such operator"),
+            ("amount > > 10", "no such operator"),
+            ("amount == 10", "no such operator"),
+            ("amount = = 10", "no such operator"),
+            ("amount === 10", "no such operator"),
+            ("amount <> 10", "no such operator"),
+            ("amount => 10", "no such operator"),
+            ("amount =< 10", "no such operator"),
+            ("amount =! 10", "no such operator"),
+            ("amount =~ 10", "no such operator"),
+            ("city = \"Ulm", "quote"),
+            ("city = \"Ulm\" or city = \"Bonn", "quote"),
+            ("amount > 10 and city = Ulm", "more than one condition"),
+            ("amount > 10 AND amount < 20", "more than one condition"),
+            ("city = Ulm || city = Bonn", "more than one condition"),
+            ("name contains x or name starts y", "more than one condition"),
+            ("{", "EOF"),
+            ("{\"column\": 1, \"op\": \"=\", \"value\": 12345678901234567890123}", "would round"),
+        ] {
+            let refused = one_condition(typed).expect_err(typed);
+            let said = refused.sentence().expect("a sentence");
+            assert!(said.starts_with("--where") && said.contains(told), "{typed}: {said}");
         }
         let both = condition(&["a = 1".to_owned(), "b = 2".to_owned()]).expect("two");
         assert_eq!(both.expect("some")["all"][1]["column"], json!("b"));
@@ -218,11 +314,19 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let file = dir.path().join("keys");
         std::fs::write(&file, "one\r\ntwo words\n").expect("written");
-        let keys = all_keys(std::slice::from_ref(&file), &["three".into()]).expect("readable");
-        assert_eq!(keys.expect("some"), ["one", "two words", "three"]);
-        for (bytes, line) in
-            [(&b"a\n\nb\n"[..], "line 2 is empty"), (b"a\n\xff", "line 2 is not UTF-8")]
+        for text in ["one\r\ntwo words\n", "\u{feff}one\ntwo words", "\u{feff}one\r\ntwo words\r\n"]
         {
+            std::fs::write(&file, text).expect("written");
+            let keys = all_keys(std::slice::from_ref(&file), &["three".into()]).expect("readable");
+            assert_eq!(keys.expect("some"), ["one", "two words", "three"], "{text:?}");
+        }
+        for (bytes, line) in [
+            (&b"a\n\nb\n"[..], "line 2 is empty"),
+            (b"a\n\xff", "line 2 is not UTF-8"),
+            (b"\xef\xbb\xbf\n", "line 1 is empty"),
+            (b"\xff\xfea\0\n\0", "UTF-16"),
+            (b"\xfe\xff\0a\0\n", "UTF-16"),
+        ] {
             std::fs::write(&file, bytes).expect("written");
             let refused = all_keys(std::slice::from_ref(&file), &[]).expect_err("refused");
             assert!(refused.sentence().is_some_and(|said| said.contains(line)), "{refused:?}");

@@ -13,7 +13,7 @@ use merganser_node::ssdlet::builtin::{self, Builtin};
 use merganser_sort::record::Format;
 use serde_json::{Map, Value};
 
-use super::options::{Typed, options};
+use super::options::{Typed, json, options};
 use crate::args::{ProgramArgs, RawMatrix};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -121,6 +121,9 @@ impl Program {
                 return Err(format!("{flag}: \"{argument}\" {why}").into());
             }
         }
+        if let ProgramName::Builtin(name) = &name {
+            refuse_incomplete(name, &args)?;
+        }
         name_documents(&name, inputs, &mut args);
         Ok(Program::Ssdlet { name, args: Value::Object(args) })
     }
@@ -140,12 +143,12 @@ impl Program {
 /// The object of `--args`.
 fn object(typed: Option<&str>) -> Result<Map<String, Value>, Failure> {
     let Some(typed) = typed else { return Ok(Map::new()) };
-    let why = match serde_json::from_str(typed) {
-        Ok(Value::Object(object)) => return Ok(object),
-        Ok(_) => "it is no object".to_owned(),
-        Err(error) => error.to_string(),
-    };
-    Err(format!("--args: {why}; give a JSON object, such as '{{\"key\": 1}}'").into())
+    match json("--args", typed)? {
+        Value::Object(object) => Ok(object),
+        _ => Err("--args: it is no object; give a JSON object, such as '{\"key\": 1}'"
+            .to_owned()
+            .into()),
+    }
 }
 
 fn has(builtin: &Builtin, argument: &str) -> bool {
@@ -162,6 +165,29 @@ fn refuse_foreign(builtin: &Builtin, options: &[Typed]) -> Result<(), Failure> {
         Some(option) => Err(not_taken(option.flag, builtin.name)),
         None => Ok(()),
     }
+}
+
+/// Refuses a built-in SSDlet without an argument that it needs, or with two that exclude each other.
+fn refuse_incomplete(name: &str, args: &Map<String, Value>) -> Result<(), Failure> {
+    let given = |argument: &str| args.get(argument).is_some_and(|value| !value.is_null());
+    let is_csv = args.get("format").is_some_and(|format| format == "csv");
+    let of_bytes = args.get("of").is_some_and(|of| of == "bytes");
+    let missing = match name {
+        "match" if !given("keys") && !given("regex") => {
+            "give --keys FILE, --key TEXT or --regex PATTERN"
+        }
+        "match" if given("keys") && given("regex") => "give --regex, or --keys and --key; not both",
+        "sample" if given("fraction") == given("count") => {
+            "give either --fraction SHARE or --records N"
+        }
+        "filter" if !given("where") => "give --where CONDITION, such as --where 'amount >= 100'",
+        "project" if !given("columns") => "give --columns LIST, such as --columns 1,3",
+        "histogram" if is_csv && !of_bytes && !given("column") => {
+            "give --column, the name or number of the column with the numbers"
+        }
+        _ => return Ok(()),
+    };
+    Err(format!("{name}: {missing}").into())
 }
 
 /// A guest says itself how its records are divided, and its author named its arguments.

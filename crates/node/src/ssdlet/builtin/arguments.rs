@@ -59,8 +59,11 @@ impl<'a> Arguments<'a> {
 
     /// An error about `argument`.
     pub(super) fn fault(&self, argument: &str, detail: impl std::fmt::Display) -> SsdletError {
-        let detail = format!("argument {argument}: {detail}");
-        SsdletError::Args { ssdlet: self.ssdlet.to_owned(), detail }
+        SsdletError::Argument {
+            ssdlet: self.ssdlet.to_owned(),
+            argument: argument.to_owned(),
+            detail: detail.to_string(),
+        }
     }
 
     /// Takes `argument`; `null` is as good as none.

@@ -32,16 +32,30 @@ impl Borders {
         self.format.record_len(&bytes[start..]).map_or(bytes.len(), |len| start + len)
     }
 
-    /// A record without its terminator: without its delimiter, and without a carriage return before a
-    /// newline.
+    fn delimiter(&self) -> Option<u8> {
+        match self.format {
+            Format::Lines { delimiter } => Some(delimiter),
+            Format::Csv { .. } => Some(b'\n'),
+            Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => None,
+        }
+    }
+
+    /// A record without its delimiter. A carriage return before it is a part of the record.
+    pub(super) fn undelimited<'a>(&self, record: &'a [u8]) -> &'a [u8] {
+        match self.delimiter() {
+            Some(delimiter) => record.strip_suffix(&[delimiter]).unwrap_or(record),
+            None => record,
+        }
+    }
+
+    /// The text of a record: without its delimiter, and without a carriage return before a newline.
     pub(super) fn text<'a>(&self, record: &'a [u8]) -> &'a [u8] {
-        let delimiter = match self.format {
-            Format::Lines { delimiter } => delimiter,
-            Format::Csv { .. } => b'\n',
-            Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => return record,
-        };
-        let text = record.strip_suffix(&[delimiter]).unwrap_or(record);
-        if delimiter == b'\n' { text.strip_suffix(b"\r").unwrap_or(text) } else { text }
+        let text = self.undelimited(record);
+        if self.delimiter() == Some(b'\n') {
+            text.strip_suffix(b"\r").unwrap_or(text)
+        } else {
+            text
+        }
     }
 }
 

@@ -46,16 +46,25 @@ impl Column {
         }
     }
 
-    /// Where it is in a row, from 0; `header` is the header row, if there is one.
+    /// Where it is in a row, from 0; `header` is the header row, if there is one. An error names `ssdlet` and its
+    /// `argument`.
     pub(super) fn resolve(
         &self,
         header: Option<&[Vec<u8>]>,
         ssdlet: &str,
+        argument: &str,
     ) -> Result<usize, SsdletError> {
-        let fault = |detail| Err(SsdletError::Args { ssdlet: ssdlet.to_owned(), detail });
-        let name = match self {
-            Column::Number(number) => return Ok(number - 1),
-            Column::Name(name) => name,
+        let fault = |detail| {
+            let (ssdlet, argument) = (ssdlet.to_owned(), argument.to_owned());
+            Err(SsdletError::Argument { ssdlet, argument, detail })
+        };
+        let name = match (self, header) {
+            (Column::Number(number), Some(header)) if *number > header.len() => {
+                let there = header.len();
+                return fault(format!("there is no column {number}; the header has {there}"));
+            }
+            (Column::Number(number), _) => return Ok(number - 1),
+            (Column::Name(name), _) => name,
         };
         let Some(header) = header else {
             return fault(format!("column {name:?} has a name, but no header row was given"));
@@ -123,11 +132,15 @@ impl<'a> Row<'a> {
     }
 }
 
-/// An error about a row that has no column `at`.
-pub(super) fn too_short(row: &Row<'_>, offset: u64, at: usize) -> SsdletError {
-    let (wanted, found) = (at + 1, row.len());
-    let detail = format!("column {wanted} is wanted, but the row has only {found}; repair the row");
-    SsdletError::Record { offset: offset + row.range.start as u64, detail }
+/// An error about a row of a chunk at `offset` that has no column `at`, which `argument` names.
+pub(super) fn too_short(
+    row: &Row<'_>,
+    offset: u64,
+    at: usize,
+    argument: &'static str,
+) -> SsdletError {
+    let offset = offset + row.range.start as u64;
+    SsdletError::ShortRow { file: None, offset, argument, wanted: at + 1, found: row.len() }
 }
 
 fn text_len(row: &[u8]) -> usize {
@@ -297,11 +310,12 @@ mod tests {
     #[test]
     fn columns_are_found_by_name_once() {
         let header = names(b';', b"\xef\xbb\xbfid;\"first \"\"name\"\"\";id2;x;x\r\n");
-        let of = |name: &str| Column::Name(name.to_owned()).resolve(Some(&header), "project");
+        let of =
+            |name: &str| Column::Name(name.to_owned()).resolve(Some(&header), "project", "columns");
         assert_eq!(of("id").expect("there"), 0);
         assert_eq!(of("first \"name\"").expect("there"), 1);
         assert!(of("x").expect_err("twice").to_string().contains("two columns are called \"x\""));
         assert!(of("y").expect_err("missing").to_string().contains("there are id, first"));
-        assert_eq!(Column::Number(7).resolve(None, "project").expect("a number"), 6);
+        assert_eq!(Column::Number(7).resolve(None, "project", "columns").expect("a number"), 6);
     }
 }

@@ -1,27 +1,29 @@
 //! `filter`: rows of csv whose columns meet a condition.
 //!
 //! ```text
-//!   {"column": "price", "op": ">=", "value": 10}          a number: compared as numbers
+//!   {"column": "price", "op": ">=", "value": 10}          a number: compared by all digits
+//!   {"column": "id", "op": "=", "value": {"number": "12345678901234567890.5"}}    one that JSON would round
 //!   {"column": "name", "op": "starts", "value": "Mc"}     a text: compared byte by byte
 //!   {"all": [condition, ...]}    {"any": [condition, ...]}    {"not": condition}
 //! ```
 //! A comparison with a number is false for a field that is no number, whatever the operator.
 
 use memchr::memmem;
+use merganser_sort::key::decimal::{Decimal, OwnedDecimal};
 use merganser_sort::record::Format;
 use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::borders::Spans;
 use super::csv::{self, Column, FIELDS_BYTES, Row, Rows, text_of, too_short};
-use super::number::Number;
+use super::number;
 use super::{Argument, COPY_BYTES_MOST, HEADER, SEPARATOR, argument};
 use crate::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 
 pub(super) const ARGUMENTS: &[Argument] = &[
     argument(
         "where",
-        "a condition: {\"column\": name or number, \"op\": one of = != < <= > >= contains starts ends, \"value\": number or text}, or {\"all\": [...]}, {\"any\": [...]}, {\"not\": ...} of conditions",
+        "a condition: {\"column\": name or number, \"op\": one of = != < <= > >= contains starts ends, \"value\": number, {\"number\": digits} or text}, or {\"all\": [...]}, {\"any\": [...]}, {\"not\": ...} of conditions",
         "",
     ),
     SEPARATOR,
@@ -50,7 +52,7 @@ enum Condition<C> {
 
 #[derive(Debug, Clone)]
 enum Test {
-    Number(Operator, Number),
+    Number(Operator, OwnedDecimal),
     Text(Operator, Vec<u8>),
     Contains(Box<memmem::Finder<'static>>),
     Starts(Vec<u8>),
@@ -92,11 +94,6 @@ impl Test {
             _ => None,
         };
         match (compare, value) {
-            (Some(operator), Value::Number(number)) => {
-                let number = Number::parse(number.to_string().as_bytes());
-                let number = number.ok_or("a number that can't be compared")?;
-                Ok(Test::Number(operator, number))
-            }
             (Some(operator), Value::String(text)) => {
                 Ok(Test::Text(operator, text.clone().into_bytes()))
             }
@@ -108,14 +105,18 @@ impl Test {
                     "{operator:?} is none of =, !=, <, <=, >, >=, contains, starts and ends"
                 )),
             },
-            _ => Err(format!("{operator:?} can't be used with {value}; give a text or a number")),
+            (Some(operator), value) => match number::of_json(value) {
+                Some(number) => Ok(Test::Number(operator, number)),
+                None => Err(format!("{value} is neither a text nor a number")),
+            },
+            (None, value) => Err(format!("{operator:?} can't be used with {value}; give a text")),
         }
     }
 
     fn holds(&self, text: &[u8]) -> bool {
         match self {
             Test::Number(operator, wanted) => {
-                Number::parse(text).is_some_and(|found| operator.holds(found.compare(*wanted)))
+                Decimal::parse(text).is_some_and(|found| operator.holds(found.cmp(&wanted.get())))
             }
             Test::Text(operator, wanted) => operator.holds(text.cmp(wanted)),
             Test::Contains(finder) => finder.find(text).is_some(),
@@ -257,7 +258,7 @@ fn resolve(
     header: Option<&[u8]>,
 ) -> Result<Condition<usize>, SsdletError> {
     let names = header.map(|row| csv::names(separator, row));
-    condition.map(&|column| column.resolve(names.as_deref(), NAME))
+    condition.map(&|column| column.resolve(names.as_deref(), NAME, "where"))
 }
 
 impl Ssdlet for Filter {
@@ -318,7 +319,9 @@ impl Worker for Judge {
             match condition.holds(row, copy) {
                 Ok(true) => spans.push(row.range.clone(), out),
                 Ok(false) => {}
-                Err(Trouble::Short(column)) => return Err(too_short(row, chunk.offset, column)),
+                Err(Trouble::Short(column)) => {
+                    return Err(too_short(row, chunk.offset, column, "where"));
+                }
                 Err(Trouble::Long) => {
                     let detail =
                         format!("a field with quotes in it has more than {COPY_BYTES_MOST} bytes");

@@ -1,21 +1,21 @@
 //! `histogram`: how often each number, range of numbers or byte occurs.
 //!
-//! The key is a number in the form of [`key_of_f64`], so the result is in the order of numbers. With a
-//! `width`, it is the lower end of a range: *x* counts for the *n* with *start + n·width ≤ x*, as floating-
-//! point numbers have it.
+//! The key is a number in the form of [`Decimal::push_key`], so the result is in the order of numbers, and each
+//! digit counts. With a `width`, it is the lower end of a range ([`Ranges`]).
 
 use memchr::memchr_iter;
+use merganser_sort::key::decimal::Decimal;
 use merganser_sort::record::Format;
 use serde::Deserialize;
 
 use super::arguments::Arguments;
 use super::borders::Borders;
 use super::csv::{self, Column, FIELDS_BYTES, Rows, text_of, too_short};
-use super::number::Number;
+use super::number;
+use super::ranges::Ranges;
 use super::{Argument, COPY_BYTES_MOST, DELIMITER, HEADER, SEPARATOR, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, key_of_f64,
-    key_of_i64,
+    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, key_of_i64,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -52,31 +52,11 @@ enum Invalid {
     Skip,
 }
 
-/// The range that a number is in.
-#[derive(Debug, Clone, Copy)]
-struct Bins {
-    start: f64,
-    width: Option<f64>,
-}
-
-impl Bins {
-    /// The key of `number`. Minus zero is zero.
-    fn key(self, number: f64) -> f64 {
-        let key = match self.width {
-            Some(width) if number.is_finite() => {
-                self.start + ((number - self.start) / width).floor() * width
-            }
-            _ => number,
-        };
-        key + 0.0
-    }
-}
-
 #[derive(Clone)]
 struct Numbers {
     format: Format,
     column: Option<Column>,
-    bins: Bins,
+    ranges: Option<Ranges>,
     invalid: Invalid,
 }
 
@@ -113,22 +93,33 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
         }
         (None, _) => {}
     }
-    let bins = Bins { start: args.take("start")?.unwrap_or(0.0), width: args.take("width")? };
-    if bins.width.is_some_and(|width: f64| width <= 0.0) {
-        return Err(args.fault("width", "give a number above 0"));
-    }
-    if bins.width.is_none() && bins.start != 0.0 {
-        return Err(args.fault("start", "without a width there are no ranges; leave it out"));
-    }
+    let mut number = |name: &str| match args.take::<serde_json::Value>(name)? {
+        None => Ok(None),
+        Some(value) => match number::of_json(&value) {
+            Some(number) if !number.get().is_infinite() => Ok(Some(number)),
+            _ => Err(args.fault(name, format!("{value} is no finite number"))),
+        },
+    };
+    let (start, width) = (number("start")?, number("width")?);
+    let ranges = match (start, width) {
+        (start, Some(width)) => {
+            let ranges = Ranges::new(start.as_ref(), &width);
+            Some(ranges.map_err(|error| args.fault("width", error))?)
+        }
+        (Some(_), None) => {
+            return Err(args.fault("start", "without a width there are no ranges; leave it out"));
+        }
+        (None, None) => None,
+    };
     let invalid = args.take("invalid")?.unwrap_or_default();
-    let key = if of == Of::Bytes { Type::I64 } else { Type::F64 };
+    let key = if of == Of::Bytes { Type::I64 } else { Type::Decimal };
     let description = Description {
         name: NAME.to_owned(),
         input: format,
         output: Output::Keyed { key, value: Type::I64, combine: Combine::Sum },
-        worker_bytes: FIELDS_BYTES + 2 * COPY_BYTES_MOST as u64,
+        worker_bytes: FIELDS_BYTES + 3 * COPY_BYTES_MOST as u64,
     };
-    let numbers = Numbers { format, column, bins, invalid };
+    let numbers = Numbers { format, column, ranges, invalid };
     Ok(Box::new(Histogram { description, numbers: (of == Of::Numbers).then_some(numbers) }))
 }
 
@@ -146,6 +137,7 @@ impl Ssdlet for Histogram {
                 place: None,
                 rows: Rows::new(0, 0),
                 copy: Vec::new(),
+                key: Vec::new(),
                 metered: 0,
             }),
         })
@@ -191,26 +183,48 @@ struct NumberCounter {
     place: Option<usize>,
     rows: Rows,
     copy: Vec<u8>,
+    key: Vec<u8>,
     metered: u64,
 }
 
-/// Counts the number in `text`, which is in the record at `offset`.
+/// Counts the number in `text`, which is in the record at `offset`. `key` is scratch memory.
 fn count(
     numbers: &Numbers,
     text: &[u8],
     offset: u64,
+    key: &mut Vec<u8>,
     out: &mut Emitter<'_>,
 ) -> Result<(), SsdletError> {
-    match Number::parse(text) {
-        Some(number) => out.add(&key_of_f64(numbers.bins.key(number.as_f64())), 1),
-        None if numbers.invalid == Invalid::Skip => {}
-        None => {
-            let shown = String::from_utf8_lossy(&text[..text.len().min(40)]);
+    let shown = || String::from_utf8_lossy(&text[..text.len().min(40)]).into_owned();
+    match (Decimal::parse(text), &numbers.ranges) {
+        (Some(number), None) => {
+            if text.len() > COPY_BYTES_MOST {
+                let detail = format!("a number of more than {COPY_BYTES_MOST} digits");
+                return Err(SsdletError::Record { offset, detail });
+            }
+            key.clear();
+            number.push_key(key);
+        }
+        (Some(number), Some(ranges)) => {
+            key.clear();
+            if !ranges.push_key(&number, key) {
+                let most = ranges.digits_most();
+                let detail = format!(
+                    "{} is too large for ranges of this width: they count numbers below 1e{most}; choose a larger width, or leave it out",
+                    shown()
+                );
+                return Err(SsdletError::Record { offset, detail });
+            }
+        }
+        (None, _) if numbers.invalid == Invalid::Skip => return Ok(()),
+        (None, _) => {
+            let shown = shown();
             let detail =
                 format!("{shown:?} is not a number; choose another column, or set invalid to skip");
             return Err(SsdletError::Record { offset, detail });
         }
     }
+    out.add(key, 1);
     Ok(())
 }
 
@@ -219,7 +233,7 @@ impl NumberCounter {
         let Format::Csv { separator, .. } = self.numbers.format else { return Ok(()) };
         let names = header.map(|row| csv::names(separator, row));
         let column = self.numbers.column.as_ref().expect("csv has a column");
-        let place = column.resolve(names.as_deref(), NAME)?;
+        let place = column.resolve(names.as_deref(), NAME, "column")?;
         self.rows = Rows::new(separator, place + 1);
         self.place = Some(place);
         Ok(())
@@ -229,12 +243,13 @@ impl NumberCounter {
         if self.place.is_none() {
             self.resolve(None)?;
         }
-        let NumberCounter { numbers, place, rows, copy, .. } = self;
+        let NumberCounter { numbers, place, rows, copy, key, .. } = self;
         let place = place.expect("it was just found");
         rows.each(chunk.bytes, |row| {
-            let field = row.get(place).ok_or_else(|| too_short(row, chunk.offset, place))?;
+            let field =
+                row.get(place).ok_or_else(|| too_short(row, chunk.offset, place, "column"))?;
             let text = text_of(field, copy).unwrap_or(field);
-            count(numbers, text, chunk.offset + row.range.start as u64, out)
+            count(numbers, text, chunk.offset + row.range.start as u64, key, out)
         })
     }
 
@@ -258,7 +273,7 @@ impl NumberCounter {
                 }
                 _ => text,
             };
-            count(&self.numbers, text, chunk.offset + start as u64, out)?;
+            count(&self.numbers, text, chunk.offset + start as u64, &mut self.key, out)?;
             start = end;
         }
         Ok(())
@@ -280,22 +295,5 @@ impl Worker for NumberCounter {
 
     fn meter(&mut self) -> u64 {
         std::mem::take(&mut self.metered)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_range_holds_its_lower_end() {
-        let bins = Bins { start: 1.0, width: Some(2.5) };
-        let cases = [(1.0, 1.0), (3.4, 1.0), (3.5, 3.5), (0.9, -1.5), (-1.5, -1.5)];
-        for (number, key) in cases {
-            assert_eq!(bins.key(number), key, "{number}");
-        }
-        assert_eq!(bins.key(f64::INFINITY), f64::INFINITY);
-        let exact = Bins { start: 0.0, width: None };
-        assert!(exact.key(-0.0).is_sign_positive());
     }
 }

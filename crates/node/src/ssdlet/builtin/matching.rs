@@ -216,6 +216,13 @@ fn automaton(
     builder.kind(Some(kind)).build(keys)
 }
 
+/// The error of a regular expression. The crate shows the expression above it, on lines of their own.
+fn sentence(error: &regex::Error) -> String {
+    let told = error.to_string();
+    let last = told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
 /// The finder of a pattern, with the memory that it holds, and that of the opening.
 fn sized_pattern(
     args: &Arguments<'_>,
@@ -229,7 +236,7 @@ fn sized_pattern(
         match pattern(text, format, ignore_case, size) {
             Err(regex::Error::CompiledTooBig(_)) if size < last => {}
             made => {
-                let finder = made.map_err(|error| args.fault("regex", error))?;
+                let finder = made.map_err(|error| args.fault("regex", sentence(&error)))?;
                 return Ok((finder, HELD_PER_REGEX_BYTE * size as u64, loan));
             }
         }

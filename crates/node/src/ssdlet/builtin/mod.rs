@@ -4,7 +4,8 @@
 //!   wordcount  terms  sequence-count          words      where words begin and end
 //!   match                                     borders    the record around a hit
 //!   histogram  project  filter                csv        fields of rows, columns by name or number
-//!   sample                                    number     numbers in texts
+//!   sample                                    number     numbers in arguments, by their digits
+//!                                             ranges     ranges of numbers
 //!                                             block      64 bytes at a time
 //!                                             arguments  values out of a JSON object
 //! ```
@@ -20,6 +21,7 @@ mod histogram;
 mod matching;
 mod number;
 mod project;
+mod ranges;
 mod sample;
 mod sequence_count;
 mod terms;
@@ -30,6 +32,7 @@ use serde_json::Value;
 
 use super::{Alone, Lender, Ssdlet, SsdletError};
 use arguments::Arguments;
+pub use number::{number_argument, rounded_number};
 pub(crate) use words::each_word;
 
 /// The longest part of a record that is copied, in bytes.

@@ -94,7 +94,8 @@ struct Projector {
 impl Projector {
     fn resolve(&mut self, header: Option<&[u8]>) -> Result<(), SsdletError> {
         let names = header.map(|row| csv::names(self.separator, row));
-        let places = self.columns.iter().map(|column| column.resolve(names.as_deref(), NAME));
+        let places =
+            self.columns.iter().map(|column| column.resolve(names.as_deref(), NAME, "columns"));
         self.places = places.collect::<Result<_, _>>()?;
         let last = self.places.iter().max().copied().unwrap_or_default();
         self.rows = Rows::new(self.separator, last + 1);
@@ -112,7 +113,8 @@ impl Projector {
         rows.each(bytes, |row: &Row<'_>| {
             let begin = batch.len();
             for (n, place) in places.iter().enumerate() {
-                let field = row.get(*place).ok_or_else(|| too_short(row, offset, *place))?;
+                let field =
+                    row.get(*place).ok_or_else(|| too_short(row, offset, *place, "columns"))?;
                 if batch.len() - begin + field.len() > COPY_BYTES_MOST {
                     let detail =
                         format!("the chosen columns have more than {COPY_BYTES_MOST} bytes");

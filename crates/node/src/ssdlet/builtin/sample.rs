@@ -154,7 +154,7 @@ impl Worker for Sampler {
                     key[..8].copy_from_slice(&hash.to_be_bytes());
                     key[8..12].copy_from_slice(&chunk.input.to_be_bytes());
                     key[12..].copy_from_slice(&offset.to_be_bytes());
-                    out.emit(&key, self.borders.text(&bytes[record]));
+                    out.emit(&key, self.borders.undelimited(&bytes[record]));
                 }
                 _ => {}
             }
