@@ -1,23 +1,29 @@
 //! Our own client of a node. It blocks: tokio runs in the caller's thread, while a call lasts.
 //!
+//! It does not trust the node. A message has at most 4 MiB, and an action one answer; a call that has no stream ends
+//! in time; and a [`Stop`] ends any call, whatever the node does.
+//!
 //! ```text
 //!   Client ── open, set, status, close ──► a node
 //!      └───── rows ──► Rows ── advance ──► batches of the node
 //!                        └── broken? connect again, at most 5 times, and continue at the row
 //! ```
 
+mod certificate;
 mod rows;
+mod stop;
 
 use std::fmt;
 use std::future::Future;
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo};
-use futures::{StreamExt, TryStreamExt};
+use futures::StreamExt;
 use merganser_node::session::request::OpenRequest;
 use merganser_node::session::{BlobStatus, Listing, Opened, Status};
 use serde::de::DeserializeOwned;
@@ -32,16 +38,20 @@ use crate::token::Token;
 use crate::wire::{SessionBody, SetBody, Ticket, Uploaded, to_json};
 use crate::{batches, schema};
 
+pub use certificate::CertificateFault;
 pub use rows::Rows;
+pub use stop::Stop;
 
 /// How long a node may take to take a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a node may take to answer a request that has no stream.
 const ANSWER_PATIENCE: Duration = Duration::from_secs(90);
+/// How long a node may take to hear that a session is closed, when no caller waits for it.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How often a node is asked whether it is there, and how long it may take to answer that.
 const PING: Duration = Duration::from_secs(15);
 /// The longest message of a node, in bytes.
-const MESSAGE_BYTES_MAX: usize = 16 << 20;
+const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Bytes that a node may send ahead.
 const WINDOW_BYTES: u32 = 4 << 20;
 /// Bytes of one message of a blob.
@@ -83,6 +93,15 @@ pub enum ClientError {
         /// The node's own sentence.
         sentence: String,
     },
+    /// The node's certificate was not accepted.
+    #[error("{0}")]
+    Certificate(CertificateFault),
+    /// The node speaks TLS, and this client was to speak without.
+    #[error("the node speaks TLS alone")]
+    WantsTls,
+    /// The caller's [`Stop`] ended the call.
+    #[error("stopped")]
+    Stopped,
     /// The node does not keep to the protocol.
     #[error("the node does not keep to the protocol: {0}")]
     Protocol(String),
@@ -97,6 +116,8 @@ pub enum Refusal {
     Missing,
     /// The client may not do this.
     Forbidden,
+    /// The client did not show the node's token.
+    Unknown,
     /// All else.
     Other,
 }
@@ -108,12 +129,15 @@ impl ClientError {
             while let Some(deeper) = cause.source() {
                 cause = deeper;
             }
-            let told = if std::error::Error::source(status).is_some() {
-                cause.to_string()
+            return if std::error::Error::source(status).is_some() {
+                Self::of_cause(cause)
             } else {
-                status.message().to_owned()
+                ClientError::Connection(status.message().to_owned())
             };
-            return ClientError::Connection(told);
+        }
+        if status.code() == Code::Unauthenticated {
+            let sentence = status.message().to_owned();
+            return ClientError::Refused { why: Refusal::Unknown, sentence };
         }
         let sentence = match status.message() {
             "" => status.code().description().to_owned(),
@@ -126,6 +150,19 @@ impl ClientError {
             _ => Refusal::Other,
         };
         ClientError::Refused { why, sentence }
+    }
+
+    /// Why a connection can't be made, or broke, from the deepest cause.
+    fn of_cause(cause: &dyn std::error::Error) -> Self {
+        let told = cause.to_string();
+        match CertificateFault::of(&told) {
+            Some(fault) => ClientError::Certificate(fault),
+            // Rust adds the number of the system's error.
+            None => {
+                let plain = told.rsplit_once(" (os error ").map_or(&*told, |(plain, _)| plain);
+                ClientError::Connection(plain.to_owned())
+            }
+        }
     }
 }
 
@@ -160,6 +197,7 @@ pub struct Client {
     endpoint: Endpoint,
     token: ShowToken,
     calls: Calls,
+    stop: Stop,
 }
 
 impl Client {
@@ -168,6 +206,14 @@ impl Client {
     /// # Errors
     /// [`ClientError::Address`], [`ClientError::Connection`].
     pub fn connect(node: &NodeAddress) -> Result<Self> {
+        Self::connect_until(node, &Stop::default())
+    }
+
+    /// Connects; `stop` ends this and all later calls.
+    ///
+    /// # Errors
+    /// As [`Client::connect`]; [`ClientError::Stopped`].
+    pub fn connect_until(node: &NodeAddress, stop: &Stop) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -183,8 +229,19 @@ impl Client {
             }
             None => ShowToken(None),
         };
-        let calls = runtime.block_on(connected(&endpoint, &token))?;
-        Ok(Client { runtime, endpoint, token, calls })
+        let calls =
+            runtime.block_on(stop.within(CONNECT_PATIENCE, connected(&endpoint, &token)))??;
+        Ok(Client { runtime, endpoint, token, calls, stop: stop.clone() })
+    }
+
+    /// `error`, or the reason behind it: a server of TLS ends a connection without TLS.
+    pub(crate) fn explain(node: &NodeAddress, error: ClientError) -> ClientError {
+        match error {
+            ClientError::Connection(_) if node.ca.is_none() && speaks_tls(&node.address) => {
+                ClientError::WantsTls
+            }
+            error => error,
+        }
     }
 
     /// What the node offers.
@@ -235,6 +292,15 @@ impl Client {
         let _: serde_json::Map<String, serde_json::Value> =
             self.act("close", of_session(session))?;
         Ok(())
+    }
+
+    /// CLOSE, where no caller waits for it: a node that does not answer closes the session later by itself.
+    pub(crate) fn leave(&mut self, session: &str) {
+        let action = Action::new("close", of_session(session));
+        let mut calls = self.calls.clone();
+        let never = Stop::default();
+        let told = never.within(CLOSE_PATIENCE, calls.do_action(action));
+        let _ = self.runtime.block_on(told);
     }
 
     /// Has the node verify and keep an SSDlet.
@@ -290,10 +356,12 @@ impl Client {
                     }
                 }
             };
-            let (answer, fed) = tokio::join!(call, feed);
+            let both = async { tokio::join!(call, feed) };
+            let (answer, fed) = self.stop.unless_set(both).await?;
             fed?;
             let mut answers = answer.map_err(|e| ClientError::of(&e))?.into_inner();
-            let answer = answers.message().await.map_err(|e| ClientError::of(&e))?;
+            let answer = self.stop.within(ANSWER_PATIENCE, answers.message()).await?;
+            let answer = answer.map_err(|e| ClientError::of(&e))?;
             let answer = answer.ok_or_else(|| ClientError::Protocol("no answer".to_owned()))?;
             json(&answer.app_metadata)
         })
@@ -318,26 +386,29 @@ impl Client {
     fn act<T: DeserializeOwned>(&mut self, name: &str, body: Vec<u8>) -> Result<T> {
         let action = Action::new(name, body);
         let mut calls = self.calls.clone();
-        let answers = self.answered(async move {
-            let answers = calls.do_action(action).await?.into_inner();
-            answers.try_collect::<Vec<_>>().await
+        let (answer, more) = self.answered(async move {
+            let mut answers = calls.do_action(action).await?.into_inner();
+            let answer = answers.message().await?;
+            // Nothing after the answer is kept.
+            let more = match answer {
+                Some(_) => answers.message().await?.is_some(),
+                None => false,
+            };
+            Ok((answer, more))
         })?;
-        match &answers[..] {
-            [answer] => json(&answer.body),
-            _ => Err(ClientError::Protocol(format!("{} answers to {name}", answers.len()))),
+        match (answer, more) {
+            (Some(answer), false) => json(&answer.body),
+            (Some(_), true) => {
+                Err(ClientError::Protocol(format!("more than one answer to {name}")))
+            }
+            (None, _) => Err(ClientError::Protocol(format!("no answer to {name}"))),
         }
     }
 
     /// Waits for a call that has no stream.
     fn answered<T>(&self, call: impl Future<Output = Result<T, tonic::Status>>) -> Result<T> {
-        let within = async { tokio::time::timeout(ANSWER_PATIENCE, call).await };
-        match self.runtime.block_on(within) {
-            Ok(answer) => answer.map_err(|status| ClientError::of(&status)),
-            Err(_) => {
-                let told = format!("no answer within {} seconds", ANSWER_PATIENCE.as_secs());
-                Err(ClientError::Connection(told))
-            }
-        }
+        let answer = self.runtime.block_on(self.stop.within(ANSWER_PATIENCE, call))?;
+        answer.map_err(|status| ClientError::of(&status))
     }
 }
 
@@ -348,10 +419,25 @@ async fn connected(endpoint: &Endpoint, token: &ShowToken) -> Result<Calls> {
         while let Some(deeper) = cause.source() {
             cause = deeper;
         }
-        ClientError::Connection(cause.to_string())
+        ClientError::of_cause(cause)
     })?;
     let calls = FlightServiceClient::with_interceptor(channel, token.clone());
     Ok(calls.max_decoding_message_size(MESSAGE_BYTES_MAX))
+}
+
+/// Whether a server at `address` answers a client without TLS by an alert of TLS.
+fn speaks_tls(address: &str) -> bool {
+    const ALERT: u8 = 0x15;
+    let asked = || -> std::io::Result<u8> {
+        let address = address.to_socket_addrs()?.next().ok_or(std::io::ErrorKind::NotFound)?;
+        let mut stream = TcpStream::connect_timeout(&address, CLOSE_PATIENCE)?;
+        stream.set_read_timeout(Some(CLOSE_PATIENCE))?;
+        stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")?;
+        let mut first = [0];
+        stream.read_exact(&mut first)?;
+        Ok(first[0])
+    };
+    asked().is_ok_and(|first| first == ALERT)
 }
 
 fn endpoint(node: &NodeAddress) -> Result<Endpoint> {

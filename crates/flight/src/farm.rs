@@ -16,7 +16,6 @@ mod member;
 mod meter;
 mod stream;
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
@@ -29,7 +28,7 @@ use merganser_sort::Progress;
 use merganser_sort::record::Format;
 use merganser_storage::thread::spawn_scoped;
 
-use crate::client::{ClientError, NodeAddress};
+use crate::client::{ClientError, NodeAddress, Stop};
 use member::Member;
 use meter::Meter;
 use stream::{Stream, append_into};
@@ -87,6 +86,8 @@ pub struct FarmReport {
 /// A session on each of several nodes, all of the same SSDlet. They are closed with this.
 pub struct Farm {
     members: Vec<Member>,
+    /// Ends the calls of all members.
+    ended: Stop,
 }
 
 impl Farm {
@@ -104,22 +105,29 @@ impl Farm {
         module: Option<&[u8]>,
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, FarmError> {
-        let mut members: Vec<Member> = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            if is_cancelled() {
-                return Err(FarmError::Cancelled);
+        assert!(!nodes.is_empty(), "at least one node");
+        let ended = Stop::default();
+        let caller = thread::current();
+        let members = thread::scope(|scope| {
+            let opening = || {
+                let members = open_all(nodes, open, module, &ended);
+                caller.unpark();
+                members
+            };
+            let opening = spawn_scoped(scope, "nodes", opening)
+                .map_err(|error| SsdletError::Failed(error.to_string()))?;
+            while !opening.is_finished() {
+                if is_cancelled() {
+                    ended.set();
+                }
+                thread::park_timeout(LOOK);
             }
-            let member = Member::open(node, open, module)?;
-            if let Some(first) = members.first()
-                && first.opened.description.output != member.opened.description.output
-            {
-                let (node, other) = (member.node.clone(), first.node.clone());
-                return Err(FarmError::Different { node, other });
-            }
-            members.push(member);
+            opening.join().expect("no panic")
+        });
+        match members {
+            Err(_) if ended.is_set() => Err(FarmError::Cancelled),
+            members => Ok(Farm { members: members?, ended }),
         }
-        assert!(!members.is_empty(), "at least one node");
-        Ok(Farm { members })
     }
 
     /// The SSDlet's formats and options, as the first node describes them.
@@ -140,7 +148,7 @@ impl Farm {
     ) -> Result<FarmReport, FarmError> {
         let output = self.opened().description.output.clone();
         let meter = Meter::of(self.members.len(), progress);
-        let ended = AtomicBool::new(false);
+        let ended = self.ended;
         thread::scope(|scope| {
             let mut streams = Vec::with_capacity(self.members.len());
             let mut threads = Vec::with_capacity(self.members.len());
@@ -152,14 +160,14 @@ impl Farm {
                     let done = member.work(ranges, &sender, ended, meter);
                     if done.is_err() {
                         // The caller's thread may be waiting for another node.
-                        ended.store(true, Ordering::Relaxed);
+                        ended.set();
                     }
                     done.map_err(|source| FarmError::Node { node: name, source })
                 };
                 match spawn_scoped(scope, "node", work) {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
-                        ended.store(true, Ordering::Relaxed);
+                        ended.set();
                         return Err(SsdletError::Failed(error.to_string()).into());
                     }
                 }
@@ -175,7 +183,7 @@ impl Farm {
                 }
             };
             let is_whole = rows.is_ok() && streams.iter().all(Stream::is_at_end);
-            ended.store(true, Ordering::Relaxed);
+            ended.set();
             // Threads that wait for room end now.
             drop(streams);
             let results: Vec<_> =
@@ -195,4 +203,25 @@ impl Farm {
             Ok(FarmReport { nodes, rows: rows? })
         })
     }
+}
+
+/// Opens a session on each node, one after another.
+fn open_all(
+    nodes: &[NodeAddress],
+    open: &OpenRequest,
+    module: Option<&[u8]>,
+    ended: &Stop,
+) -> Result<Vec<Member>, FarmError> {
+    let mut members: Vec<Member> = Vec::with_capacity(nodes.len());
+    for node in nodes {
+        let member = Member::open(node, open, module, ended)?;
+        if let Some(first) = members.first()
+            && first.opened.description.output != member.opened.description.output
+        {
+            let (node, other) = (member.node.clone(), first.node.clone());
+            return Err(FarmError::Different { node, other });
+        }
+        members.push(member);
+    }
+    Ok(members)
 }

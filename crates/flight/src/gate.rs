@@ -115,7 +115,10 @@ impl Service<http::Request<Body>> for Gate {
         let header = request.headers().get(http::header::AUTHORIZATION);
         let shown = header.map(http::HeaderValue::as_bytes);
         if self.token.as_ref().is_some_and(|token| !token.is_shown_by(shown)) {
-            let told = "this server wants its token, in the header authorization: Bearer TOKEN";
+            let told = match shown {
+                Some(_) => "the token that was shown is not that of this server",
+                None => "this server wants its token, in the header authorization: Bearer TOKEN",
+            };
             let refusal = Status::unauthenticated(told).into_http();
             return Box::pin(std::future::ready(Ok(refusal)));
         }

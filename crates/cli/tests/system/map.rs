@@ -2,11 +2,13 @@
 //!
 //! - `ssdlets`: each SSDlet through the command
 //! - `inputs`: pipes, compressed files, many files, other records
+//! - `naive`: odd texts, against naive models
 //! - `results`: forms, orders and views of rows
 //! - `bounds`: memory, disks, signals, kills
 
 mod bounds;
 mod inputs;
+mod naive;
 mod results;
 mod ssdlets;
 

@@ -36,6 +36,8 @@ pub struct Rows<'a> {
     ended: bool,
     key: Vec<u8>,
     value: Vec<u8>,
+    /// How long the node may take for a message.
+    patience: Option<Duration>,
 }
 
 impl<'a> Rows<'a> {
@@ -51,7 +53,14 @@ impl<'a> Rows<'a> {
             ended: false,
             key: Vec::new(),
             value: Vec::new(),
+            patience: None,
         }
+    }
+
+    /// Gives the node `patience` for each message. Without it, rows of a run that is not over are waited for.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Rows { patience: Some(patience), ..self }
     }
 
     /// Rows that were passed.
@@ -118,12 +127,13 @@ impl<'a> Rows<'a> {
                     self.batch = Some(batch);
                     return Ok(true);
                 }
-                Err(status) if is_broken(&status) && self.can_continue() => {
+                Err(Broken::Status(status)) if is_broken(&status) && self.can_continue() => {
                     self.stream = None;
                     self.tries += 1;
                     std::thread::sleep(PAUSE * 2_u32.pow(self.tries - 1));
                 }
-                Err(status) => return Err(ClientError::of(&status)),
+                Err(Broken::Status(status)) => return Err(ClientError::of(&status)),
+                Err(Broken::Given(error)) => return Err(error),
             }
         }
         Ok(false)
@@ -152,10 +162,12 @@ impl<'a> Rows<'a> {
         ticket
     }
 
-    fn receive(&mut self) -> Result<Option<RecordBatch>, tonic::Status> {
+    fn receive(&mut self) -> Result<Option<RecordBatch>, Broken> {
         let rest = self.rest();
         let client = &mut *self.client;
-        client.runtime.block_on(async {
+        let stop = client.stop.clone();
+        let patience = self.patience;
+        let message = async {
             if self.stream.is_none() {
                 if self.tries > 0 {
                     let again = connected(&client.endpoint, &client.token).await;
@@ -174,7 +186,14 @@ impl<'a> Rows<'a> {
                 Ok(Some(Err(error))) => Err(tonic::Status::data_loss(error.to_string())),
                 Err(_) => Err(tonic::Status::data_loss("a message with rows makes no sense")),
             }
-        })
+        };
+        let received = client.runtime.block_on(async {
+            match patience {
+                Some(patience) => stop.within(patience, message).await,
+                None => stop.unless_set(message).await,
+            }
+        });
+        received.map_err(Broken::Given)?.map_err(Broken::Status)
     }
 
     /// Copies key and value of the row.
@@ -190,6 +209,14 @@ impl<'a> Rows<'a> {
             columns => Err(ClientError::Protocol(format!("rows of {} columns", columns.len()))),
         }
     }
+}
+
+/// Why no message came.
+enum Broken {
+    /// The node, or the connection to it.
+    Status(tonic::Status),
+    /// The caller's end, or its patience.
+    Given(ClientError),
 }
 
 /// The bytes of a key of `column`, which are in the order of keys.

@@ -1,6 +1,5 @@
 //! A session on one node.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,11 +10,13 @@ use merganser_node::session::{Opened, Status};
 use super::meter::Meter;
 use super::stream::Batch;
 use super::{FarmError, LOOK};
-use crate::client::{Client, ClientError, NodeAddress, Refusal, Result, Rows};
+use crate::client::{Client, ClientError, NodeAddress, Refusal, Result, Rows, Stop};
 use crate::wire::{SessionTicket, SetBody, TextAs, Ticket};
 
 /// The first pause before it is looked again whether there is room for a batch. It doubles, up to [`LOOK`].
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long a node may take for its next rows.
+const ROW_PATIENCE: Duration = Duration::from_secs(90);
 /// How often a node whose rows wait for those of others is told so.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
@@ -32,9 +33,13 @@ impl Member {
         node: &NodeAddress,
         open: &OpenRequest,
         module: Option<&[u8]>,
+        ended: &Stop,
     ) -> Result<Self, FarmError> {
-        let failed = |source| FarmError::Node { node: node.to_string(), source };
-        let mut client = Client::connect(node).map_err(failed)?;
+        let failed = |source| {
+            let source = Client::explain(node, source);
+            FarmError::Node { node: node.to_string(), source }
+        };
+        let mut client = Client::connect_until(node, ended).map_err(failed)?;
         let opened = match (client.open(open), module) {
             (Err(ClientError::Refused { why: Refusal::Missing, .. }), Some(module)) => {
                 let kept = client.upload(module.to_vec());
@@ -48,10 +53,24 @@ impl Member {
 
     /// Runs, and hands over the rows. `None` when no more of them are wanted.
     pub(super) fn work(
+        self,
+        ranges: &[Range],
+        sender: &SyncSender<Batch>,
+        ended: &Stop,
+        meter: &Meter<'_>,
+    ) -> Result<Option<Status>> {
+        match self.rows(ranges, sender, ended, meter) {
+            // Another thread ended all of it, and says why.
+            Err(ClientError::Stopped) => Ok(None),
+            done => done,
+        }
+    }
+
+    fn rows(
         mut self,
         ranges: &[Range],
         sender: &SyncSender<Batch>,
-        ended: &AtomicBool,
+        ended: &Stop,
         meter: &Meter<'_>,
     ) -> Result<Option<Status>> {
         let session = self.opened.session.clone();
@@ -64,13 +83,15 @@ impl Member {
             if !status.state.is_busy() {
                 break;
             }
-            if ended.load(Ordering::Relaxed) {
+            if ended.is_set() {
                 return Ok(None);
             }
             thread::sleep(LOOK);
         }
         let ticket = SessionTicket { session: session.clone(), offset: 0, text: TextAs::Binary };
-        let mut rows = self.client.rows(Ticket::Session(ticket));
+        // The run is over, so its rows are there.
+        let rows = self.client.rows(Ticket::Session(ticket));
+        let mut rows = rows.with_patience(ROW_PATIENCE);
         let mut batch = Batch::default();
         while rows.advance()? {
             batch.push(rows.key(), rows.value());
@@ -110,6 +131,6 @@ fn hand_over(mut batch: Batch, sender: &SyncSender<Batch>, rows: &mut Rows<'_>) 
 impl Drop for Member {
     /// The node closes sessions that are idle, if this does not reach it.
     fn drop(&mut self) {
-        let _ = self.client.close(&self.opened.session);
+        self.client.leave(&self.opened.session);
     }
 }

@@ -1,6 +1,5 @@
 //! The rows of a node on their way from its thread to the caller's.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use merganser_node::map::{RowSink, RowStream};
@@ -8,6 +7,7 @@ use merganser_node::ssdlet::SsdletError;
 use merganser_sort::{Error, Progress};
 
 use super::LOOK;
+use crate::client::Stop;
 
 /// Bytes of a batch that a thread hands over: its rows, and what they take in [`Batch::ends`].
 const BATCH_BYTES: usize = 256 << 10;
@@ -45,7 +45,7 @@ pub(super) struct Stream<'a> {
     name: String,
     batches: Receiver<Batch>,
     /// Another node has failed.
-    ended: &'a AtomicBool,
+    ended: &'a Stop,
     progress: &'a dyn Progress,
     batch: Batch,
     /// Number of the next row in the batch.
@@ -58,7 +58,7 @@ impl<'a> Stream<'a> {
     pub(super) fn new(
         name: String,
         batches: Receiver<Batch>,
-        ended: &'a AtomicBool,
+        ended: &'a Stop,
         progress: &'a dyn Progress,
     ) -> Self {
         let batch = Batch::default();
@@ -87,7 +87,7 @@ impl<'a> Stream<'a> {
                     (self.batch, self.next) = (batch, 0);
                     return Ok(());
                 }
-                Err(RecvTimeoutError::Timeout) if !self.ended.load(Ordering::Relaxed) => {}
+                Err(RecvTimeoutError::Timeout) if !self.ended.is_set() => {}
                 Err(_) => return Err(early()),
             }
         }

@@ -3,6 +3,7 @@
 mod farm;
 mod harness;
 mod hostile;
+mod hostile_node;
 mod security;
 mod sessions;
 mod views;

@@ -2,6 +2,7 @@
 
 use merganser_flight::Token;
 use merganser_flight::client::{Client, NodeAddress};
+use merganser_flight::farm::Farm;
 use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BindError, Server, Tls};
 use merganser_flight::wire::SetBody;
@@ -21,7 +22,8 @@ fn nobody_comes_in_without_the_token() {
     assert!(told(&none).contains("wants its token"));
     let wrong = Token::new("0123456789abcdef0123456789abcdeF").expect("a token");
     assert!(
-        told(&NodeAddress { token: Some(wrong), ..node.known.clone() }).contains("wants its token")
+        told(&NodeAddress { token: Some(wrong), ..node.known.clone() })
+            .contains("is not that of this server")
     );
     node.client().list().expect("with the token");
 }
@@ -34,12 +36,46 @@ fn with_tls_plain_clients_and_other_authorities_are_refused() {
     let session = begin(&mut client, "wordcount", &["a"]).expect("begun");
     assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("done").len(), 2);
     told(&NodeAddress { ca: None, ..node.known.clone() });
+    let plain = [NodeAddress { ca: None, ..node.known.clone() }];
+    let refused = Farm::open(&plain, &of("copy"), None, &|| false).map(drop).expect_err("plain");
+    assert!(refused.to_string().ends_with("the node speaks TLS alone"), "{refused}");
     let other = tls().certificate;
     assert!(
         told(&NodeAddress { ca: Some(other), ..node.known.clone() })
-            .starts_with("the connection failed")
+            .contains("not signed by the authority")
     );
     node.client().list().expect("it still answers");
+}
+
+/// The certificate that `openssl req -x509` makes is that of an authority, and no node can show it.
+#[test]
+fn the_certificate_that_is_wrong_is_said() {
+    let made = |change: &dyn Fn(&mut rcgen::CertificateParams)| {
+        let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = rcgen::CertificateParams::new(names).expect("names");
+        change(&mut params);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("signed").pem().into_bytes();
+        Tls { certificate, key: key.serialize_pem().into_bytes() }
+    };
+    let refused = |tls: Tls| {
+        let node = node_with(|options| options.tls = Some(tls));
+        told(&node.known)
+    };
+    let authority = made(&|params| {
+        params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    });
+    assert!(refused(authority).contains("that of an authority"));
+    let over = made(&|params| params.not_after = rcgen::date_time_ymd(2001, 1, 1));
+    assert!(refused(over).contains("has expired"));
+    let early = made(&|params| params.not_before = rcgen::date_time_ymd(2999, 1, 1));
+    assert!(refused(early).contains("not valid yet"));
+    let other = made(&|params| {
+        let names = vec!["elsewhere.example".to_owned()];
+        params.subject_alt_names =
+            rcgen::CertificateParams::new(names).expect("a name").subject_alt_names;
+    });
+    assert!(refused(other).contains("not for the name"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub(super) use without_flight::Farm;
 mod with_flight {
     use std::path::Path;
 
-    use merganser_flight::client::{ClientError, NodeAddress, Refusal};
+    use merganser_flight::client::{CertificateFault, ClientError, NodeAddress, Refusal};
     use merganser_flight::farm::{self, FarmError};
     use merganser_node::map::{MapReport, RowSink};
     use merganser_node::session::Opened;
@@ -131,6 +131,25 @@ mod with_flight {
             } => Failure::from(format!(
                 "{node}: it does not have this SSDlet and takes none from clients; start the node with --allow-upload, or name one of its own"
             )),
+            FarmError::Node { ref source, .. } => {
+                let remedy = match source {
+                    ClientError::WantsTls => "; give --ca with the authority of its certificate",
+                    ClientError::Refused { why: Refusal::Unknown, .. } => {
+                        "; give --token-file with the token of the node"
+                    }
+                    ClientError::Certificate(CertificateFault::OtherAuthority) => {
+                        "; give --ca with the certificate of the authority that signed it"
+                    }
+                    ClientError::Certificate(CertificateFault::OtherName) => {
+                        "; name the node in --on as its certificate does"
+                    }
+                    ClientError::Certificate(CertificateFault::IsAuthority) => {
+                        "; docs/serve.md shows how to make both"
+                    }
+                    _ => "",
+                };
+                Failure::from(format!("{error}{remedy}"))
+            }
             error => Failure::from(error.to_string()),
         }
     }

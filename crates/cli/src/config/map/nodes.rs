@@ -52,6 +52,12 @@ impl Nodes {
             };
         }
         for (at, address) in addresses.iter().enumerate() {
+            let parts = address.rsplit_once(':');
+            if parts.is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
+                return Err(
+                    format!("--on '{address}': write HOST:PORT, such as localhost:7443").into()
+                );
+            }
             if addresses[..at].contains(address) {
                 // Its rows would count twice.
                 return Err(format!("--on: {address} is named twice").into());
@@ -140,6 +146,10 @@ mod tests {
         let on = |names: &[&str]| TypedNodes { on: named(names), ..TypedNodes::default() };
         assert!(Nodes::new(on(&["a:1", "b:1"])).is_ok());
         assert!(Nodes::new(on(&["a:1", "a:1"])).is_err());
+        for address in ["localhost", "localhost:", ":7443", "a:http", "a:65536", "[::1]", ""] {
+            let refused = Nodes::new(on(&[address])).expect_err(address);
+            assert!(refused.sentence().is_some_and(|told| told.contains("HOST:PORT")), "{address}");
+        }
         let token = TypedNodes { token_file: Some("t".into()), ..on(&[]) };
         assert!(Nodes::new(token).is_err());
         assert!(Nodes::new(TypedNodes { insecure: true, ..on(&[]) }).is_err());
