@@ -208,3 +208,38 @@ fn generated_sequences_come_with_the_truth() {
     assert_eq!(names(dir.path()), ["a.fa", "a.fa.truth.tsv", "b.fa", "t"]);
     assert_eq!(text(fs::read(dir.path().join("t")).expect("there")), table);
 }
+
+/// B2: makeblastdb, seqkit and samtools take them.
+#[test]
+fn blank_lines_before_the_first_record_are_taken() {
+    let dir = folder();
+    for (format, records) in
+        [("fasta", [">b\nAC\n", ">a\nGT\n"]), ("fastq", ["@b\nAC\n+\nII\n", "@a\nGT\n+\nII\n"])]
+    {
+        let sorted = format!("{}{}", records[1], records[0]);
+        for blanks in ["\n", "\r\n", "\n\n\r\n\n", &"\n".repeat(5000)] {
+            let text = format!("{blanks}{}", records.concat());
+            fs::write(dir.path().join("in"), &text).expect("written");
+            let words = ["--format", format, "--key", "id"];
+            let of = |before: &[&str]| prints(dir.path(), &[before, &words].concat());
+            assert_eq!(of(&["sort", "in"]), sorted.as_bytes(), "{format} {blanks:?}");
+            fs::write(dir.path().join("sorted"), format!("{blanks}{sorted}")).expect("written");
+            of(&["sort", "-c", "sorted"]);
+            let told = String::from_utf8(of(&["verify", "sorted"])).expect("UTF-8");
+            assert!(told.contains("records         2\n"), "{told}");
+            let merged = of(&["sort", "-m", "sorted", "sorted"]);
+            assert_eq!(merged.len(), 2 * sorted.len());
+            of(&["sort", "in", "--view", "v.view"]);
+            assert_eq!(prints(dir.path(), &["cat", "v.view"]), sorted.as_bytes());
+            fs::remove_dir_all(dir.path().join("v.view")).expect("there");
+            let parts = ["--stage", "a:cat", "--partitions", "9", "-o", "out"];
+            prints(dir.path(), &[&["pipeline", "in", "--format", format], &parts[..]].concat());
+            assert_eq!(fs::read(dir.path().join("out")).expect("there"), text.as_bytes());
+        }
+        fs::write(dir.path().join("in"), "\n\n").expect("written");
+        assert_eq!(prints(dir.path(), &["sort", "--format", format, "in"]), b"");
+        fs::write(dir.path().join("in"), format!("\n\nx\n{}", records[0])).expect("written");
+        let told = fails(dir.path(), &["sort", "--format", format, "in"]);
+        assert!(told.starts_with("in: at byte 2: "), "{told}");
+    }
+}

@@ -181,13 +181,16 @@ struct Sequences {
 impl Sequences {
     fn new(kind: SequenceKind) -> Self {
         let borders = SequenceBorders::new(kind);
-        Sequences { kind, borders, base: 0, starts: Vec::new(), seen: 0, taken: 0, last: 0 }
+        let starts = Vec::new();
+        Sequences { kind, borders, base: 0, starts, seen: 0, taken: 0, last: 0, any: false }
     }
 
     fn take(
         &mut self,
         bytes: &[u8],
         from: usize,
+    /// Whether a record was seen.
+    any: bool,
         records: &mut u64,
     ) -> Result<Option<usize>, BadRecord> {
         if self.taken == self.seen {
@@ -208,6 +211,14 @@ impl Sequences {
         Ok(found)
     }
 
+            if let Some(first) = self.starts.first()
+                && !std::mem::replace(&mut self.any, true)
+                && *first > 0
+            {
+                // A partition of blank lines alone would be of no use.
+                self.starts.remove(0);
+                *records += 1;
+            }
     fn end(&mut self) -> Result<(), BadRecord> {
         let ended = std::mem::replace(self, Sequences::new(self.kind));
         match ended.borders.finish() {
@@ -275,6 +286,13 @@ mod tests {
     }
 
     proptest! {
+        // Blank lines before the first record are no partition.
+        assert_eq!(found(PieceFormat::Fasta, b"\n\r\n>a\nAC\n>b\n>c\nG", 1), (vec![9, 12], 3));
+        let reads = [b"\n\n", &reads[..]].concat();
+        for piece in [1, 2, 3, 100] {
+            let found = borders(PieceFormat::Fastq, &reads, piece, 1).expect("whole");
+            assert_eq!(found, (vec![13], 2), "{piece}");
+        }
         /// Any pieces and any steps give borders that one piece and the naive search know.
         #[test]
         fn pieces_do_not_matter(

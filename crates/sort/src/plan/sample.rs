@@ -140,6 +140,7 @@ pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, O
             break;
         }
     }
+    bytes.drain(..format.leading_blanks(&bytes));
     let mut header = None;
     if matches!(format, Format::Csv { header: true, .. }) {
         let len = format.record_len(&bytes).unwrap_or(bytes.len());

@@ -191,6 +191,13 @@ impl Format {
             Format::Fasta => sequences::end(SequenceKind::Fasta, bytes).into(),
             Format::Fastq => sequences::end(SequenceKind::Fastq, bytes).into(),
         }
+    /// How many of `bytes`, which are the first of an input, are blank lines before the first record. Only sequences have
+    /// them: for others, they are records.
+    #[must_use]
+    pub fn leading_blanks(&self, bytes: &[u8]) -> usize {
+        if self.sequences().is_some() { sequences::leading_blanks(bytes) } else { 0 }
+    }
+
     }
 }
 

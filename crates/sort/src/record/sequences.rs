@@ -10,7 +10,8 @@
 //! A FASTA record begins at a line that begins with `>`, and holds all lines up to the next one. A FASTQ
 //! record begins at a line with `@`. Its sequence is all lines up to one that begins with `+`; then come as
 //! many letters of quality as the sequence has, on any number of lines. So a line of quality may begin
-//! with `@` or `+`. Empty lines behind a record belong to it. A carriage return before a newline is not a
+//! with `@` or `+`. Empty lines behind a record belong to it; those
+//! before the first record of an input belong to none ([`leading_blanks`]).  A carriage return before a newline is not a
 //! letter.
 //!
 //! The end of a record is known only when the next one begins, or the input ends: see
@@ -117,6 +118,9 @@ impl SequenceBorders {
     /// # Errors
     /// At bytes that no record has; what follows them means nothing.
     pub fn feed(&mut self, piece: &[u8], starts: &mut Vec<u64>) -> Result<(), SequenceFault> {
+        let blanks = if self.part == Part::Begin { leading_blanks(piece) } else { 0 };
+        let piece = &piece[blanks..];
+        self.before += blanks as u64;
         let before = self.before;
         let all = self.walk(piece, |at| {
             starts.push(before + at as u64);
@@ -247,6 +251,11 @@ impl SequenceBorders {
         }
         Ok(())
     }
+}
+
+/// The bytes of blank lines at the front of `bytes`.
+pub(super) fn leading_blanks(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| matches!(byte, b'\n' | b'\r')).count()
 }
 
 /// The first `>` at the beginning of a line, at `from` or behind it; `from` is at least 1.

@@ -30,6 +30,8 @@ pub(crate) struct ChunkReader {
     offset: u64,
     skip: usize,
     header_due: bool,
+    /// Bytes of blank lines that may still come before the first sequence of the input.
+    blanks: usize,
     header: Option<Vec<u8>>,
     carry: Vec<u8>,
 }
@@ -69,6 +71,7 @@ impl ChunkReader {
             offset: 0,
             skip: 0,
             header_due: false,
+            blanks: 0,
             header,
             carry: Vec::new(),
         };
@@ -83,6 +86,8 @@ impl ChunkReader {
         self.skip = (start % 4096) as usize;
         self.offset = start - self.skip as u64;
         self.header_due = start == 0 && has_header(self.format);
+        let takes_blanks = start == 0 && self.format.sequences().is_some();
+        self.blanks = if takes_blanks { BLANK_BYTES_MAX } else { 0 };
     }
 
     /// The first input's header row, once a chunk was read.
@@ -351,6 +356,12 @@ impl ChunkReader {
             }
             fill.framed += std::mem::take(&mut self.skip);
         }
+        if self.blanks > 0 {
+            let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
+            let blanks = self.format.leading_blanks(unframed).min(self.blanks);
+            self.blanks = if blanks == unframed.len() { self.blanks - blanks } else { 0 };
+            fill.framed += blanks;
+        }
         let unframed_bytes = fill.end - fill.framed;
         if unframed_bytes == 0 || unframed_bytes < 2 * fill.searched {
             return Ok(());
@@ -455,6 +466,10 @@ impl Fill {
         }
     }
 }
+
+/// Blank lines before the first sequence of an input have no more bytes than this: a chunk is never empty because of
+/// them.
+const BLANK_BYTES_MAX: usize = 64 << 10;
 
 fn has_header(format: Format) -> bool {
     matches!(format, Format::Csv { header: true, .. })

@@ -143,6 +143,11 @@ impl<'a> Verifier<'a> {
         if self.stopped() {
             return Ok(());
         }
+        if self.found.records == 0 && self.carry.is_empty() {
+            let blanks = self.order.format().leading_blanks(bytes);
+            self.found.bytes += blanks as u64;
+            bytes = &bytes[blanks..];
+        }
         if !self.carry.is_empty() {
             bytes = self.complete_carry(bytes)?;
         }
