@@ -34,7 +34,7 @@ guests:
 # tests: one run shows all that fail.
 # All packages come first: two steps can't install at once.
 TESTS := test-bench test-campaign test-python test-rust
-TESTED_WITH := base rust java fuse nbd blast guests flight
+TESTED_WITH := base rust java fuse nbd blast compressors guests flight
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
@@ -68,7 +68,7 @@ test-python: test-build
 # Many of them wait for processes and clocks, so twice as many run as there are processors.
 test-rust: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 test-rust: test-build
-	@.ci/setup fuse nbd blast guests
+	@.ci/setup fuse nbd blast compressors guests
 	@$(CARGO) test --workspace --locked --no-fail-fast
 
 # One build of the command, the examples and the tests, for all steps of `make check` that run something. Another set of

@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
+use merganser_sort::run::magic::Foreign;
 
 use merganser_node::hdfs::HdfsError;
 use merganser_node::matrix::MatrixError;
@@ -34,19 +35,29 @@ pub enum Stopped {
 impl Stopped {
     /// Whether `error` is, or was caused by, one of these.
     pub fn of(error: &io::Error) -> Option<Self> {
-        let mut cause: Option<&(dyn Error + 'static)> = error.get_ref().map(|inner| inner as _);
-        while let Some(error) = cause {
-            if let Some(stopped) = error.downcast_ref::<Self>() {
-                return Some(*stopped);
-            }
-            cause = match error.downcast_ref::<io::Error>() {
-                // Its own source would be that of its inner error.
-                Some(error) => error.get_ref().map(|inner| inner as _),
-                None => error.source(),
-            };
-        }
-        None
+        inner(error)
     }
+}
+
+/// The first of the errors inside `error` that is a `T`.
+fn inner<T: Error + Copy + 'static>(error: &io::Error) -> Option<T> {
+    let mut cause: Option<&(dyn Error + 'static)> = error.get_ref().map(|inner| inner as _);
+    while let Some(error) = cause {
+        if let Some(found) = error.downcast_ref::<T>() {
+            return Some(*found);
+        }
+        cause = match error.downcast_ref::<io::Error>() {
+            // Its own source would be that of its inner error.
+            Some(error) => error.get_ref().map(|inner| inner as _),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// Whether `error` says that a file is no text.
+fn is_foreign(error: &io::Error) -> bool {
+    inner::<Foreign>(error).is_some()
 }
 
 impl fmt::Display for Stopped {
@@ -118,6 +129,10 @@ impl Failure {
         match Stopped::of(error) {
             Some(Stopped::Cancelled) => Failure::Cancelled,
             Some(Stopped::ClosedPipe) => Failure::ClosedPipe,
+            None if is_foreign(error) && OFFERS_NO_DECOMPRESS.get().is_some() => {
+                let offer = "--no-decompress takes its bytes as they are";
+                Failure::Error(format!("{}; {offer}", sentence()))
+            }
             None => match full_disk(error) {
                 Some(file) => Failure::FullDisk { file, sentence: sentence() },
                 None => Failure::Error(sentence()),
@@ -174,6 +189,14 @@ impl Failure {
 
 /// The name that begins each sentence, where it is not the program's own.
 static CALLED: OnceLock<&str> = OnceLock::new();
+
+/// Set by the commands that have `--no-decompress`.
+static OFFERS_NO_DECOMPRESS: OnceLock<()> = OnceLock::new();
+
+/// From now on, the sentence about a file that is no text names `--no-decompress`.
+pub fn offer_no_decompress() {
+    let _ = OFFERS_NO_DECOMPRESS.set(());
+}
 
 /// Begins each sentence with `name` from now on.
 pub fn call(name: &'static str) {

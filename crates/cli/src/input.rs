@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_sort::error::InputError;
-use merganser_sort::run::packed::{self, HEAD_BYTES};
+use merganser_sort::run::magic::{self, ContentKind, HEAD_BYTES};
 use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
 use merganser_storage::{Storage, StorageExt};
@@ -295,10 +295,10 @@ impl Reader {
     }
 
     /// Whether it is a file that is compressed, if that can be seen without reading on.
-    pub fn is_packed(&self) -> bool {
+    pub fn is_packed(&self, content: ContentKind) -> bool {
         let mut head = [0; HEAD_BYTES];
-        self.whole
-            && self.file.read_at(&mut head, 0).is_ok_and(|read| packed::is_packed(&head[..read]))
+        let read = self.file.read_at(&mut head, 0);
+        self.whole && read.is_ok_and(|read| magic::of(&head[..read], content).is_some())
     }
 
     /// How many bytes it has, from where it is read, if that is known.

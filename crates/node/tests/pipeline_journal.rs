@@ -24,6 +24,7 @@ fn header() -> Header {
     };
     let work = Work {
         records: PieceFormat::Fasta,
+        as_stored: false,
         partitions: Partitions::Auto,
         stages: vec![("pack".into(), "gzip".into()), ("sum".into(), "md5sum".into())],
         merge: MergeBy::Command("sort".into()),

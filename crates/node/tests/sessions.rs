@@ -248,6 +248,18 @@ fn a_part_of_a_compressed_file_is_refused_and_all_of_it_is_not() {
     }
 }
 
+/// Nothing is mapped of a file of another kind, and its session can go on.
+#[test]
+fn a_file_that_is_no_text_is_refused() {
+    let node = node();
+    fs::write(node.dir.path().join("data/x.parquet"), b"PAR1\x15\x04\nb\n").expect("written");
+    let id = node.open("copy");
+    node.set(&id, &[Range::of("c"), Range::of("x.parquet")]).expect("set");
+    let told = node.rows(&id, 0).expect_err("refused").to_string();
+    assert!(told.contains("x.parquet: is a Parquet file, which is not read here"), "{told}");
+    node.sessions.close(&id).expect("open");
+}
+
 #[test]
 fn a_blob_is_an_input_of_a_later_run() {
     let node = node_with(|options| options.scratch_bytes = 1 << 20);

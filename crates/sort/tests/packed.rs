@@ -3,10 +3,14 @@
 use std::io::{Cursor, Write};
 use std::sync::Arc;
 
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
+use liblzma::write::XzEncoder;
+use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
+use merganser_sort::run::magic::ContentKind;
 use merganser_sort::run::{Compression, Input};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy,
@@ -25,7 +29,12 @@ enum How {
     Plain,
     Gzip,
     Zstd,
+    Bzip2,
+    Xz,
+    Lz4,
 }
+
+const COMPRESSED: [How; 5] = [How::Gzip, How::Zstd, How::Bzip2, How::Xz, How::Lz4];
 
 /// `bytes` in this form, in as many members or frames.
 fn pack(bytes: &[u8], how: How, parts: usize) -> Vec<u8> {
@@ -40,6 +49,25 @@ fn pack(bytes: &[u8], how: How, parts: usize) -> Vec<u8> {
             let mut packed = zstd::Encoder::new(Vec::new(), 1).expect("a level");
             // As `zstd` does: without it, changed literals may go unnoticed.
             packed.include_checksum(true).expect("a setting");
+            packed.write_all(part).expect("packs");
+            packed.finish().expect("packs")
+        }
+        How::Bzip2 => {
+            let mut packed = BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+            packed.write_all(part).expect("packs");
+            packed.finish().expect("packs")
+        }
+        How::Xz => {
+            let mut packed = XzEncoder::new(Vec::new(), 0);
+            packed.write_all(part).expect("packs");
+            packed.finish().expect("packs")
+        }
+        How::Lz4 => {
+            let info = FrameInfo::new()
+                .block_size(BlockSize::Max64KB)
+                .block_mode(BlockMode::Linked)
+                .content_checksum(true);
+            let mut packed = FrameEncoder::with_frame_info(info, Vec::new());
             packed.write_all(part).expect("packs");
             packed.finish().expect("packs")
         }
@@ -69,12 +97,16 @@ fn options(
 }
 
 fn stored(bytes: &[u8], budget: &Budget) -> Input {
-    Input::Storage(MemoryStorage::from_bytes("in.gz", bytes)).unpacked(budget).expect("a head")
+    Input::Storage(MemoryStorage::from_bytes("in.gz", bytes))
+        .unpacked(ContentKind::Text, budget)
+        .expect("a head")
 }
 
 fn piped(bytes: &[u8], budget: &Budget) -> Input {
     let reader = Box::new(Cursor::new(bytes.to_vec()));
-    Input::Stream { name: "in.gz".to_owned(), reader }.unpacked(budget).expect("nothing is read")
+    Input::Stream { name: "in.gz".to_owned(), reader }
+        .unpacked(ContentKind::Text, budget)
+        .expect("nothing is read")
 }
 
 fn sorted(
@@ -128,7 +160,7 @@ fn records_of_every_format_are_what_compressed_inputs_hold() {
             &plainly,
         )
         .expect("sorts");
-        for how in [How::Gzip, How::Zstd] {
+        for how in COMPRESSED {
             let packed: Vec<Vec<u8>> = plain.iter().map(|bytes| pack(bytes, how, 3)).collect();
             for strategy in [Strategy::Auto, DISTRIBUTE] {
                 let options = options(&order, 16 << 20, 2, strategy);
@@ -159,7 +191,7 @@ fn many_inputs_keep_their_order() {
     let mut lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     lines.sort_by_key(|line| line[0]);
     let expected = lines.concat();
-    let forms = [How::Gzip, How::Plain, How::Zstd, How::Gzip];
+    let forms = [How::Gzip, How::Plain, How::Zstd, How::Lz4, How::Gzip];
     let packed: Vec<Vec<u8>> =
         plain.iter().zip(forms.iter().cycle()).map(|(bytes, how)| pack(bytes, *how, 2)).collect();
     for (memory_bytes, threads) in [(8 << 20, 2), (256 << 20, 3), (256 << 20, 1), (64 << 20, 0)] {
@@ -208,7 +240,7 @@ fn sorted_inputs_that_are_compressed_are_merged() {
 fn damaged_and_cut_inputs_are_named_with_the_place() {
     let order = OrderSpec::new(LINES);
     let plain = data(LINES, 5, 2 << 20);
-    for how in [How::Gzip, How::Zstd] {
+    for how in COMPRESSED {
         let good = pack(&plain, how, 2);
         let mut damaged = good.clone();
         let middle = damaged.len() / 2 + 1000;
@@ -288,11 +320,269 @@ fn too_little_memory_for_a_window_is_an_error() {
     assert!(least_bytes > 1 << 30);
 }
 
+/// All bytes of an input, and its memory afterwards.
+fn read(input: Input, budget: &Budget) -> merganser_sort::Result<Vec<u8>> {
+    let mut options = options(&OrderSpec::new(LINES), 0, 1, Strategy::Auto);
+    options.budget = budget.clone();
+    let output = MemoryStorage::new("output");
+    sort(vec![input], SortOutput::Storage(output.clone()), &options, &Silent)?;
+    Ok(output.read_vec(0, output.size() as usize)?)
+}
+
+/// A frame of user data, which Zstandard and LZ4 skip.
+fn skippable(low: u8, content: &[u8]) -> Vec<u8> {
+    let len = (content.len() as u32).to_le_bytes();
+    [&[0x50 | low, 0x2a, 0x4d, 0x18], &len[..], content].concat()
+}
+
+/// A19, A1: `pzstd` writes one before each frame, and seekable files end with one.
+#[test]
+fn skippable_frames_are_skipped_wherever_they_are() {
+    for how in [How::Zstd, How::Lz4] {
+        let frame = |text: &[u8]| pack(text, how, 1);
+        let long = vec![b'x'; 300_000];
+        for (bytes, expected) in [
+            ([skippable(0, b"size"), frame(b"b\na\n")].concat(), &b"a\nb\n"[..]),
+            ([skippable(3, &long), frame(b"b\na\n")].concat(), b"a\nb\n"),
+            ([frame(b"b\n"), skippable(15, b""), frame(b"a\n")].concat(), b"a\nb\n"),
+            ([frame(b"b\na\n"), skippable(14, b"table")].concat(), b"a\nb\n"),
+            (
+                [
+                    skippable(1, b""),
+                    skippable(2, b"1"),
+                    frame(b""),
+                    skippable(0, b"22"),
+                    frame(b"b\na\n"),
+                ]
+                .concat(),
+                b"a\nb\n",
+            ),
+            (skippable(0, b"nothing else"), b""),
+            ([skippable(0, b""), skippable(0, b"")].concat(), b""),
+            ([frame(b""), frame(b"")].concat(), b""),
+        ] {
+            for input in [stored, piped] {
+                let budget = Budget::new(16 << 20);
+                let found = read(input(&bytes, &budget), &budget).expect("sorts");
+                assert_eq!(found, expected, "{how:?} {:?}", &bytes[..bytes.len().min(40)]);
+            }
+        }
+        for bad in [
+            skippable(0, b"whole")[..10].to_vec(),
+            skippable(0, b"whole")[..6].to_vec(),
+            [skippable(0, b""), b"b\na\n".to_vec()].concat(),
+            [skippable(0, b""), pack(b"b\n", How::Gzip, 1)].concat(),
+            [frame(b"b\n"), skippable(0, b"whole")[..10].to_vec()].concat(),
+            [frame(b"b\n"), b"more".to_vec()].concat(),
+        ] {
+            let budget = Budget::new(16 << 20);
+            let stored = Input::Storage(MemoryStorage::from_bytes("in", &bad));
+            let found = stored.unpacked(ContentKind::Text, &budget);
+            let told = found.and_then(|input| read(input, &budget)).expect_err("damaged");
+            let told = told.to_string();
+            assert!(told.starts_with("in: at byte ") && told.contains("damaged or cut"), "{told}");
+            let found = read(piped(&bad, &budget), &budget);
+            assert!(found.expect_err("damaged").to_string().contains("damaged or cut"));
+        }
+    }
+}
+
+/// Records of any bytes may begin like a skippable frame. They are compressed only if a frame follows.
+#[test]
+fn binary_records_that_begin_like_a_frame_are_records() {
+    let like = skippable(7, b"12345678");
+    for (bytes, expected) in [
+        (like.clone(), like.clone()),
+        ([like.clone(), b"PAR1".to_vec()].concat(), [like.clone(), b"PAR1".to_vec()].concat()),
+        (skippable(7, b"12345678")[..9].to_vec(), like[..9].to_vec()),
+        ([like.clone(), pack(b"12", How::Zstd, 1)].concat(), b"12".to_vec()),
+        (b"PAR1\x15\0\0\0".to_vec(), b"PAR1\x15\0\0\0".to_vec()),
+        (vec![0xff, 0xfe], vec![0xff, 0xfe]),
+        (pack(b"PK\x03\x04", How::Gzip, 1), b"PK\x03\x04".to_vec()),
+    ] {
+        let budget = Budget::new(16 << 20);
+        let stored = Input::Storage(MemoryStorage::from_bytes("in", &bytes));
+        let name = "in".to_owned();
+        let piped = Input::Stream { name, reader: Box::new(Cursor::new(bytes.clone())) };
+        for input in [stored, piped] {
+            let input = input.unpacked(ContentKind::Binary, &budget).expect("opens");
+            let mut options =
+                options(&OrderSpec::new(Format::Fixed { bytes: 1 }), 0, 1, Strategy::Auto);
+            options.budget = budget.clone();
+            let mut out = Vec::new();
+            sort(vec![input], SortOutput::Writer(&mut out), &options, &Silent).expect("sorts");
+            let mut expected = expected.clone();
+            expected.sort_unstable();
+            assert_eq!(out, expected, "{:?}", bytes.escape_ascii().to_string());
+        }
+    }
+}
+
+/// B1: gzip ignores zeros behind the last member.
+#[test]
+fn zeros_behind_gzip_members_are_ignored_and_nothing_else_is() {
+    let good = pack(b"b\na\n", How::Gzip, 2);
+    for zeros in [1, 9, 10, 511, 300_000] {
+        let padded = [&good[..], &vec![0; zeros]].concat();
+        for input in [stored, piped] {
+            let budget = Budget::new(16 << 20);
+            let found = read(input(&padded, &budget), &budget).expect("sorts");
+            assert_eq!(found, b"a\nb\n");
+            for behind in [b"x".to_vec(), good.clone()] {
+                let bad = [&padded[..], &behind].concat();
+                let told = read(input(&bad, &budget), &budget).expect_err("garbage").to_string();
+                assert!(told.contains("damaged or cut"), "{told}");
+            }
+        }
+    }
+}
+
+/// Each prefix of a file is what was whole before it, or an error; never something else.
+#[test]
+fn files_that_are_cut_anywhere_are_errors() {
+    let text = b"d\nc\nb\na\n";
+    for how in COMPRESSED {
+        let parts = [pack(b"d\nc\n", how, 1), pack(b"b\na\n", how, 1)];
+        let whole = parts.concat();
+        for len in 0..=whole.len() {
+            let cut = &whole[..len];
+            for input in [stored, piped] {
+                let budget = Budget::new(16 << 20);
+                let found = read(input(cut, &budget), &budget);
+                match found {
+                    Ok(sorted) if len == whole.len() => assert_eq!(sorted, b"a\nb\nc\nd\n"),
+                    Ok(sorted) if len == parts[0].len() => assert_eq!(sorted, b"c\nd\n"),
+                    // Too short for a magic: a text of these bytes.
+                    Ok(sorted) => assert!(
+                        len < 10 && sorted.len() <= len + 1 && !sorted.ends_with(text),
+                        "{how:?} {len}"
+                    ),
+                    Err(error) => {
+                        let told = error.to_string();
+                        assert!(told.contains("damaged or cut"), "{how:?} {len}: {told}");
+                    }
+                }
+                assert_eq!(budget.free_bytes(), 16 << 20);
+            }
+        }
+    }
+}
+
+/// A flipped bit is an error, or changes nothing.
+#[test]
+fn flipped_bits_never_give_other_records() {
+    let text: Vec<u8> = (0..200).rev().flat_map(|n| format!("{n:03}\n").into_bytes()).collect();
+    let mut lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    lines.sort_unstable();
+    let expected = lines.concat();
+    for how in COMPRESSED {
+        let good = pack(&text, how, 2);
+        // Behind the magic, without which it is a text.
+        for bit in 10 * 8..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let budget = Budget::new(64 << 20);
+            let found = Input::Storage(MemoryStorage::from_bytes("in", &bad))
+                .unpacked(ContentKind::Text, &budget)
+                .and_then(|input| read(input, &budget));
+            if let Ok(sorted) = found {
+                assert!(sorted == expected, "{how:?}, bit {bit}");
+            }
+        }
+    }
+}
+
+/// N19, E4: a file of another kind is refused at its first byte, plain or in a compressed file.
+#[test]
+fn known_files_of_other_kinds_are_refused() {
+    let parquet = b"PAR1\x15\x04\x15\x10\n\n\n";
+    let budget = Budget::new(16 << 20);
+    let told = |bytes: &[u8]| {
+        let stored = Input::Storage(MemoryStorage::from_bytes("in.gz", bytes));
+        let found = stored.unpacked(ContentKind::Text, &budget);
+        let stored = found.and_then(|input| read(input, &budget)).expect_err("refused");
+        let piped = read(piped(bytes, &budget), &budget).expect_err("refused");
+        assert_eq!(stored.to_string(), piped.to_string());
+        stored.to_string()
+    };
+    assert_eq!(
+        told(parquet),
+        "in.gz: is a Parquet file, which is not read here; write it as csv first, for example with DuckDB"
+    );
+    for how in COMPRESSED {
+        assert!(told(&pack(b"BAM\x01\0\0", how, 1)).starts_with("in.gz: holds a BAM file, "));
+        let twice = pack(&pack(b"a\n", How::Xz, 1), how, 1);
+        assert_eq!(
+            told(&twice),
+            "in.gz: holds an xz file, which is not read here; decompress it once before"
+        );
+    }
+    let mut tar = vec![0; 512];
+    tar[..5].copy_from_slice(b"a.txt");
+    tar[257..262].copy_from_slice(b"ustar");
+    assert!(told(&tar).starts_with("in.gz: is a tar archive, "));
+    assert!(told(&pack(&tar, How::Gzip, 1)).starts_with("in.gz: holds a tar archive, "));
+}
+
+/// c17
+#[test]
+fn a_frame_that_needs_a_dictionary_says_so() {
+    // A frame of two bytes as they are, with the number 7 of a dictionary.
+    let head = [0x28, 0xb5, 0x2f, 0xfd, 0x21, 7, 2];
+    let needs = [&head[..], &[2 << 3 | 1, 0, 0], b"a\n"].concat();
+    let budget = Budget::new(16 << 20);
+    let told = |bytes: &[u8]| read(piped(bytes, &budget), &budget).expect_err("no dictionary");
+    assert!(told(&needs).to_string().contains("is a Zstandard file that needs a dictionary"));
+    let later = [pack(b"a\n", How::Zstd, 1), needs].concat();
+    let said = told(&later).to_string();
+    assert!(said.contains("this part needs a dictionary") && !said.contains("damaged"), "{said}");
+}
+
+/// A part that needs more memory than the first part is an error that says so, and takes no more.
+#[test]
+fn later_parts_with_more_memory_are_errors() {
+    let xz = |dictionary: u32, bytes: &[u8]| {
+        let mut of = liblzma::stream::LzmaOptions::new_preset(0).expect("a preset");
+        of.dict_size(dictionary);
+        let mut filters = liblzma::stream::Filters::new();
+        filters.lzma2(&of);
+        let check = liblzma::stream::Check::Crc32;
+        let stream = liblzma::stream::Stream::new_stream_encoder(&filters, check).expect("fits");
+        let mut packed = XzEncoder::new_stream(Vec::new(), stream);
+        packed.write_all(bytes).expect("packs");
+        packed.finish().expect("packs")
+    };
+    let lz4 = |size: BlockSize, bytes: &[u8]| {
+        let info = FrameInfo::new().block_size(size);
+        let mut packed = FrameEncoder::with_frame_info(info, Vec::new());
+        packed.write_all(bytes).expect("packs");
+        packed.finish().expect("packs")
+    };
+    let small = Budget::new(24 << 20);
+    for bytes in [
+        [xz(1 << 16, b"a\n"), xz(12 << 20, b"b\n")].concat(),
+        [lz4(BlockSize::Max64KB, b"a\n"), lz4(BlockSize::Max4MB, b"b\n")].concat(),
+    ] {
+        let told = read(stored(&bytes, &small), &small).expect_err("more").to_string();
+        assert!(
+            told.contains("this part needs more memory than the first part; decompress"),
+            "{told}"
+        );
+        assert!(small.peak_bytes() <= 24 << 20);
+    }
+    let both = [xz(12 << 20, b"b\n"), xz(1 << 16, b"a\n")].concat();
+    let budget = Budget::new(64 << 20);
+    assert_eq!(read(stored(&both, &budget), &budget).expect("sorts"), b"a\nb\n");
+    let options = options(&OrderSpec::new(LINES), 8 << 20, 2, Strategy::Auto);
+    let error = sorted(&[xz(64 << 20, b"a\n")], stored, &options).expect_err("too little");
+    assert!(matches!(error, Error::Memory { owner: "decompressing", .. }), "{error}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
     fn any_mixture_of_inputs_is_sorted_as_what_it_holds(
-        inputs in prop::collection::vec((0..1000_u64, 0..300_000_usize, 0..3_usize, 1..4_usize), 0..9),
+        inputs in prop::collection::vec((0..1000_u64, 0..300_000_usize, 0..6_usize, 1..4_usize), 0..9),
         threads in 0..4_usize,
         memory_mib in prop::sample::select(vec![6_u64, 16, 200]),
         distribute: bool,
@@ -300,7 +590,7 @@ proptest! {
         let order = OrderSpec::new(Format::Fasta);
         let plain: Vec<Vec<u8>> =
             inputs.iter().map(|(seed, bytes, ..)| data(Format::Fasta, *seed, *bytes)).collect();
-        let forms = [How::Plain, How::Gzip, How::Zstd];
+        let forms = [How::Plain, How::Gzip, How::Zstd, How::Bzip2, How::Xz, How::Lz4];
         let packed: Vec<Vec<u8>> = plain
             .iter()
             .zip(&inputs)

@@ -10,7 +10,7 @@ use super::{PartitionsName, Size};
 /// Search FASTA files of any size with BLAST+, with the result of a search in one piece
 ///
 /// COMMAND is an ordinary command of BLAST+: blastn, blastp, blastx or tblastn with its options.
-/// -query and -out must name files. -db names FASTA files, which may be compressed (gzip, zstd) and
+/// -query and -out must name files. -db names FASTA files, which may be compressed (gzip, zstd, xz, ...) and
 /// larger than memory: several, or a pattern in quotes. They are formatted and searched in
 /// partitions, each of which counts as the whole database, and the results are merged: the output is
 /// that of makeblastdb and one search. -outfmt is 0, 5, 6, 7, 10, 15 or 17. Options with which the

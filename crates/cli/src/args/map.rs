@@ -15,7 +15,7 @@ use super::{Count, FormatName, GuestArgs, ReportArgs, Size, TempArgs, TextArgs};
 /// rows are spilled, sorted, and combined again when the result is read.
 ///
 /// The result is the same for any number of threads, partition size and memory. INPUTs that are
-/// compressed (gzip, zstd) are read as what they hold. Without INPUT, or where INPUT is -, it reads
+/// compressed (gzip, zstd, bzip2, xz, lz4) are read as what they hold. Without INPUT, or where INPUT is -, it reads
 /// standard input.
 ///
 /// SSDlets: wordcount, match, histogram, terms, sequence-count (keyed rows); sample, project, filter
@@ -94,6 +94,11 @@ pub struct MapArgs {
     /// The first row of each csv input names the columns
     #[arg(long, help_heading = "Records")]
     pub header: bool,
+
+    /// Take INPUTs as the bytes that they are: compressed files are not decompressed, and other kinds of
+    /// files are not refused
+    #[arg(long, help_heading = "Records")]
+    pub no_decompress: bool,
 
     /// Show no progress bar
     #[arg(long)]

@@ -20,7 +20,7 @@ use super::Size;
 /// MERGANSER_IN, _OUT, _DIR, _PART and _K.
 ///
 /// A pipeline that was killed or failed continues where it was, if the same command is repeated. The
-/// output appears complete or not at all. INPUTs that are compressed (gzip, zstd) are read as what
+/// output appears complete or not at all. INPUTs that are compressed (gzip, zstd, bzip2, xz, lz4) are read as what
 /// they hold. INPUT - is standard input.
 #[derive(Debug, Args)]
 #[command(
@@ -61,6 +61,11 @@ pub struct PipelineArgs {
     /// Lines end with NUL, not newline
     #[arg(short = 'z', long, help_heading = "Partitions")]
     pub zero_terminated: bool,
+
+    /// Take INPUTs as the bytes that they are: compressed files are not decompressed, and other kinds of
+    /// files are not refused
+    #[arg(long, help_heading = "Partitions")]
+    pub no_decompress: bool,
 
     /// How many partitions, or about how large each is (64M), or auto: as many as are fastest, by the
     /// times of two small ones [default: auto; 64M for pipes]

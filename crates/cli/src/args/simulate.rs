@@ -207,7 +207,7 @@ pub struct SimulateRunArgs {
     #[command(flatten)]
     pub reading: TraceArgs,
 
-    /// Play this trace, which may be compressed (gzip, zstd); - is standard input
+    /// Play this trace, which may be compressed (gzip, zstd, xz, ...); - is standard input
     #[arg(long = "trace", id = "trace", value_name = "FILE", help_heading = "Trace")]
     pub trace_file: Option<PathBuf>,
 
@@ -382,7 +382,7 @@ Examples:
   # of a sort
   merganser simulate record --sort big.txt --memory 64M --temp-dir /mnt/ssd -o sort.trace")]
 pub struct SimulateRecordArgs {
-    /// A trace in another format, which may be compressed (gzip, zstd); - is standard input
+    /// A trace in another format, which may be compressed (gzip, zstd, xz, ...); - is standard input
     #[arg(value_name = "TRACE", required_unless_present = "sort", conflicts_with = "sort")]
     pub input: Option<PathBuf>,
 

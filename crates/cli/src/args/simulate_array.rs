@@ -77,7 +77,7 @@ pub struct SimulateArrayArgs {
     #[arg(long, value_name = "PERCENT", help_heading = "Volume")]
     pub duplicates: Option<f64>,
 
-    /// The traces to play, which may be compressed (gzip, zstd); - is standard input
+    /// The traces to play, which may be compressed (gzip, zstd, xz, ...); - is standard input
     #[arg(long = "trace", id = "traces", value_name = "FILE", required = true, num_args = 1.., help_heading = "Trace")]
     pub traces: Vec<PathBuf>,
 

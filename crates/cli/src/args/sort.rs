@@ -89,7 +89,8 @@ pub struct SortArgs {
     #[command(flatten)]
     pub order: OrderArgs,
 
-    /// Take gzip and zstd inputs as the bytes that they are; otherwise their content is sorted
+    /// Take inputs as the bytes that they are. Otherwise the content of compressed ones (gzip, zstd, bzip2,
+    /// xz, lz4) is sorted, and files of other kinds, such as Parquet or zip, are refused
     #[arg(long, help_heading = "Records")]
     pub no_decompress: bool,
 

@@ -34,7 +34,8 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub order: OrderArgs,
 
-    /// Take a gzip or zstd input as the bytes that it is; otherwise its content is checked
+    /// Take the input as the bytes that it is. Otherwise the content of a compressed one (gzip, zstd, bzip2,
+    /// xz, lz4) is checked, and files of other kinds, such as Parquet or zip, are refused
     #[arg(long, help_heading = "Records")]
     pub no_decompress: bool,
 

@@ -18,7 +18,7 @@ use super::debug::{self, Marked};
 use super::{consume, open_folder, report, verify};
 use crate::args::{CompressionName, Size};
 use crate::config::{Destination, SortConfig, Sorting, Task, machine_bytes, view_name};
-use crate::failure::{Failure, notice};
+use crate::failure::{self, Failure, notice};
 use crate::input::{Input, OpenInputs};
 use crate::output::Output;
 use crate::progress;
@@ -33,13 +33,14 @@ const UNNAMED: &str = " (unnamed)";
 /// Checks or sorts.
 pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     match &config.task {
+    failure::offer_no_decompress();
         Task::Check { diagnose } => verify::check(
             &config.inputs[0],
             &config.order,
             *diagnose,
             &verify::Reading {
                 memory_bytes: config.memory_bytes,
-                decompress: config.decompress,
+                content: config.content(),
                 quiet: config.quiet,
             },
             cancel,
@@ -242,7 +243,7 @@ fn open_inputs(
             }
             stream => stream,
         };
-        if config.decompress { Ok(opened.unpacked(budget)?) } else { Ok(opened) }
+        Ok(opened.unpacked(config.content(), budget)?)
     };
     config.inputs.iter().map(open).collect()
 }

@@ -1,11 +1,11 @@
 //! `merganser verify`, and `sort -c`.
 
-use std::io::Read;
 use std::path::Path;
 
 use merganser_sort::Budget;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
+use merganser_sort::run::magic::ContentKind;
 use merganser_sort::run::packed::Unpacked;
 use merganser_sort::verify::{self, Disorder, Limits, Summary, Verifier};
 use merganser_storage::Storage;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::map::result;
 use crate::config::{Subject, VerifyConfig};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::input::Input;
 use crate::progress;
 use crate::shown;
@@ -24,19 +24,23 @@ use crate::standard;
 pub struct Reading {
     /// The memory budget.
     pub memory_bytes: u64,
-    /// Whether a compressed one is read as what it holds.
-    pub decompress: bool,
+    /// What it should hold.
+    pub content: ContentKind,
     /// No bar.
     pub quiet: bool,
 }
 
 /// Checks, and prints what was found.
 pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
+    failure::offer_no_decompress();
     let (name, found) = match &config.subject {
         Subject::Records(input, order) => {
             let reading = Reading {
                 memory_bytes: config.memory_bytes,
-                decompress: config.decompress,
+                content: match config.decompress {
+                    true => order.format.content(),
+                    false => ContentKind::AsStored,
+                },
                 quiet: config.quiet,
             };
             (input.to_string(), stream(input, order, &reading, false, cancel)?)
@@ -90,20 +94,17 @@ fn stream(
     stop_at_disorder: bool,
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
-    let Reading { memory_bytes, decompress, quiet } = *reading;
+    let Reading { memory_bytes, content, quiet } = *reading;
     let limits = limits(memory_bytes, stop_at_disorder);
     let name = input.to_string();
     let reader = input.open(cancel)?;
     let progress = progress::on_stderr(quiet, cancel);
     // How much a compressed file holds is not known.
-    let size = reader.size().filter(|_| !(decompress && reader.is_packed()));
+    let size = reader.size().filter(|_| !reader.is_packed(content));
     progress.phase("verifying", size);
-    let mut bytes: Box<dyn Read + Send> = Box::new(reader);
-    if decompress {
-        let budget = Budget::new(memory_bytes);
-        bytes = Box::new(Unpacked::of_stream(name.clone(), bytes, &budget));
-    }
-    Ok(verify::stream(&name, &mut *bytes, order, limits, &*progress)?)
+    let budget = Budget::new(memory_bytes);
+    let mut bytes = Unpacked::of_stream(name.clone(), Box::new(reader), content, &budget);
+    Ok(verify::stream(&name, &mut bytes, order, limits, &*progress)?)
 }
 
 /// Reads a view, as a reader of the sorted file would, in the view's own order.

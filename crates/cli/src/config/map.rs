@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use merganser_node::map::PartitionSize;
 use merganser_node::session::GuestLimits;
+use merganser_node::ssdlet::Description;
 use merganser_sort::record::Format;
+use merganser_sort::run::magic::ContentKind;
 
 use super::order::RecordFlags;
 use super::sort::temp_dirs;
@@ -50,8 +52,17 @@ pub struct MapConfig {
     pub nodes: Option<Nodes>,
     /// The report to write.
     pub report: Option<ReportConfig>,
+    /// Whether inputs that are compressed are read as what they hold.
+    pub decompress: bool,
     /// No bar.
     pub quiet: bool,
+}
+
+impl MapConfig {
+    /// What the inputs of this SSDlet should hold.
+    pub fn content(&self, of: &Description) -> ContentKind {
+        if self.decompress { of.input.content() } else { ContentKind::AsStored }
+    }
 }
 
 /// Which rows of a result are wanted, and their order.
@@ -139,6 +150,7 @@ impl TryFrom<MapArgs> for MapConfig {
                 partition,
                 temp_dir: !typed.temp.dirs.is_empty(),
                 choice,
+                no_decompress: typed.no_decompress,
             })?;
         }
         if let Destination::View(_) = destination {
@@ -164,6 +176,7 @@ impl TryFrom<MapArgs> for MapConfig {
             limits: guest::limits(&typed.guest)?,
             nodes,
             report: ReportConfig::new(typed.report)?,
+            decompress: !typed.no_decompress,
             quiet: typed.quiet,
         })
     }

@@ -7,6 +7,7 @@ use merganser_node::pipeline::{
     MergeBy, Partitions, PieceFormat, Pool, Settings, SettingsError, Stage,
 };
 use merganser_sort::journal::CommandNote;
+use merganser_sort::run::magic::ContentKind;
 
 use super::simulate::report;
 use super::{ReportForm, memory_bytes};
@@ -37,6 +38,7 @@ pub struct PipelineConfig {
     /// No progress.
     pub quiet: bool,
     records: PieceFormat,
+    content: ContentKind,
     stages: Vec<Stage>,
     pools: Vec<Pool>,
     merge: MergeBy,
@@ -48,11 +50,17 @@ pub struct PipelineConfig {
 }
 
 impl PipelineConfig {
+    /// What the inputs should hold.
+    pub fn content(&self) -> ContentKind {
+        self.content
+    }
+
     /// The settings for work in `folder`; `streams` says whether an input has no size.
     pub fn settings(&self, folder: PathBuf, command: CommandNote, streams: bool) -> Settings {
         let usual = if streams { Partitions::Bytes(STREAM_BYTES) } else { Partitions::Auto };
         Settings {
             records: self.records,
+            content: self.content,
             partitions: self.partitions.unwrap_or(usual),
             partition_bytes_max: None,
             total_bytes: None,
@@ -117,6 +125,7 @@ impl TryFrom<PipelineArgs> for PipelineConfig {
             report,
             quiet: typed.quiet,
             records,
+            content: if typed.no_decompress { ContentKind::AsStored } else { records.content() },
             stages,
             pools,
             merge,

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
+use merganser_sort::run::magic::ContentKind;
 
 use super::{ReportConfig, list, memory, memory_bytes, order, threads};
 use crate::args::{CheckHow, CompressionName, FormatName, Size, SortArgs, StrategyName, TempArgs};
@@ -92,6 +93,13 @@ impl fmt::Display for Destination {
             Destination::Stdout => f.write_str("standard output"),
             Destination::File(path) | Destination::View(path) => path.display().fmt(f),
         }
+    }
+}
+
+impl SortConfig {
+    /// What the inputs should hold.
+    pub fn content(&self) -> ContentKind {
+        if self.decompress { self.order.format.content() } else { ContentKind::AsStored }
     }
 }
 

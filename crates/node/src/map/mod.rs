@@ -45,6 +45,7 @@ mod work;
 use std::sync::Arc;
 
 use merganser_sort::Budget;
+use merganser_sort::run::magic::ContentKind;
 use merganser_sort::run::packed::Unpacked;
 use merganser_storage::{Directory, Storage};
 
@@ -84,9 +85,13 @@ impl MapInput {
     /// its first read on.
     ///
     /// # Errors
-    /// The storage's own.
-    pub fn detect(storage: Arc<dyn Storage>, budget: &Budget) -> merganser_sort::Result<MapInput> {
-        Ok(match Unpacked::of_storage(&storage, budget)? {
+    /// The storage's own; a file that is no `content`.
+    pub fn detect(
+        storage: Arc<dyn Storage>,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> merganser_sort::Result<MapInput> {
+        Ok(match Unpacked::of_storage(&storage, content, budget)? {
             Some(unpacked) => MapInput::of_unpacked(unpacked),
             None => MapInput::Storage { storage, range: None },
         })
@@ -97,9 +102,10 @@ impl MapInput {
     pub fn detect_stream(
         name: String,
         reader: Box<dyn std::io::Read + Send>,
+        content: ContentKind,
         budget: &Budget,
     ) -> MapInput {
-        MapInput::of_unpacked(Unpacked::of_stream(name, reader, budget))
+        MapInput::of_unpacked(Unpacked::of_stream(name, reader, content, budget))
     }
 
     /// What a compressed file holds.

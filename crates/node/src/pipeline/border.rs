@@ -11,6 +11,7 @@
 
 use memchr::{memchr, memchr_iter};
 use merganser_sort::record::{SequenceBorders, SequenceEnd, SequenceKind};
+use merganser_sort::run::magic::ContentKind;
 use serde::{Deserialize, Serialize};
 
 /// The records that are kept whole.
@@ -35,6 +36,17 @@ pub enum PieceFormat {
 }
 
 impl PieceFormat {
+    /// What an input in this format should hold.
+    #[must_use]
+    pub fn content(self) -> ContentKind {
+        match self {
+            PieceFormat::Lines { .. } | PieceFormat::Fasta | PieceFormat::Fastq => {
+                ContentKind::Text
+            }
+            PieceFormat::Fixed { .. } => ContentKind::Binary,
+        }
+    }
+
     /// The byte that ends the last record of an input if the input does not have it and another one follows.
     pub(super) fn terminator(self) -> Option<u8> {
         match self {
@@ -176,6 +188,8 @@ struct Sequences {
     taken: u64,
     /// The last record that was seen.
     last: u64,
+    /// Whether a record was seen.
+    any: bool,
 }
 
 impl Sequences {
@@ -189,8 +203,6 @@ impl Sequences {
         &mut self,
         bytes: &[u8],
         from: usize,
-    /// Whether a record was seen.
-    any: bool,
         records: &mut u64,
     ) -> Result<Option<usize>, BadRecord> {
         if self.taken == self.seen {
@@ -199,6 +211,14 @@ impl Sequences {
             fed.map_err(|fault| BadRecord { offset: self.base + fault.at, detail: fault.detail })?;
             self.seen += bytes.len() as u64;
             self.last = self.starts.last().copied().unwrap_or(self.last);
+            if let Some(first) = self.starts.first()
+                && !std::mem::replace(&mut self.any, true)
+                && *first > 0
+            {
+                // A partition of blank lines alone would be of no use.
+                self.starts.remove(0);
+                *records += 1;
+            }
         }
         debug_assert_eq!(self.seen - self.taken, bytes.len() as u64, "the rest of the piece");
         let wanted = self.taken + from as u64;
@@ -211,14 +231,6 @@ impl Sequences {
         Ok(found)
     }
 
-            if let Some(first) = self.starts.first()
-                && !std::mem::replace(&mut self.any, true)
-                && *first > 0
-            {
-                // A partition of blank lines alone would be of no use.
-                self.starts.remove(0);
-                *records += 1;
-            }
     fn end(&mut self) -> Result<(), BadRecord> {
         let ended = std::mem::replace(self, Sequences::new(self.kind));
         match ended.borders.finish() {
@@ -274,6 +286,13 @@ mod tests {
         assert_eq!(found(PieceFormat::Fasta, b">a>\nAC\n>b\n>c\nG", 8), (vec![10], 3));
         let reads = b"@a\nAC\n+\n@@\n@b\nG\n+\nI\n";
         assert_eq!(found(PieceFormat::Fastq, reads, 1), (vec![11], 2));
+        // Blank lines before the first record are no partition.
+        assert_eq!(found(PieceFormat::Fasta, b"\n\r\n>a\nAC\n>b\n>c\nG", 1), (vec![9, 12], 3));
+        let reads = [b"\n\n", &reads[..]].concat();
+        for piece in [1, 2, 3, 100] {
+            let found = borders(PieceFormat::Fastq, &reads, piece, 1).expect("whole");
+            assert_eq!(found, (vec![13], 2), "{piece}");
+        }
     }
 
     #[test]
@@ -286,13 +305,6 @@ mod tests {
     }
 
     proptest! {
-        // Blank lines before the first record are no partition.
-        assert_eq!(found(PieceFormat::Fasta, b"\n\r\n>a\nAC\n>b\n>c\nG", 1), (vec![9, 12], 3));
-        let reads = [b"\n\n", &reads[..]].concat();
-        for piece in [1, 2, 3, 100] {
-            let found = borders(PieceFormat::Fastq, &reads, piece, 1).expect("whole");
-            assert_eq!(found, (vec![13], 2), "{piece}");
-        }
         /// Any pieces and any steps give borders that one piece and the naive search know.
         #[test]
         fn pieces_do_not_matter(

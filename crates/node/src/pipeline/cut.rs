@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use merganser_sort::Budget;
+use merganser_sort::run::magic::ContentKind;
 
 use super::border::{Borders, PieceFormat};
 use super::done::bad_record;
@@ -43,13 +44,13 @@ impl<'a> Cutter<'a> {
     /// Inputs that fail, or that end before `start`; `stop`.
     pub(super) fn new(
         inputs: &'a mut [Input],
-        format: PieceFormat,
+        (format, content): (PieceFormat, ContentKind),
         budget: &Budget,
         (k, start): (u32, u64),
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, PipelineError> {
         let names: Vec<_> = inputs.iter().map(|input| input.name.clone()).collect();
-        let mut joined = Joined::new(inputs, format.terminator(), budget);
+        let mut joined = Joined::new(inputs, format.terminator(), content, budget);
         if !joined.skip(start, stop)? {
             let input = names.join(", ");
             return Err(PipelineError::InputChanged { input });

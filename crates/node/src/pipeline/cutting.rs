@@ -55,7 +55,7 @@ pub(super) fn cut_all(
     if goal.needs_total() {
         let bytes = match settings.total_bytes {
             Some(bytes) => bytes,
-            None => total_bytes(inputs, &budget, &stop)?,
+            None => total_bytes(inputs, settings.content, &budget, &stop)?,
         };
         let mut state = shared.lock();
         shared.note(&mut state, Event::Sized { bytes })?;
@@ -65,7 +65,8 @@ pub(super) fn cut_all(
     let known: Vec<_> = inputs.iter().map(|input| (input.name.clone(), input.note)).collect();
     let mut k = u32::try_from(done.cuts.len()).expect("six digits");
     let place = (k, done.cut_bytes());
-    let mut cutter = Cutter::new(inputs, settings.records, &budget, place, &stop)?;
+    let what = (settings.records, settings.content);
+    let mut cutter = Cutter::new(inputs, what, &budget, place, &stop)?;
     let asks = Asks {
         stop: &stop,
         freed: &|| shared.freed(),

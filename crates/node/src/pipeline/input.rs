@@ -10,6 +10,7 @@ use std::sync::Arc;
 use merganser_sort::Budget;
 use merganser_sort::error::InputError;
 use merganser_sort::journal::FileNote;
+use merganser_sort::run::magic::ContentKind;
 use merganser_storage::{Storage, StorageExt};
 
 use super::error::PipelineError;
@@ -38,12 +39,12 @@ pub enum Source {
 
 impl Input {
     /// An input to read, of the same file again; a stream is given away.
-    fn open(&mut self, budget: &Budget) -> Result<Opened, PipelineError> {
+    fn open(&mut self, content: ContentKind, budget: &Budget) -> Result<Opened, PipelineError> {
         let input = match &mut self.source {
-            Source::File(storage) => MapInput::detect(Arc::clone(storage), budget)?,
+            Source::File(storage) => MapInput::detect(Arc::clone(storage), content, budget)?,
             Source::Stream(reader) => {
                 let reader = std::mem::replace(reader, Box::new(io::empty()));
-                MapInput::detect_stream(self.name.clone(), reader, budget)
+                MapInput::detect_stream(self.name.clone(), reader, content, budget)
             }
         };
         let bytes = match input {
@@ -63,6 +64,7 @@ impl Input {
 /// [`PipelineError::NoSize`] for a stream; inputs that fail; `stop`.
 pub(super) fn total_bytes(
     inputs: &mut [Input],
+    content: ContentKind,
     budget: &Budget,
     stop: &dyn Fn() -> bool,
 ) -> Result<u64, PipelineError> {
@@ -71,7 +73,7 @@ pub(super) fn total_bytes(
         if matches!(input.source, Source::Stream(_)) {
             return Err(PipelineError::NoSize { input: input.name.clone() });
         }
-        let mut opened = input.open(budget)?;
+        let mut opened = input.open(content, budget)?;
         if let Bytes::Plain { size, .. } = opened.bytes {
             total += size;
             continue;
@@ -172,6 +174,7 @@ pub(super) enum Next {
 /// All inputs.
 pub(super) struct Joined<'a> {
     waiting: std::slice::IterMut<'a, Input>,
+    content: ContentKind,
     budget: Budget,
     current: Option<Opened>,
     /// Nothing was read of the current input yet.
@@ -189,9 +192,15 @@ pub(super) struct Joined<'a> {
 }
 
 impl<'a> Joined<'a> {
-    pub(super) fn new(inputs: &'a mut [Input], terminator: Option<u8>, budget: &Budget) -> Self {
+    pub(super) fn new(
+        inputs: &'a mut [Input],
+        terminator: Option<u8>,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> Self {
         Joined {
             waiting: inputs.iter_mut(),
+            content,
             budget: budget.clone(),
             current: None,
             fresh: false,
@@ -232,7 +241,7 @@ impl<'a> Joined<'a> {
             }
             let Some(opened) = &mut self.current else {
                 let Some(input) = self.waiting.next() else { return Ok(Next::End) };
-                self.current = Some(input.open(&self.budget)?);
+                self.current = Some(input.open(self.content, &self.budget)?);
                 self.fresh = true;
                 continue;
             };

@@ -56,6 +56,9 @@ pub enum MergeBy {
 pub struct Work {
     /// The records that are kept whole.
     pub records: PieceFormat,
+    /// Whether the inputs are taken as they are stored, compressed or not. Older versions always decompressed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub as_stored: bool,
     /// How they are divided.
     pub partitions: Partitions,
     /// The stages: their names and commands.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use merganser_sort::journal::{CommandNote, Text};
+use merganser_sort::run::magic::ContentKind;
 
 use super::border::PieceFormat;
 use super::done::PARTITIONS_MAX;
@@ -38,6 +39,8 @@ pub struct Pool {
 pub struct Settings {
     /// The records that are kept whole.
     pub records: PieceFormat,
+    /// What the inputs hold: [`PieceFormat::content`], or their bytes as they are stored.
+    pub content: ContentKind,
     /// How the inputs are divided.
     pub partitions: Partitions,
     /// Bytes of a partition of an automatic division, at most.
@@ -139,6 +142,7 @@ impl Settings {
         let stages = self.stages.iter();
         Work {
             records: self.records,
+            as_stored: self.content == ContentKind::AsStored,
             partitions: self.partitions,
             stages: stages.map(|stage| (stage.name.clone(), stage.command.clone())).collect(),
             merge: self.merge.clone(),

@@ -481,6 +481,7 @@ mod tests {
     use std::sync::Barrier;
 
     use merganser_sort::journal::{CommandNote, Text};
+    use merganser_sort::run::magic::ContentKind;
 
     use super::super::border::PieceFormat;
     use super::super::folder::OUT_NAME;
@@ -492,6 +493,7 @@ mod tests {
         let text = |text: &str| Text(text.into());
         Settings {
             records: PieceFormat::Lines { delimiter: b'\n' },
+            content: ContentKind::Text,
             partitions: Partitions::Bytes(3),
             partition_bytes_max: None,
             total_bytes: None,

@@ -124,6 +124,7 @@ fn inputs(
     let mut opened: HashMap<(bool, &str), Arc<dyn Storage>> = HashMap::new();
     let mut inputs = Vec::with_capacity(begun.ranges.len());
     let mut total = 0;
+    let content = session.ssdlet.description().input.content();
     for range in &*begun.ranges {
         let source = range.source()?;
         let key = match source {
@@ -148,7 +149,7 @@ fn inputs(
         let bytes = range.bytes(storage.size())?;
         total += bytes.end - bytes.start;
         let is_whole = bytes == (0..storage.size());
-        inputs.push(match MapInput::detect(storage, budget).map_err(SsdletError::from)? {
+        inputs.push(match MapInput::detect(storage, content, budget).map_err(SsdletError::from)? {
             whole if is_whole => whole,
             MapInput::Storage { storage, .. } => MapInput::Storage { storage, range: Some(bytes) },
             MapInput::Stream { .. } => {

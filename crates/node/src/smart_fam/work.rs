@@ -71,6 +71,7 @@ fn run(
     sink.set_keyed(matches!(ssdlet.description().output, Output::Keyed { .. }));
     let budget = Budget::new(serve.memory_bytes);
     let data = DataFolder::new(serve.data.clone());
+    let content = ssdlet.description().input.content();
     let mut inputs = Vec::new();
     // A file is opened once, however often a request names it.
     let mut opened: BTreeMap<&str, Arc<dyn Storage>> = BTreeMap::new();
@@ -80,7 +81,7 @@ fn run(
             None => data.file(path).map_err(|e| SsdletError::Failed(e.to_string()))?,
         };
         opened.insert(path, Arc::clone(&file));
-        inputs.push(MapInput::detect(file, &budget)?);
+        inputs.push(MapInput::detect(file, content, &budget)?);
     }
     let options = MapOptions {
         budget,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use merganser_node::map::{MapInput, MapOptions, MapOutput, RowSink, map};
 use merganser_node::ssdlet::{Combine, Emitter, SsdletError, Type};
+use merganser_sort::run::magic::ContentKind;
 use merganser_sort::{Budget, Error, Progress, Silent};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, StorageExt};
@@ -268,7 +269,7 @@ fn an_input_stays_as_it_was() {
     let bytes = text(10_000, 10, 1);
     let input = storage(&bytes);
     let budget = Budget::new(1 << 20);
-    let found = MapInput::detect(Arc::clone(&input), &budget).expect("reads");
+    let found = MapInput::detect(Arc::clone(&input), ContentKind::Text, &budget).expect("reads");
     let how = How::default();
     how.map(&Plain::ordered(LINES, panics), vec![found]).expect("maps");
     assert_eq!(input.read_vec(0, bytes.len()).expect("reads"), bytes);

@@ -6,6 +6,7 @@ use flate2::{Compression, GzBuilder};
 use merganser_node::map::MapInput;
 use merganser_node::ssdlet::{Emitter, SsdletError};
 use merganser_sort::Budget;
+use merganser_sort::run::magic::ContentKind;
 use proptest::prelude::*;
 
 use super::support::{How, LINES, Plain, Rows, storage, text};
@@ -101,9 +102,14 @@ fn mapped(how: How, bytes: &[u8]) -> (Vec<u8>, Result<u64, String>) {
     // Enough for the usual window, which later frames may have.
     let budget = Budget::new(64 << 20);
     let input = if how.streams {
-        MapInput::detect_stream("packed".to_owned(), Box::new(Dripping(bytes.to_vec(), 0)), &budget)
+        MapInput::detect_stream(
+            "packed".to_owned(),
+            Box::new(Dripping(bytes.to_vec(), 0)),
+            ContentKind::Text,
+            &budget,
+        )
     } else {
-        MapInput::detect(storage(bytes), &budget).expect("reads")
+        MapInput::detect(storage(bytes), ContentKind::Text, &budget).expect("reads")
     };
     let mut rows = Rows::default();
     let report = how.map_to(&Plain::ordered(LINES, places), vec![input], &mut rows);

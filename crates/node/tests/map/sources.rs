@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use merganser_node::map::MapInput;
 use merganser_node::ssdlet::{Combine, Emitter, SsdletError, Type};
 use merganser_sort::record::Format;
+use merganser_sort::run::magic::ContentKind;
 use merganser_sort::{Budget, Error};
 use merganser_storage::memory::MemoryStorage;
 use proptest::prelude::*;
@@ -249,10 +250,12 @@ fn compressed_inputs_are_found_by_their_first_bytes() {
         for threads in [1, 3] {
             let how = How { threads, ..How::default() };
             let budget = Budget::new(16 << 20);
-            let found = MapInput::detect(storage(&bytes), &budget).expect("reads");
+            let found =
+                MapInput::detect(storage(&bytes), ContentKind::Text, &budget).expect("reads");
             assert_eq!(matches!(found, MapInput::Stream { .. }), compressed);
             let reader = Box::new(std::io::Cursor::new(bytes.clone()));
-            let piped = MapInput::detect_stream("pipe".to_owned(), reader, &budget);
+            let piped =
+                MapInput::detect_stream("pipe".to_owned(), reader, ContentKind::Text, &budget);
             for input in [found, piped] {
                 let (rows, _) = how.map(&ssdlet, vec![input]).expect("maps");
                 assert!(rows.ordered == expected);
@@ -260,7 +263,8 @@ fn compressed_inputs_are_found_by_their_first_bytes() {
         }
     }
     for bytes in [&b""[..], b"\x1f", b"\x1f\x8b", b"\x28\xb5\x2f"] {
-        let found = MapInput::detect(storage(bytes), &Budget::new(0)).expect("reads");
+        let found =
+            MapInput::detect(storage(bytes), ContentKind::Text, &Budget::new(0)).expect("reads");
         assert!(matches!(found, MapInput::Storage { .. }), "too short to be compressed");
     }
 }
@@ -275,8 +279,8 @@ fn a_damaged_or_cut_compressed_input_is_an_error_that_names_it() {
         damaged[middle..middle + 40].fill(0x55);
         for bytes in [whole[..whole.len() - 5].to_vec(), whole[..middle].to_vec(), damaged] {
             let storage = MemoryStorage::from_bytes("logs.gz", &bytes);
-            let input =
-                MapInput::detect(storage, &Budget::new(16 << 20)).expect("its head is good");
+            let input = MapInput::detect(storage, ContentKind::Text, &Budget::new(16 << 20))
+                .expect("its head is good");
             let how = How::default();
             let error = how.map(&Plain::ordered(LINES, records), vec![input]).expect_err("damaged");
             assert!(error.to_string().starts_with("logs.gz: "), "{error}");
@@ -294,7 +298,11 @@ fn the_memory_of_a_decompressor_is_of_the_budget_while_it_works() {
     let plain = How { threads: 1, ..How::default() };
     let inputs = |count: usize, budget: &Budget| -> Vec<MapInput> {
         let packed = [&gz, &zst].into_iter().cycle().take(count);
-        packed.map(|bytes| MapInput::detect(storage(bytes), budget).expect("reads")).collect()
+        packed
+            .map(|bytes| {
+                MapInput::detect(storage(bytes), ContentKind::Text, budget).expect("reads")
+            })
+            .collect()
     };
     let budget = Budget::new(1 << 20);
     let waiting = inputs(100, &budget);

@@ -8,6 +8,7 @@ use merganser_device::request::{CONTENT_BYTES, Content, Request, RequestKind};
 use merganser_device::trace::{self, Options, TraceError};
 use merganser_node::map::MapInput;
 use merganser_sort::Budget;
+use merganser_sort::run::magic::ContentKind;
 
 use crate::error::Error;
 
@@ -55,7 +56,7 @@ impl Recorded {
         let packed = Box::new(Cursor::new(self.packed));
         let budget = Budget::new(MEMORY_BYTES);
         let MapInput::Stream { reader, .. } =
-            MapInput::detect_stream(self.name.to_owned(), packed, &budget)
+            MapInput::detect_stream(self.name.to_owned(), packed, ContentKind::Text, &budget)
         else {
             unreachable!("a stream stays one");
         };

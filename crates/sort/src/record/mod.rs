@@ -40,6 +40,8 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::magic::ContentKind;
+
 pub use csv::CsvFraming;
 pub use fasta::FastaFraming;
 pub use fastq::FastqFraming;
@@ -130,6 +132,17 @@ macro_rules! with_framing {
 pub(crate) use with_framing;
 
 impl Format {
+    /// What an input in this format should hold.
+    #[must_use]
+    pub fn content(self) -> ContentKind {
+        match self {
+            Format::Lines { .. } | Format::Csv { .. } | Format::Fasta | Format::Fastq => {
+                ContentKind::Text
+            }
+            Format::Fixed { .. } | Format::Keyed => ContentKind::Binary,
+        }
+    }
+
     /// Length of the record at `bytes[0]`; see [`Framing::next`].
     #[must_use]
     pub fn record_len(&self, bytes: &[u8]) -> Option<usize> {
@@ -178,6 +191,13 @@ impl Format {
         }
     }
 
+    /// How many of `bytes`, which are the first of an input, are blank lines before the first record. Only sequences have
+    /// them: for others, they are records.
+    #[must_use]
+    pub fn leading_blanks(&self, bytes: &[u8]) -> usize {
+        if self.sequences().is_some() { sequences::leading_blanks(bytes) } else { 0 }
+    }
+
     /// The meaning of the bytes after the last complete record of an input; there is at least one.
     #[must_use]
     pub fn tail(&self, bytes: &[u8]) -> Tail {
@@ -191,13 +211,6 @@ impl Format {
             Format::Fasta => sequences::end(SequenceKind::Fasta, bytes).into(),
             Format::Fastq => sequences::end(SequenceKind::Fastq, bytes).into(),
         }
-    /// How many of `bytes`, which are the first of an input, are blank lines before the first record. Only sequences have
-    /// them: for others, they are records.
-    #[must_use]
-    pub fn leading_blanks(&self, bytes: &[u8]) -> usize {
-        if self.sequences().is_some() { sequences::leading_blanks(bytes) } else { 0 }
-    }
-
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use merganser_storage::Storage;
 
+use super::magic::ContentKind;
 use super::packed::Unpacked;
 use crate::{Budget, Result};
 
@@ -27,15 +28,16 @@ impl Input {
     /// The same input, to be decompressed if it is compressed. Memory for that is of `budget`.
     ///
     /// # Errors
-    /// When its first bytes can't be read. Nothing is read of a stream yet.
-    pub fn unpacked(self, budget: &Budget) -> Result<Self> {
+    /// When its first bytes can't be read, or are those of a file that is no `content`. Nothing is read of a stream
+    /// yet.
+    pub fn unpacked(self, content: ContentKind, budget: &Budget) -> Result<Self> {
         Ok(match self {
-            Input::Storage(storage) => match Unpacked::of_storage(&storage, budget)? {
+            Input::Storage(storage) => match Unpacked::of_storage(&storage, content, budget)? {
                 Some(unpacked) => Input::Packed(unpacked),
                 None => Input::Storage(storage),
             },
             Input::Stream { name, reader } => {
-                let reader = Box::new(Unpacked::of_stream(name.clone(), reader, budget));
+                let reader = Box::new(Unpacked::of_stream(name.clone(), reader, content, budget));
                 Input::Stream { name, reader }
             }
             packed @ Input::Packed(_) => packed,

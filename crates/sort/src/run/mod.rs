@@ -10,6 +10,7 @@
 //!   reader       an open run: its fences in memory, verified block reads
 //!   release      gives the space of runs back behind a merge
 //!   input        where records come from
+//!   magic        what a file is, by its first bytes
 //!   packed       inputs that are compressed
 //!   unpack_ahead several of them decompressed at once
 //!   chunk        memory full of whole records
@@ -40,6 +41,7 @@ pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod input;
 pub(crate) mod long;
+pub mod magic;
 pub mod packed;
 pub mod permute;
 pub(crate) mod piece;

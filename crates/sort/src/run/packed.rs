@@ -1,31 +1,38 @@
-//! Inputs that are compressed, found by their first bytes and not by their names.
+//! Inputs that are compressed, found by their first bytes ([`magic`]) and not by their names.
 //!
-//! | first bytes | what | memory |
-//! |---|---|---|
-//! | `1f 8b 08` | gzip, any number of members | fixed, about 64 KiB |
-//! | `28 b5 2f fd` | Zstandard, any number of frames | the window that the first frame names |
+//! | what | memory |
+//! |---|---|
+//! | gzip, bgzf: any number of members, zeros behind them | fixed, about 64 KiB |
+//! | Zstandard: any number of frames, skippable ones among them | the window that the first frame names |
+//! | bzip2: any number of streams | fixed, 4 MiB |
+//! | xz: any number of streams | the dictionary that the first block names |
+//! | LZ4: any number of frames, skippable ones among them | three blocks of the first frame |
 //!
 //! A decompressor is made when its input is first read, so however many inputs there are, only those that
 //! are being read have memory. How much it is, the first bytes of a file tell before; those of a pipe are
 //! not read before its turn, because its writer may have to write another one first.
 //!
-//! A damaged or cut input is an error that says where: a decompressor checks what it gives.
+//! A damaged or cut input is an error that says where: a decompressor checks what it gives. What a text input
+//! holds is looked at, too: an archive or a file of binary columns is an error before its first byte is given.
+
+mod gzip;
+mod lz4;
+mod xz;
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use flate2::bufread::MultiGzDecoder;
+use bzip2::bufread::MultiBzDecoder;
 use merganser_storage::{Storage, StorageExt};
 
+use super::magic::{self, Codec, ContentKind, Deed, Foreign, HEAD_BYTES};
 use crate::budget::Reservation;
-use crate::{Budget, Result};
+use crate::{Budget, Error, Result};
 
-const GZIP: [u8; 3] = [0x1f, 0x8b, 8];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// Bytes that tell what an input is: a Zstandard frame header has 18 at most.
-pub const HEAD_BYTES: usize = 18;
+/// The magic of a skippable frame and the length of its content.
+const SKIP_HEADER_BYTES: u64 = 8;
 /// The least window.
 const WINDOW_BYTES_MIN: u64 = 1 << 10;
 /// Compressed bytes that are read at once.
@@ -34,15 +41,21 @@ const READ_BYTES: usize = 256 << 10;
 const AHEAD_BYTES: u64 = 8 << 20;
 /// A window that every decoder of Zstandard should take (RFC 8878, section 3.1.1.1.2), as a power of two.
 const WINDOW_LOG_USUAL: u32 = 23;
+/// The memory of bzip2's decoder for blocks of 900 KB.
+const BZIP2_BYTES: u64 = 4 << 20;
 /// That of `zstd` itself, unless it was asked for more.
 const WINDOW_LOG_OF_PIPES: u32 = 21;
 /// Later frames may have windows of the usual length if that is no more than this part of the memory, 1 / 4.
 const USUAL_SHARE: u64 = 4;
 
+/// Compressed bytes, counted.
+type Bytes = Box<dyn BufRead + Send>;
+
 /// The bytes that a file or a pipe holds, decompressed if they are compressed.
 pub struct Unpacked {
     name: String,
     state: State,
+    content: ContentKind,
     budget: Budget,
     memory_bytes: u64,
     packed_bytes: Option<u64>,
@@ -80,20 +93,28 @@ impl Unpacked {
     /// the first read on.
     ///
     /// # Errors
-    /// The storage's own.
-    pub fn of_storage(storage: &Arc<dyn Storage>, budget: &Budget) -> Result<Option<Self>> {
-        let mut head = [0; HEAD_BYTES];
-        let read = storage.read_at(0, &mut head)?;
-        let Some(packing) = Packing::of(&head[..read], budget) else { return Ok(None) };
+    /// The storage's own; a file that is no `content`.
+    pub fn of_storage(
+        storage: &Arc<dyn Storage>,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> Result<Option<Self>> {
         let (name, size) = (storage.name().to_owned(), storage.size());
-        let bytes = Box::new(Whole { storage: Arc::clone(storage), at: 0, size });
+        let (packing, skipped) = match Front::of_storage(&**storage, content, budget)? {
+            Front::Plain => return Ok(None),
+            Front::Packed { packing, skipped } => (packing, skipped),
+        };
+        let counts = Arc::new(Counts::default());
+        counts.packed.store(skipped, Ordering::Relaxed);
+        let bytes = Box::new(Whole { storage: Arc::clone(storage), at: skipped, size });
         Ok(Some(Unpacked {
             name,
             state: State::Known(packing, bytes),
+            content,
             budget: budget.clone(),
             memory_bytes: packing.memory_bytes(),
             packed_bytes: Some(size),
-            counts: Arc::default(),
+            counts,
         }))
     }
 
@@ -101,11 +122,17 @@ impl Unpacked {
     /// for a window of 8 MiB, or 2 MiB if that is more than a quarter of `budget`; a longer one takes
     /// what is free.
     #[must_use]
-    pub fn of_stream(name: String, reader: Box<dyn Read + Send>, budget: &Budget) -> Self {
+    pub fn of_stream(
+        name: String,
+        reader: Box<dyn Read + Send>,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> Self {
         let log = window_log_max(budget).unwrap_or(WINDOW_LOG_OF_PIPES);
         Unpacked {
             name,
             state: State::Unknown(reader),
+            content,
             budget: budget.clone(),
             memory_bytes: READ_BYTES as u64 + (1 << log),
             packed_bytes: None,
@@ -141,26 +168,20 @@ impl Unpacked {
     }
 }
 
-/// Whether a file that begins with `head` is compressed: its first [`HEAD_BYTES`], or all of it if it has
-/// fewer.
-#[must_use]
-pub fn is_packed(head: &[u8]) -> bool {
-    Packing::of(head, &Budget::new(0)).is_some()
-}
-
 impl Read for Unpacked {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut reader = match std::mem::replace(&mut self.state, State::Failed) {
             State::Open(reader) => reader,
-            State::Known(packing, bytes) => packing.reader(bytes, &self.budget, &self.counts)?,
+            State::Known(packing, bytes) => self.opened(packing, bytes)?,
             State::Unknown(mut reader) => {
-                let mut head = Vec::with_capacity(HEAD_BYTES);
-                reader.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
-                let packing = Packing::of(&head, &self.budget);
-                let whole = Box::new(io::Cursor::new(head).chain(reader));
-                match packing {
-                    Some(packing) => packing.reader(whole, &self.budget, &self.counts)?,
-                    None => whole,
+                let (front, whole) = Front::of_stream(&mut reader, self.content, &self.budget)?;
+                let whole = Box::new(whole.chain(reader));
+                match front {
+                    Front::Plain => whole,
+                    Front::Packed { packing, skipped } => {
+                        self.counts.packed.store(skipped, Ordering::Relaxed);
+                        self.opened(packing, whole)?
+                    }
                 }
             }
             State::Failed => return Err(io::Error::other("it failed before")),
@@ -174,36 +195,203 @@ impl Read for Unpacked {
     }
 }
 
+impl Unpacked {
+    /// A decompressor for `bytes`, whose own first bytes were looked at.
+    fn opened(
+        &self,
+        packing: Packing,
+        bytes: Box<dyn Read + Send>,
+    ) -> io::Result<Box<dyn Read + Send>> {
+        let mut reader = packing.reader(bytes, &self.budget, &self.counts)?;
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        reader.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        if self.content == ContentKind::Text
+            && let Some(magic) = magic::of(&head, ContentKind::Text)
+        {
+            let advice = match magic.deed {
+                Deed::Refuse(advice) => advice,
+                Deed::Unpack(_) | Deed::Skip => "decompress it once before",
+            };
+            return Err(Foreign { what: magic.what, advice, inside: true }.into());
+        }
+        Ok(Box::new(io::Cursor::new(head).chain(reader)))
+    }
+}
+
+/// What the first bytes of an input say.
+enum Front {
+    /// They are taken as they are.
+    Plain,
+    /// They are compressed, behind skippable frames of `skipped` bytes.
+    Packed { packing: Packing, skipped: u64 },
+}
+
+impl Front {
+    fn of_storage(
+        storage: &dyn Storage,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> Result<Self> {
+        // A storage names itself.
+        let named = |error| Error::reading(storage.name(), error);
+        let mut head = [0; HEAD_BYTES];
+        let mut at = 0;
+        loop {
+            let read = storage.read_at(at, &mut head)?;
+            match Self::of_head(&head[..read], at, content, budget).map_err(named)? {
+                Next::Front(front) => return Ok(front),
+                Next::Behind(skipped) if skipped <= storage.size() => at = skipped,
+                Next::Behind(_) => return Self::cut(at, content).map_err(named),
+            }
+        }
+    }
+
+    /// Also gives bytes that were read and count.
+    fn of_stream(
+        mut reader: impl Read,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> io::Result<(Self, io::Cursor<Vec<u8>>)> {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
+        let mut at = 0;
+        // What came before `at` is needed if it turns out to be no frame.
+        let mut before = Vec::new();
+        loop {
+            let missing = (HEAD_BYTES - head.len()) as u64;
+            reader.by_ref().take(missing).read_to_end(&mut head)?;
+            match Self::of_head(&head, at, content, budget)? {
+                Next::Front(Front::Plain) => {
+                    before.append(&mut head);
+                    return Ok((Front::Plain, io::Cursor::new(before)));
+                }
+                Next::Front(front) => return Ok((front, io::Cursor::new(head))),
+                Next::Behind(skipped) => {
+                    let frame = usize::try_from(skipped - at).unwrap_or(usize::MAX);
+                    if content == ContentKind::Binary {
+                        // As long as it may be a record, it is kept; frames of this size are only at the front of texts.
+                        if frame > head.len() {
+                            before.append(&mut head);
+                            return Ok((Front::Plain, io::Cursor::new(before)));
+                        }
+                        before.extend(head.drain(..frame));
+                    } else if frame <= head.len() {
+                        head.drain(..frame);
+                    } else {
+                        let rest = (frame - head.len()) as u64;
+                        head.clear();
+                        let passed = io::copy(&mut reader.by_ref().take(rest), &mut io::sink())?;
+                        if passed < rest {
+                            let front = Self::cut(at, content)?;
+                            return Ok((front, io::Cursor::default()));
+                        }
+                    }
+                    at = skipped;
+                }
+            }
+        }
+    }
+
+    /// What `head` says, which is `at` bytes behind the beginning of the input.
+    fn of_head(head: &[u8], at: u64, content: ContentKind, budget: &Budget) -> io::Result<Next> {
+        let damage = |why: &str| {
+            let cause = io::Error::new(io::ErrorKind::InvalidData, why);
+            Err(Damage { packed: at, unpacked: 0, cause }.into())
+        };
+        let deed = magic::of(head, content).map(|magic| (magic.what, magic.deed));
+        Ok(Next::Front(match deed {
+            Some((_, Deed::Skip)) => match head.get(4..SKIP_HEADER_BYTES as usize) {
+                Some(len) => {
+                    let len = u32::from_le_bytes(len.try_into().expect("four bytes"));
+                    return Ok(Next::Behind(at + SKIP_HEADER_BYTES + u64::from(len)));
+                }
+                None => Self::cut(at, content)?,
+            },
+            Some((_, Deed::Unpack(codec)))
+                if at == 0 || matches!(codec, Codec::Zstd | Codec::Lz4) =>
+            {
+                Front::Packed { packing: Packing::of(codec, head, budget)?, skipped: at }
+            }
+            Some((what, Deed::Refuse(advice))) if at == 0 => {
+                return Err(Foreign { what, advice, inside: false }.into());
+            }
+            _ if at == 0 || content == ContentKind::Binary => Front::Plain,
+            _ if head.is_empty() => Front::Packed { packing: Packing::Nothing, skipped: at },
+            _ => return damage("no frame of Zstandard or LZ4 follows a skippable one"),
+        }))
+    }
+
+    /// A skippable frame, `at` bytes behind the beginning, that has no end.
+    fn cut(at: u64, content: ContentKind) -> io::Result<Self> {
+        if content == ContentKind::Binary {
+            return Ok(Front::Plain);
+        }
+        let cause = io::Error::new(io::ErrorKind::UnexpectedEof, "a skippable frame is cut");
+        Err(Damage { packed: at, unpacked: 0, cause }.into())
+    }
+}
+
+/// What a look at the bytes behind skippable frames gives.
+enum Next {
+    Front(Front),
+    /// A skippable frame, which ends at this byte of the input.
+    Behind(u64),
+}
+
 /// The usual window, if later frames may have it.
 fn window_log_max(budget: &Budget) -> Option<u32> {
     let usual = READ_BYTES as u64 + (1 << WINDOW_LOG_USUAL);
     (usual <= budget.limit_bytes() / USUAL_SHARE).then_some(WINDOW_LOG_USUAL)
 }
 
-/// How bytes are compressed.
+/// How bytes are compressed, and what is needed to decompress them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packing {
+    /// Skippable frames alone, and nothing behind them.
+    Nothing,
     Gzip,
     /// The longest window of a frame, as a power of two.
     Zstd(u32),
+    Bzip2,
+    /// Memory for the dictionary and the state.
+    Xz(u64),
+    /// Memory for the blocks of a frame.
+    Lz4(u64),
 }
 
 impl Packing {
-    /// That of bytes that begin with `head`; `None` if they are not compressed.
-    fn of(head: &[u8], budget: &Budget) -> Option<Packing> {
-        if head.starts_with(&GZIP) {
-            return Some(Packing::Gzip);
-        }
-        let window = head.starts_with(&ZSTD).then(|| zstd_window_bytes(head).unwrap_or(0))?;
-        // A frame can name more than memory has; that is an error of the plan.
-        let first = window.clamp(WINDOW_BYTES_MIN, 1 << 40).next_power_of_two().ilog2();
-        Some(Packing::Zstd(window_log_max(budget).map_or(first, |usual| usual.max(first))))
+    /// That of bytes of this kind, which begin with `head`.
+    fn of(codec: Codec, head: &[u8], budget: &Budget) -> io::Result<Packing> {
+        Ok(match codec {
+            Codec::Gzip => Packing::Gzip,
+            Codec::Bzip2 => Packing::Bzip2,
+            Codec::Lz4 => Packing::Lz4(lz4::memory_bytes(head)),
+            Codec::Xz => {
+                // `xz` without options has 8 MiB; later streams may have that if memory is not short.
+                let usual = xz::memory_bytes(xz::DICTIONARY_BYTES_USUAL);
+                let first = xz::memory_bytes(xz::dictionary_bytes(head).unwrap_or(0));
+                let usual = if usual <= budget.limit_bytes() / USUAL_SHARE { usual } else { 0 };
+                Packing::Xz(first.max(usual))
+            }
+            Codec::Zstd => {
+                let header = zstd_header(head);
+                if header.is_some_and(|header| header.has_dictionary) {
+                    return Err(NEEDS_DICTIONARY.into());
+                }
+                let window = header.map_or(0, |header| header.window_bytes);
+                // A frame can name more than memory has; that is an error of the plan.
+                let first = window.clamp(WINDOW_BYTES_MIN, 1 << 40).next_power_of_two().ilog2();
+                let usual = window_log_max(budget);
+                Packing::Zstd(usual.map_or(first, |usual| usual.max(first)))
+            }
+        })
     }
 
     fn memory_bytes(self) -> u64 {
         let window = match self {
-            Packing::Gzip => 0,
+            Packing::Nothing | Packing::Gzip => 0,
             Packing::Zstd(log) => 1 << log,
+            Packing::Bzip2 => BZIP2_BYTES,
+            Packing::Xz(bytes) | Packing::Lz4(bytes) => bytes,
         };
         READ_BYTES as u64 + window
     }
@@ -217,34 +405,74 @@ impl Packing {
     ) -> Result<Box<dyn Read + Send>> {
         let memory = budget.reserve(self.memory_bytes(), "decompressing")?;
         let bytes = BufReader::with_capacity(READ_BYTES, bytes);
-        let bytes = Counted { bytes, counts: Arc::clone(counts) };
+        let bytes: Bytes = Box::new(Counted { bytes, counts: Arc::clone(counts) });
         let decoder: Box<dyn Read + Send> = match self {
-            Packing::Gzip => Box::new(MultiGzDecoder::new(bytes)),
+            Packing::Nothing => bytes,
+            Packing::Gzip => Box::new(gzip::Members::new(bytes)),
             Packing::Zstd(log) => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
                 decoder.window_log_max(log)?;
                 Box::new(decoder)
             }
+            Packing::Bzip2 => Box::new(MultiBzDecoder::new(bytes)),
+            Packing::Xz(limit) => Box::new(xz::decoder(bytes, limit)?),
+            Packing::Lz4(limit) => Box::new(lz4::Frames::new(bytes, limit)),
         };
         Ok(Box::new(Decoding { decoder, counts: Arc::clone(counts), _memory: memory }))
     }
 }
 
-/// The window that a frame's header names (RFC 8878, section 3.1.1.1), in bytes.
-fn zstd_window_bytes(head: &[u8]) -> Option<u64> {
+/// The sentence about a frame that can't be read alone.
+const NEEDS_DICTIONARY: Foreign = Foreign {
+    what: "a Zstandard file that needs a dictionary",
+    advice: "'zstd -d -D DICTIONARY' gives what it holds",
+    inside: false,
+};
+
+/// A later frame, stream or block that needs more memory than the first one said.
+fn more_memory_than_first() -> io::Error {
+    io::Error::new(io::ErrorKind::OutOfMemory, MoreMemory)
+}
+
+#[derive(Debug)]
+struct MoreMemory;
+
+impl fmt::Display for MoreMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("this part needs more memory than the first part")
+    }
+}
+
+impl std::error::Error for MoreMemory {}
+
+/// The facts in the header of a frame of Zstandard that count here.
+#[derive(Debug, Clone, Copy)]
+struct ZstdHeader {
+    window_bytes: u64,
+    has_dictionary: bool,
+}
+
+/// The header of a frame (RFC 8878, section 3.1.1.1), if `head` has all of it.
+fn zstd_header(head: &[u8]) -> Option<ZstdHeader> {
     let descriptor = *head.get(4)?;
     let single_segment = descriptor & 0x20 != 0;
+    let window_at = 5;
+    let dictionary_at = window_at + usize::from(!single_segment);
+    let dictionary_bytes = [0, 1, 2, 4][usize::from(descriptor & 3)];
+    let size_at = dictionary_at + dictionary_bytes;
+    let has_dictionary = head.get(dictionary_at..size_at)?.iter().any(|byte| *byte != 0);
     if !single_segment {
-        let window = *head.get(5)?;
+        let window = *head.get(window_at)?;
         let base = 1u64 << (10 + (window >> 3));
-        return Some(base + base / 8 * u64::from(window & 7));
+        let window_bytes = base + base / 8 * u64::from(window & 7);
+        return Some(ZstdHeader { window_bytes, has_dictionary });
     }
-    let dictionary = [0, 1, 2, 4][usize::from(descriptor & 3)];
     let (len, add) = [(1, 0), (2, 256), (4, 0), (8, 0)][usize::from(descriptor >> 6)];
-    let field = head.get(5 + dictionary..5 + dictionary + len)?;
+    let field = head.get(size_at..size_at + len)?;
     let mut number = [0; 8];
     number[..len].copy_from_slice(field);
-    u64::from_le_bytes(number).checked_add(add)
+    let window_bytes = u64::from_le_bytes(number).checked_add(add)?;
+    Some(ZstdHeader { window_bytes, has_dictionary })
 }
 
 /// Compressed bytes that can't be decompressed.
@@ -261,14 +489,33 @@ impl fmt::Display for Damage {
         let Damage { packed, unpacked, cause } = self;
         write!(
             f,
-            "at byte {packed} of the compressed file, after {unpacked} bytes of what it holds: {cause}; the file is damaged or cut, restore it from a copy"
-        )
+            "at byte {packed} of the compressed file, after {unpacked} bytes of what it holds: "
+        )?;
+        // The words of zstd's library.
+        match cause.to_string().as_str() {
+            "Dictionary mismatch" => f.write_str(
+                "this part needs a dictionary; 'zstd -d -D DICTIONARY' gives what it holds",
+            ),
+            "Frame requires too much memory for decoding" => {
+                write!(f, "{MoreMemory}; decompress the file before")
+            }
+            _ if cause.kind() == io::ErrorKind::OutOfMemory => {
+                write!(f, "{cause}; decompress the file before")
+            }
+            why => write!(f, "{why}; the file is damaged or cut, restore it from a copy"),
+        }
     }
 }
 
 impl std::error::Error for Damage {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.cause)
+    }
+}
+
+impl From<Damage> for io::Error {
+    fn from(damage: Damage) -> Self {
+        io::Error::new(damage.cause.kind(), damage)
     }
 }
 
@@ -290,7 +537,7 @@ impl Read for Decoding {
             Err(cause) if counts.source_failed.swap(false, Ordering::Relaxed) => Err(cause),
             Err(cause) => {
                 let (packed, unpacked) = counts.bytes();
-                Err(io::Error::new(cause.kind(), Damage { packed, unpacked, cause }))
+                Err(Damage { packed, unpacked, cause }.into())
             }
         }
     }

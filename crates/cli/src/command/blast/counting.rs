@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_node::blast::count::{Counter, Counts};
 use merganser_node::map::MapInput;
+use merganser_sort::run::magic::ContentKind;
 use merganser_sort::{Budget, Progress};
 
 use super::sources;
@@ -28,7 +29,7 @@ pub fn count(
     let mut counter = Counter::new(config.search.program.database());
     let mut counts = Counts::default();
     let mut buffer = vec![0; READ_BYTES];
-    for input in sources::open(&config.inputs, &budget, cancel)? {
+    for input in sources::open(&config.inputs, ContentKind::Text, &budget, cancel)? {
         let (name, mut reader): (_, Box<dyn Read>) = match input {
             MapInput::Storage { storage, .. } => (None, Box::new(StorageReader::new(storage))),
             MapInput::Stream { name, reader, .. } => (Some(name), reader),

@@ -18,6 +18,7 @@ use merganser_node::blast::count::Counts;
 use merganser_node::blast::mark::Mark;
 use merganser_sort::Progress;
 use merganser_storage::thread::spawn_scoped;
+use merganser_sort::run::magic::ContentKind;
 
 use super::map::sources;
 use super::pipeline::{Job, execute};
@@ -78,6 +79,7 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Counts the database, and meanwhile asks BLAST+ for its version and tries the search: in a short search, the starts of
+        content: ContentKind::Text,
 /// programs take most of the time. A search that BLAST refuses ends the counting.
 fn try_and_count(
     config: &BlastConfig,

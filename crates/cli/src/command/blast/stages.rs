@@ -32,6 +32,7 @@ pub fn settings(
         records: PieceFormat::Fasta,
         partitions: config.partitions,
         partition_bytes_max: Some(config.partition_bytes_max),
+        content: PieceFormat::Fasta.content(),
         total_bytes: Some(facts.counts.bytes),
         // The formatter takes sequences from the formatted partitions.
         stages: vec![

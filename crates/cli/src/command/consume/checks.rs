@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use merganser_sort::journal::{InputProgress, Text};
-use merganser_sort::run::packed::{HEAD_BYTES, is_packed};
+use merganser_sort::run::magic::{self, ContentKind, Deed, Foreign, HEAD_BYTES};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
@@ -73,20 +73,17 @@ pub struct Checked {
 /// Checks inputs and result.
 ///
 /// # Errors
-/// A sentence on the first thing that would stop the command later. Where `decompress`, a compressed input is
-/// one.
+/// A sentence on the first thing that would stop the command later, such as an input that is compressed, or no `content`.
 pub fn check(
     inputs: &Inputs,
     target: &Target,
     sorting: &Sorting,
-    decompress: bool,
+    content: ContentKind,
 ) -> Result<Checked, Failure> {
     let mut found = Vec::new();
     for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
         found.push(check_input(path, shown)?);
-        if decompress {
-            refuse_packed(path, shown)?;
-        }
+        refuse_packed(path, shown, content)?;
     }
     refuse_twice(&found, &inputs.shown)?;
     let old = match &sorting.destination {
@@ -143,13 +140,15 @@ fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {
 
 /// A compressed file can be read only from its beginning, so a sort that was interrupted could not continue
 /// in its middle.
-fn refuse_packed(path: &Path, shown: &Path) -> Result<(), Failure> {
+fn refuse_packed(path: &Path, shown: &Path, content: ContentKind) -> Result<(), Failure> {
     let mut head = Vec::new();
     open_input(path, false)
         .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head))
         .map_err(|error| Failure::on(shown, &error))?;
-    if !is_packed(&head) {
-        return Ok(());
+    let Some(magic) = magic::of(&head, content) else { return Ok(()) };
+    if let Deed::Refuse(advice) = magic.deed {
+        let foreign = Foreign { what: magic.what, advice, inside: false };
+        return Err(Failure::on(shown, &foreign.into()));
     }
     Err(format!(
         "{}: --consume: is compressed, and bytes can't be given back from the middle of a compressed file; decompress it first, or leave out --consume",

@@ -476,7 +476,7 @@ impl Steps for Work<'_> {
         if let Some(journal) = &self.journal {
             unclaim_all(journal)?;
         }
-        let found = check(&self.inputs, &self.target, self.sorting, self.config.decompress)?;
+        let found = check(&self.inputs, &self.target, self.sorting, self.config.content())?;
         // The process that had the lock before may have made it, out of inputs that are gone.
         let replaces = replaced(&self.inputs, &self.target)?;
         let is_as_before =

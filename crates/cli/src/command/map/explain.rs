@@ -37,7 +37,7 @@ pub fn text(
 ) -> Result<String, Failure> {
     let split = Split::new(config, &description.output);
     let budget = Budget::new(split.map_bytes());
-    let inputs = sources::open(&config.inputs, &budget, cancel)?;
+    let inputs = sources::open(&config.inputs, config.content(description), &budget, cancel)?;
     let mut out = Lines(String::new());
     out.say("SSDlet", &format!("{}, over {}", description.name, records(description.input)));
     out.say("gives", &gives(&description.output));

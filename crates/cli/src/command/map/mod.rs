@@ -39,7 +39,7 @@ use merganser_storage::file::FileDirectory;
 use super::{open_folder, report};
 use crate::args::RowForm;
 use crate::config::{Choice, Destination, MapConfig, Program, view_name};
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::input::Input;
 use crate::output::Output;
 use crate::progress;
@@ -55,6 +55,7 @@ use top::Top;
 
 /// Opens everything, maps, makes the result visible, and reports.
 pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
+    failure::offer_no_decompress();
     let mapper = match &config.program {
         Program::Ssdlet { name, args } => Mapper::open(config, name, args, cancel)?,
         Program::Matrix { raw } => return matrix::run(config, raw, cancel),
@@ -171,7 +172,10 @@ fn map(
     let inputs = match config.nodes {
         // The nodes have them.
         Some(_) => Vec::new(),
-        None => sources::open(&config.inputs, &budget, cancel)?,
+        None => {
+            let content = config.content(&what.description);
+            sources::open(&config.inputs, content, &budget, cancel)?
+        }
     };
     let work = Work::new(config, mapper, inputs, (budget.clone(), split), temp);
     work.check_memory()?;

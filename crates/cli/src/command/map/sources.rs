@@ -3,6 +3,7 @@
 use merganser_node::map::MapInput;
 use merganser_sort::Budget;
 use merganser_sort::activity::Activity;
+use merganser_sort::run::magic::ContentKind;
 
 use crate::failure::Failure;
 use crate::input::{Input, OpenInputs};
@@ -11,17 +12,22 @@ use crate::signals::Cancel;
 /// Makes all inputs ready, in order. The memory of decompressors is of `budget`.
 ///
 /// # Errors
-/// When one can't be read.
-pub fn open(inputs: &[Input], budget: &Budget, cancel: &Cancel) -> Result<Vec<MapInput>, Failure> {
+/// When one can't be read, or is no `content`.
+pub fn open(
+    inputs: &[Input],
+    content: ContentKind,
+    budget: &Budget,
+    cancel: &Cancel,
+) -> Result<Vec<MapInput>, Failure> {
     let open = OpenInputs::of_map();
     let activity = Activity::here();
     let ready = |input: &Input| {
         Ok(match input.open_for_sort(&open, cancel)? {
             merganser_sort::run::Input::Storage(storage) => {
-                MapInput::detect(activity.storage(storage), budget)?
+                MapInput::detect(activity.storage(storage), content, budget)?
             }
             merganser_sort::run::Input::Stream { name, reader } => {
-                MapInput::detect_stream(name, reader, budget)
+                MapInput::detect_stream(name, reader, content, budget)
             }
             merganser_sort::run::Input::Packed(unpacked) => MapInput::of_unpacked(unpacked),
         })

@@ -6,12 +6,16 @@ mod watch;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use merganser_node::map::MapInput;
 use merganser_node::pipeline::{
     self, JOURNAL_NAME, Left, Outcome, PARTIAL_NAME, PARTS_NAME, PipelineError, PipelineReport,
     Settings, Source,
 };
+use merganser_sort::Budget;
 use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_sort::run::magic::ContentKind;
 use merganser_storage::Directory;
 use merganser_storage::file::check_new;
 
@@ -24,8 +28,10 @@ use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
 
 /// Runs the pipeline, or continues it.
 pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
+    failure::offer_no_decompress();
     let job = Job {
         inputs: &config.inputs,
+        content: config.content(),
         output: &config.output,
         report: config.report.as_ref(),
         quiet: config.quiet,
@@ -39,6 +45,8 @@ pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
 pub struct Job<'a> {
     /// The inputs, in order.
     pub inputs: &'a [Input],
+    /// What they should hold.
+    pub content: ContentKind,
     /// The result.
     pub output: &'a Path,
     /// The report's file, and its kind.
@@ -57,7 +65,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let target = Target::new(job.output)?;
     let replaced = target.check_file()?;
     let cancels = watch::Cancels { command: cancel.clone(), reading: Cancel::default() };
-    let inputs = open(job.inputs, &cancels.reading)?;
+    let inputs = open(job, &cancels.reading)?;
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
     refuse_input(&target, replaces.as_ref(), &inputs)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
@@ -104,19 +112,23 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// The inputs, each with the file that it is now. `reading` ends reads that wait.
-fn open(named: &[Input], reading: &Cancel) -> Result<Vec<pipeline::Input>, Failure> {
+fn open(job: &Job<'_>, reading: &Cancel) -> Result<Vec<pipeline::Input>, Failure> {
     // Their content is often read twice, by a cut and by a stage, so through the page cache.
     let open = OpenInputs::of_map();
     let ready = |input: &Input| {
         let before = file_note(input);
         let (source, note) = match input.open_for_sort(&open, reading)? {
-            merganser_sort::run::Input::Storage(storage) => (Source::File(storage), before),
+            merganser_sort::run::Input::Storage(storage) => {
+                // No partition is cut before the last input is known to be one.
+                MapInput::detect(Arc::clone(&storage), job.content, &Budget::new(0))?;
+                (Source::File(storage), before)
+            }
             merganser_sort::run::Input::Stream { reader, .. } => (Source::Stream(reader), None),
             merganser_sort::run::Input::Packed(_) => unreachable!("inputs are opened as they are"),
         };
         Ok(pipeline::Input { name: input.to_string(), note, source })
     };
-    named.iter().map(ready).collect()
+    job.inputs.iter().map(ready).collect()
 }
 
 /// The file that an input is now; `None` if it is no file with a name.

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 
 use merganser_node::map::MapInput;
 use merganser_sort::Budget;
+use merganser_sort::run::magic::ContentKind;
 
 use crate::failure::Failure;
 use crate::input::Input;
@@ -14,7 +15,7 @@ const MEMORY_BYTES: u64 = 256 << 20;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 1 << 16;
 
-/// Opens `input`, which may be compressed by gzip or Zstandard.
+/// Opens `input`, which may be compressed.
 ///
 /// # Errors
 /// When it can't be opened. A damaged one fails when it is read.
@@ -22,7 +23,7 @@ pub fn open(input: &Input, cancel: &Cancel) -> Result<impl BufRead + use<>, Fail
     let reader = Box::new(input.open(cancel)?);
     let budget = Budget::new(MEMORY_BYTES);
     let MapInput::Stream { reader, .. } =
-        MapInput::detect_stream(input.to_string(), reader, &budget)
+        MapInput::detect_stream(input.to_string(), reader, ContentKind::Text, &budget)
     else {
         unreachable!("a stream stays one");
     };

@@ -96,6 +96,8 @@ pub(super) struct Asked<'a> {
     /// `--temp-dir` was given.
     pub(super) temp_dir: bool,
     pub(super) choice: Choice,
+    /// `--no-decompress` was given.
+    pub(super) no_decompress: bool,
 }
 
 /// Refuses what can't be done on nodes.
@@ -110,6 +112,8 @@ pub(super) fn refuse_unfit(asked: Asked<'_>) -> Result<(), Failure> {
         Some("--partition-size: not with --on; each node spills when its memory is full")
     } else if asked.temp_dir && asked.choice != Choice::ByValue {
         Some("--temp-dir: with --on, nothing but --order value is written here; leave it out")
+    } else if asked.no_decompress {
+        Some("--no-decompress: not with --on; nodes read compressed files as what they hold")
     } else {
         None
     };
@@ -167,6 +171,7 @@ mod tests {
                 partition: PartitionSize::Auto,
                 temp_dir: false,
                 choice: Choice::ByKey,
+                no_decompress: false,
             };
             change(&mut asked);
             refuse_unfit(asked).is_ok()
