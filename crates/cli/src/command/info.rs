@@ -6,8 +6,11 @@ use std::path::Path;
 use merganser_sort::Budget;
 use merganser_sort::record::Format;
 use merganser_sort::run::Run;
+use merganser_sort::run::format::{FOOTER_MAGIC, HEADER_MAGIC};
+use merganser_sort::run::magic::{self, ContentKind, HEAD_BYTES};
 use merganser_sort::view::View;
 use merganser_storage::file::FileStorage;
+use merganser_storage::{Storage, StorageExt};
 use serde_json::{Value, json};
 
 use super::map::result;
@@ -84,7 +87,25 @@ fn run_file(config: &InfoConfig) -> Result<Facts, Failure> {
 
 fn open_run(path: &Path, memory_bytes: u64) -> Result<Run, Failure> {
     let storage = FileStorage::open_path(path, false).map_err(|error| Failure::named(&error))?;
+    refuse_other(path, &storage)?;
     Ok(Run::open_within(storage, &Budget::new(memory_bytes))?)
+}
+
+/// Refuses a file that neither begins nor ends as a run does. For a run that is damaged at one end, the engine has the better
+/// sentence.
+fn refuse_other(path: &Path, storage: &FileStorage) -> Result<(), Failure> {
+    let mut head = [0; HEAD_BYTES];
+    let read = storage.read_at(0, &mut head).map_err(|error| Failure::named(&error))?;
+    let mut end = FOOTER_MAGIC;
+    let end_at = storage.size().saturating_sub(end.len() as u64);
+    storage.read_at(end_at, &mut end).map_err(|error| Failure::named(&error))?;
+    if head.starts_with(&HEADER_MAGIC) || (end == FOOTER_MAGIC && read >= end.len()) {
+        return Ok(());
+    }
+    let is = magic::of(&head[..read], ContentKind::Text)
+        .map_or_else(|| "is".to_owned(), |magic| format!("is {}, and", magic.what));
+    let name = shown::name(path);
+    Err(format!("{name}: {is} no run or view; name the folder of a view, or a run in it").into())
 }
 
 fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Facts {
