@@ -20,7 +20,7 @@ use super::{open_folder, open_view, report};
 use crate::args::RowForm;
 use crate::config::MaterializeConfig;
 use crate::failure::{self, Failure};
-use crate::output::Output;
+use crate::output::{Output, codec_by_name, refuse_compressed};
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
@@ -28,8 +28,15 @@ use crate::unfinished::{
     Attributes, Target, WorkFolder, holder_of, lock_file, note_of, publish, taken,
 };
 
+/// Why `--consume` writes no compressed file.
+pub const CONSUME_CONTINUES: &str =
+    "--consume continues at a place in the output, which a compressed one does not have";
+
 /// Copies a view out.
 pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
+    if config.consume {
+        refuse_compressed(&config.output, CONSUME_CONTINUES)?;
+    }
     let watch = report::Watch::start(config.report.as_ref(), || {
         vec![config.view.clone(), config.output.clone()]
     })?;
@@ -40,7 +47,7 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let known = |(bytes, memory)| (Some(bytes), memory);
     let (bytes, memory) = if let Some(result) = map_result(config)? {
         reduced(config, &result, cancel, &phases)?
-    } else if !config.consume && Output::is_special(&config.output)? {
+    } else if !config.consume && is_streamed(&config.output)? {
         known(write_through(config, cancel, &phases)?)
     } else {
         known(to_file(config, &phases)?)
@@ -57,6 +64,11 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
         detail: json!({ "output_bytes": bytes }),
         ..report::Done::default()
     })
+}
+
+/// Whether an output can only be written from its beginning to its end.
+fn is_streamed(output: &Path) -> Result<bool, Failure> {
+    Ok(codec_by_name(output)?.is_some() || Output::is_special(output)?)
 }
 
 /// The view as a map's result, if it is one. A view that is gone may have been consumed.

@@ -15,12 +15,13 @@ use merganser_storage::{Directory, Storage};
 use rustix::fs::statvfs;
 
 use super::debug::{self, Marked};
+use super::materialize::CONSUME_CONTINUES;
 use super::{consume, open_folder, report, verify};
 use crate::args::{CompressionName, Size};
 use crate::config::{Destination, SortConfig, Sorting, Task, machine_bytes, view_name};
 use crate::failure::{self, Failure, notice};
 use crate::input::{Input, OpenInputs};
-use crate::output::Output;
+use crate::output::{Output, refuse_compressed};
 use crate::progress;
 use crate::signals::Cancel;
 use crate::standard;
@@ -32,8 +33,8 @@ const UNNAMED: &str = " (unnamed)";
 
 /// Checks or sorts.
 pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
-    match &config.task {
     failure::offer_no_decompress();
+    match &config.task {
         Task::Check { diagnose } => verify::check(
             &config.inputs[0],
             &config.order,
@@ -130,6 +131,9 @@ fn sort_with(
         ..done
     };
     if sorting.consume {
+        if let Destination::File(path) = &sorting.destination {
+            refuse_compressed(path, CONSUME_CONTINUES)?;
+        }
         let done = consume::run(config, sorting, &options, cancel)?;
         return watch.finish(|| told(of_sort(&done, Vec::new())));
     }

@@ -5,11 +5,14 @@ mod stream;
 
 pub use stream::closed_pipe;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_sort::output::Compressed;
+use merganser_sort::run::magic::Codec;
 use merganser_storage::file::{self, FileOptions, FileStorage, OutputKind, ResolvedOutput};
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
@@ -19,7 +22,11 @@ use crate::signals::Cancel;
 use stream::Stream;
 
 /// An open result. If it is dropped before [`Output::finish`], a new file leaves nothing behind.
-pub struct Output(Target);
+pub struct Output {
+    target: Target,
+    /// Compresses on the way, because the name says so.
+    compressed: Option<Compressed>,
+}
 
 enum Target {
     Stdout(Stream),
@@ -37,30 +44,32 @@ impl Output {
     pub fn open(path: Option<&Path>, cancel: &Cancel) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
             let stream = Stream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
-            return Ok(Output(Target::Stdout(stream)));
+            return Ok(Output { target: Target::Stdout(stream), compressed: None });
         };
+        let compressed = compressed_by_name(path)?;
         let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
         let kind = resolved.kind();
-        match kind {
+        let target = match kind {
             OutputKind::Fifo | OutputKind::Device => {
                 // This opens the resolved file, even if another file has its name now.
                 let stream = Stream::open(&resolved.reopen_path(), cancel);
                 let stream = stream.map_err(|error| Failure::on(path, &error))?;
-                Ok(Output(Target::Special(stream, path.to_owned())))
+                Target::Special(stream, path.to_owned())
             }
             OutputKind::Folder => {
-                Err(format!("{}: is a directory; -o takes a file", shown::name(path)).into())
+                let name = shown::name(path);
+                return Err(format!("{name}: is a directory; -o takes a file").into());
             }
             OutputKind::Absent | OutputKind::Regular | OutputKind::Socket => {
-                let file = NewFile::create(resolved, path).map_err(|error| match kind {
+                Target::New(NewFile::create(resolved, path).map_err(|error| match kind {
                     OutputKind::Regular if error.kind() == io::ErrorKind::PermissionDenied => {
                         no_room_beside(path)
                     }
                     _ => Failure::named(&error),
-                })?;
-                Ok(Output(Target::New(file)))
+                })?)
             }
-        }
+        };
+        Ok(Output { target, compressed })
     }
 
     /// Whether `path` is a device or a named pipe, which is written in place.
@@ -72,11 +81,12 @@ impl Output {
         Ok(matches!(resolved.kind(), OutputKind::Fifo | OutputKind::Device))
     }
 
-    /// The new file, for callers that do not write through [`Write`]; `None` if there is no new file.
+    /// The new file, for callers that do not write through [`Write`]; `None` if there is no new file, or its bytes are
+    /// compressed on the way.
     pub fn storage(&self) -> Option<Arc<FileStorage>> {
-        match &self.0 {
-            Target::New(file) => Some(Arc::clone(&file.storage)),
-            Target::Stdout(_) | Target::Special(..) => None,
+        match &self.target {
+            Target::New(file) if self.compressed.is_none() => Some(Arc::clone(&file.storage)),
+            _ => None,
         }
     }
 
@@ -84,8 +94,11 @@ impl Output {
     ///
     /// # Errors
     /// When the last bytes can't be written or the name can't be taken.
-    pub fn finish(self) -> Result<(), Failure> {
-        match self.0 {
+    pub fn finish(mut self) -> Result<(), Failure> {
+        if let Some(compressed) = &mut self.compressed {
+            compressed.finish(&mut self.target).map_err(|e| Failure::named(&e))?;
+        }
+        match self.target {
             Target::New(file) => file.publish().map_err(|e| Failure::named(&e)),
             Target::Stdout(_) | Target::Special(..) => Ok(()),
         }
@@ -99,15 +112,31 @@ fn no_room_beside(path: &Path) -> Failure {
     format!("{name}: no new file may be made in its folder; write to another folder, then copy the result over with cat").into()
 }
 
-/// Errors name where they happened.
 impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.compressed {
+            None => self.target.write(bytes),
+            Some(compressed) => {
+                compressed.write(bytes, &mut self.target)?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Errors name where they happened.
+impl Write for Target {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let named = |name: &dyn fmt::Display, error: io::Error| match error.kind() {
             io::ErrorKind::Interrupted => error,
             _ if Stopped::of(&error).is_some() => error,
             kind => io::Error::new(kind, format!("{name}: {error}")),
         };
-        match &mut self.0 {
+        match self {
             Target::Stdout(stream) => stream.write(bytes).map_err(|e| named(&"standard output", e)),
             Target::Special(stream, path) => {
                 stream.write(bytes).map_err(|e| named(&shown::name(path), e))
@@ -119,6 +148,58 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Endings of names that say how a file is compressed, and the form if it is written here.
+const ENDINGS: [(&str, Option<Codec>); 9] = [
+    ("gz", Some(Codec::Gzip)),
+    ("zst", Some(Codec::Zstd)),
+    ("bz2", None),
+    ("xz", None),
+    ("lz4", None),
+    ("lzma", None),
+    ("Z", None),
+    ("zip", None),
+    ("7z", None),
+];
+
+/// The form that the name of an output asks for.
+///
+/// # Errors
+/// A form in which nothing is written.
+pub fn codec_by_name(path: &Path) -> Result<Option<Codec>, Failure> {
+    let ending = path.extension().and_then(OsStr::to_str);
+    match ENDINGS.iter().find(|(known, _)| ending == Some(known)) {
+        None => Ok(None),
+        Some((_, Some(codec))) => Ok(Some(*codec)),
+        Some((ending, None)) => Err(format!(
+            "{}: an output is compressed as its name says, and .{ending} is not written here; take .gz, .zst or a plain name, or redirect standard output",
+            shown::name(path)
+        )
+        .into()),
+    }
+}
+
+/// Refuses the name of an output that would be compressed, where `why` it can't be.
+///
+/// # Errors
+/// Such a name.
+pub fn refuse_compressed(path: &Path, why: &str) -> Result<(), Failure> {
+    match codec_by_name(path)? {
+        None => Ok(()),
+        Some(_) => {
+            let name = shown::name(path);
+            Err(format!(
+                "{name}: an output is compressed as its name says, and {why}; give a plain name"
+            )
+            .into())
+        }
+    }
+}
+
+fn compressed_by_name(path: &Path) -> Result<Option<Compressed>, Failure> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    Ok(codec_by_name(path)?.and_then(|codec| Compressed::new(codec, threads)))
 }
 
 /// A new file. It is written in large aligned pieces, several at a time.
@@ -227,6 +308,25 @@ mod tests {
             output.finish().expect("published");
             assert!(fs::read(&path).expect("there") == bytes[..len], "{len} bytes");
         }
+    }
+
+    #[test]
+    fn a_name_says_whether_it_is_compressed() {
+        let of = |name: &str| codec_by_name(Path::new(name)).expect("written");
+        assert_eq!((of("a.gz"), of("b/c.tsv.zst")), (Some(Codec::Gzip), Some(Codec::Zstd)));
+        for plain in ["a", "gz", ".gz", "a.gz.txt", "a.zst2", "/dev/null", "a.GZ"] {
+            assert_eq!(of(plain), None, "{plain}");
+        }
+        for ending in ["bz2", "xz", "lz4", "zip"] {
+            let refused = codec_by_name(Path::new(&format!("x.{ending}"))).expect_err("refused");
+            let said = refused.sentence().expect("an error").to_owned();
+            assert!(
+                said.starts_with(&format!("x.{ending}: ")) && said.contains(".gz, .zst"),
+                "{said}"
+            );
+        }
+        assert!(refuse_compressed(Path::new("a.gz"), "it is not").is_err());
+        assert!(refuse_compressed(Path::new("a.txt"), "it is not").is_ok());
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! - `mistakes`: mistakes of users, and the sentence that each one gets; few descriptors
 //! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
+//! - `magic`: what a file is, for every command; outputs whose names say that they are compressed
 //! - `packed`: compressed inputs of sorts and checks
 //! - `places`: links, FIFOs and files of other users in the place of outputs and of a view's files
 //! - `reproduce`: each experiment of the papers, tiny
@@ -27,6 +28,7 @@ mod dropin;
 mod generate;
 mod hdfs;
 mod help;
+mod magic;
 mod mistakes;
 #[cfg(feature = "flight")]
 mod node;

@@ -1,6 +1,7 @@
 //! The ordered bytes, written out: to a file in whole pages straight from the merge's buffers, or
 //! to anything that takes bytes.
 
+mod compressed;
 mod consume;
 mod copy;
 mod copy_view;
@@ -8,6 +9,7 @@ mod file;
 mod ordered;
 mod resume;
 
+pub use compressed::Compressed;
 pub use consume::{
     CONSUMED_NAME, Materialize, PARTIAL_NAME, Publish, consumed_into, finish, forget, materialize,
 };

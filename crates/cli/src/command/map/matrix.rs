@@ -19,7 +19,7 @@ use crate::args::RawMatrix;
 use crate::config::{Destination, MapConfig};
 use crate::failure::Failure;
 use crate::input::{Input, OpenInputs};
-use crate::output::Output;
+use crate::output::{Output, refuse_compressed};
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
@@ -48,6 +48,7 @@ pub fn run(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<(),
     }
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
+    refuse_compressed(path, "a product is written in blocks, in any order")?;
     let output = Output::open(Some(path), cancel)?;
     let Some(storage) = output.storage() else {
         let path = shown::name(path);
