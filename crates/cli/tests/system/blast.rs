@@ -543,20 +543,105 @@ fn an_output_that_can_not_be_made_is_refused() {
     }
 }
 
-/// makeblastdb leaves them out, so e-values would be computed with other counts.
+/// makeblastdb leaves them out, and the results are those of a database without them.
 #[test]
-fn sequences_without_letters_are_refused() {
+fn sequences_without_letters_are_left_out() {
     if !has_blast() {
         return;
     }
     let folder = Folder::new();
-    folder.write("q.fa", b">q\nACGTACGTACGTACGTACGTACGTACGTACGT\n");
-    folder.write("db.fa", b">a\n>b\nACGTACGTACGTACGTACGTACGTACGTACGT\n>c\n");
+    let letters = b"GATTACAGGCATGCCAATTGCAGTCAGTCATGCAAGCTGACTGACGTAC";
+    folder.write("q.fa", &[b">q\n", &letters[..], b"\n"].concat());
+    let subject =
+        |name: &str, from: usize| [b">", name.as_bytes(), b"\n", &letters[from..], b"\n"].concat();
+    let without = b">n1\n>n2\n\n>n3\n\r\n".to_vec();
+    let database = [
+        subject("a", 0),
+        without.clone(),
+        subject("b", 3),
+        // Partitions of nothing else.
+        without.repeat(40),
+        subject("c", 6),
+        b">last".to_vec(),
+    ];
+    folder.write("db.fa", &database.concat());
+    for form in ["6", "0", "5", "7"] {
+        let whole = in_one_piece(&folder, "blastn", &[], form).expect("it searches");
+        for partitions in ["1", "3", "12"] {
+            let output = over_partitions(&folder, "blastn", &[], form, partitions);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(0), "{said}");
+            assert!(
+                said.contains("-db: 124 of 127 sequences have no letters and are left out"),
+                "{said}"
+            );
+            let found = fs::read(folder.at("found")).expect("there");
+            assert!(
+                compared(&found) == compared(&whole),
+                "{form} {partitions}: {}",
+                first_difference(&whole, &found)
+            );
+        }
+    }
+    fs::remove_dir_all(folder.at("one")).expect("there");
+    fs::remove_file(folder.at("found")).expect("there");
+    folder.write("db.fa", &without);
     let words =
         ["blast", "blastn", "-query", "q.fa", "-db", "db.fa", "-outfmt", "6", "-out", "found"];
     let said = fails(merganser(words).current_dir(folder.path()));
-    assert!(said.starts_with("-db: 2 of 3 sequences have no letters"), "{said}");
+    assert_eq!(said, "-db: no sequence of the files has letters");
     assert_eq!(folder.names(), ["db.fa", "q.fa"]);
+}
+
+/// FIDELITY: plain BLAST warns, and writes nothing.
+#[test]
+fn a_file_without_queries_gives_an_empty_output() {
+    if !has_blast() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("db.fa", b"\n\n>b\nACGTACGTACGTACGTACGTACGTACGTACGT\n");
+    for query in [&b""[..], b"\n", b"\r\n \n\n"] {
+        folder.write("q.fa", query);
+        let words =
+            ["blast", "blastn", "-query", "q.fa", "-db", "db.fa", "-outfmt", "6", "-out", "found"];
+        let output = merganser(words).current_dir(folder.path()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains("has no query"), "{}", stderr(&output));
+        assert_eq!(fs::read(folder.at("found")).expect("there"), b"");
+        assert_eq!(folder.names(), ["db.fa", "found", "q.fa"]);
+        fs::remove_file(folder.at("found")).expect("there");
+    }
+}
+
+/// USERS: BLAST asks www.ncbi.nlm.nih.gov for accessions, and waits.
+#[test]
+fn names_instead_of_queries_never_reach_the_network() {
+    if !has_blast() {
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("db.fa", b">b\nACGTACGTACGTACGTACGTACGTACGTACGT\n");
+    let words =
+        ["blast", "blastn", "-query", "q.fa", "-db", "db.fa", "-outfmt", "6", "-out", "found"];
+    for query in [&b"12345\n"[..], b"\n\nNM_000546.6\n", b"gi|1234|\n"] {
+        folder.write("q.fa", query);
+        let said = fails(merganser(words).current_dir(folder.path()));
+        assert!(said.starts_with("-query: ") && said.contains("not looked up"), "{said}");
+        assert_eq!(folder.names(), ["db.fa", "q.fa"]);
+    }
+    folder.write("q.fa", b"\x1f\x8b\x08\0\0");
+    let said = fails(merganser(words).current_dir(folder.path()));
+    assert!(said.contains("is a gzip file, which BLAST does not read"), "{said}");
+    // Behind other lines, BLAST itself meets the name, and has nothing that would look it up.
+    folder.write("q.fa", b"# queries\nNM_000546\n");
+    let said = fails(merganser(words).current_dir(folder.path()));
+    assert!(said.starts_with("blastn "), "{said}");
+    assert_eq!(folder.names(), ["db.fa", "q.fa"]);
+    // Letters alone are a query, as they are for BLAST.
+    folder.write("q.fa", b"\nACGTACGTACGTACGTACGTACGTACGTACGT\n");
+    let plain = merganser(words).current_dir(folder.path()).output().expect("it starts");
+    assert_eq!(plain.status.code(), Some(0), "{}", stderr(&plain));
 }
 
 /// They are found before anything is made that the corrected command would meet.

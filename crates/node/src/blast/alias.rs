@@ -22,7 +22,8 @@ impl Molecule {
 #[must_use]
 pub fn text(title: &str, databases: &[String], counts: Option<Counts>) -> String {
     let mut text = format!("TITLE {title}\nDBLIST {}\n", databases.join(" "));
-    if let Some(Counts { sequences, letters, .. }) = counts {
+    if let Some(counts) = counts {
+        let (sequences, letters) = (counts.with_letters(), counts.letters);
         text.push_str(&format!(
             "NSEQ {sequences}\nLENGTH {letters}\nSTATS_NSEQ {sequences}\nSTATS_TOTLEN {letters}\n"
         ));
@@ -41,6 +42,10 @@ mod tests {
             text("nt", &["db".to_owned()], Some(counts)),
             "TITLE nt\nDBLIST db\nNSEQ 3606\nLENGTH 20486792\nSTATS_NSEQ 3606\nSTATS_TOTLEN 20486792\n"
         );
+        // makeblastdb leaves those without letters out.
+        let without = Counts { sequences: 3609, empty: 3, ..counts };
+        let of = |counts| text("nt", &["db".to_owned()], Some(counts));
+        assert_eq!(of(without), of(counts));
         let both = ["a/db".to_owned(), "b/db".to_owned()];
         assert_eq!(text("nt", &both, None), "TITLE nt\nDBLIST a/db b/db\n");
     }

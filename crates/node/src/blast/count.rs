@@ -25,6 +25,14 @@ pub struct Counts {
     pub empty: u64,
 }
 
+impl Counts {
+    /// The sequences that makeblastdb takes.
+    #[must_use]
+    pub fn with_letters(&self) -> u64 {
+        self.sequences - self.empty
+    }
+}
+
 /// Counts in bytes that come in pieces.
 #[derive(Debug)]
 pub struct Counter {

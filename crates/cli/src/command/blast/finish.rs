@@ -8,14 +8,14 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use merganser_node::blast::alias;
 use merganser_node::blast::archive::{self, ArchiveError, Merged, Part};
 use merganser_node::blast::frame;
 use merganser_node::blast::mark::Mark;
 use merganser_node::blast::program::Molecule;
-use merganser_node::blast::{alias, count::Counts};
 use merganser_node::pipeline::{Event, JOURNAL_NAME, PARTS_NAME, Record};
 
-use super::stages::{FORMAT, SEARCH, formatter_options, printed_options};
+use super::stages::{FORMAT, NO_LETTERS, SEARCH, formatter_options, printed_options};
 use super::tools::{quoted, run, search, unknown, usual_batch};
 use super::{Facts, at_once};
 use crate::config::{BlastConfig, VOLUME};
@@ -31,6 +31,8 @@ const BUFFER_BYTES: usize = 64 << 10;
 const FRAME: &str = "frame";
 /// Its archives, one for each query.
 const FRAMES: &str = "frames";
+/// The sentence about an answer of another shape.
+const NO_COUNTS: &str = "blastdbcmd -info: does not say the counts of the database";
 /// The archive of all partitions.
 const WHOLE: &str = "whole";
 
@@ -44,10 +46,11 @@ pub fn finish(
     let progress = progress::on_stderr(config.quiet, cancel);
     let folder = Own::make(work.join(PARTS_NAME))?;
     let partitions = partitions_of(work)?;
+    let partitions = with_letters(config, facts, &folder, &partitions, cancel)?;
     progress.phase("searching without a database", None);
     let (framed, linked) = at_once(
         || make_frame(config, facts, &folder, cancel),
-        || link_whole(config, facts, &folder, partitions.len(), cancel),
+        || link_whole(config, facts, &folder, &partitions, cancel),
     )?;
     linked?;
     framed?;
@@ -125,28 +128,65 @@ fn partitions_of(work: &Path) -> Result<Vec<u64>, Failure> {
     Ok(sequences.collect())
 }
 
+/// A partition with letters.
+struct Searched {
+    /// Its number.
+    k: usize,
+    /// Its sequences that have letters.
+    sequences: u64,
+}
+
+/// The partitions that were searched, with the sequences that makeblastdb took of each.
+fn with_letters(
+    config: &BlastConfig,
+    facts: &Facts,
+    folder: &Own,
+    partitions: &[u64],
+    cancel: &Cancel,
+) -> Result<Vec<Searched>, Failure> {
+    let numbered = partitions.iter().copied().enumerate();
+    if facts.counts.empty == 0 {
+        return Ok(numbered.map(|(k, sequences)| Searched { k, sequences }).collect());
+    }
+    let dbtype = config.search.program.database().dbtype();
+    let mut found = Vec::new();
+    for (k, _) in numbered {
+        let place = format!("{k:06}.{FORMAT}");
+        if folder.parts.join(&place).join(NO_LETTERS).exists() {
+            continue;
+        }
+        let words = format!("blastdbcmd -db ../{place}/{VOLUME} -dbtype {dbtype} -info");
+        let said = run(&folder.path, &words, cancel)?;
+        let (sequences, _) = counts_in(&String::from_utf8_lossy(&said.printed))
+            .ok_or_else(|| NO_COUNTS.to_owned())?;
+        found.push(Searched { k, sequences });
+    }
+    Ok(found)
+}
+
 /// Makes the database of all partitions, under its name, and compares its counts with those that the searches used.
 fn link_whole(
     config: &BlastConfig,
     facts: &Facts,
     folder: &Own,
-    partitions: usize,
+    partitions: &[Searched],
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let molecule = config.search.program.database();
-    let volumes: Vec<_> = (0..partitions).map(|k| format!("../{k:06}.{FORMAT}/{VOLUME}")).collect();
+    let volumes: Vec<_> =
+        partitions.iter().map(|of| format!("../{:06}.{FORMAT}/{VOLUME}", of.k)).collect();
     write_alias(folder, &config.name, molecule, &alias::text(&config.name, &volumes, None))?;
     let words = format!("blastdbcmd -db {} -dbtype {} -info", config.name, molecule.dbtype());
     let said = run(&folder.path, &words, cancel)?;
     let found = counts_in(&String::from_utf8_lossy(&said.printed));
-    let Counts { sequences, letters, .. } = facts.counts;
+    let (sequences, letters) = (facts.counts.with_letters(), facts.counts.letters);
     match found {
         Some(found) if found == (sequences, letters) => Ok(()),
         Some((found, found_letters)) => Err(format!(
             "-db: makeblastdb found {found} sequences of {found_letters} letters, and {sequences} of {letters} were counted before the search; e-values would be wrong, so there is no output"
         )
         .into()),
-        None => Err("blastdbcmd -info: does not say the counts of the database".to_owned().into()),
+        None => Err(NO_COUNTS.to_owned().into()),
     }
 }
 
@@ -168,12 +208,12 @@ fn counts_in(text: &str) -> Option<(u64, u64)> {
 fn merge(
     config: &BlastConfig,
     folder: &Own,
-    partitions: &[u64],
+    partitions: &[Searched],
     cancel: &Cancel,
 ) -> Result<Merged, Failure> {
     let mut first = 0;
     let mut files: Vec<(PathBuf, u64)> = Vec::new();
-    for (k, sequences) in partitions.iter().enumerate() {
+    for Searched { k, sequences } in partitions {
         files.push((folder.parts.join(format!("{k:06}.{SEARCH}/out")), first));
         first += sequences;
     }

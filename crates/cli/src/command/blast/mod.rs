@@ -8,6 +8,7 @@
 
 mod counting;
 mod finish;
+mod queries;
 mod stages;
 mod tools;
 
@@ -17,17 +18,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use merganser_node::blast::count::Counts;
 use merganser_node::blast::mark::Mark;
 use merganser_sort::Progress;
-use merganser_storage::thread::spawn_scoped;
 use merganser_sort::run::magic::ContentKind;
+use merganser_storage::thread::spawn_scoped;
 
 use super::map::sources;
 use super::pipeline::{Job, execute};
 use crate::config::BlastConfig;
 use crate::failure::{self, Failure};
+use crate::output::{Output, refuse_compressed};
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
 use crate::unfinished::Target;
+use queries::Queries;
 use tools::Tools;
 
 /// The version of BLAST+ that the tests compare with.
@@ -48,6 +51,11 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     check_output(config)?;
     let tools = Tools::find(config.search.program)?;
     let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    if queries::look(config)? == Queries::None {
+        let shown = shown::name(&config.query);
+        failure::notice(&format!("-query: {shown} has no query, so the output is empty"));
+        return Output::open(Some(&config.output), cancel)?.finish();
+    }
     let progress = progress::on_stderr(config.quiet, cancel);
     let (version, counts) = try_and_count(config, tools, &*progress, cancel)?;
     drop(progress);
@@ -59,16 +67,19 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     if counts.sequences == 0 {
         return Err("-db: the files have no sequence".to_owned().into());
     }
+    if counts.with_letters() == 0 {
+        return Err("-db: no sequence of the files has letters".to_owned().into());
+    }
     if counts.empty > 0 {
-        return Err(format!(
-            "-db: {} of {} sequences have no letters, and makeblastdb leaves them out; remove them, then repeat the command",
+        failure::notice(&format!(
+            "-db: {} of {} sequences have no letters and are left out, as makeblastdb does",
             counts.empty, counts.sequences
-        )
-        .into());
+        ));
     }
     let facts = Facts { version, counts, query };
     let job = Job {
         inputs: &config.inputs,
+        content: ContentKind::Text,
         output: &config.output,
         report: config.report.as_ref(),
         quiet: config.quiet,
@@ -79,7 +90,6 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Counts the database, and meanwhile asks BLAST+ for its version and tries the search: in a short search, the starts of
-        content: ContentKind::Text,
 /// programs take most of the time. A search that BLAST refuses ends the counting.
 fn try_and_count(
     config: &BlastConfig,
@@ -124,6 +134,7 @@ fn at_once<A: Send, B>(
 
 /// Checks before any work that the output can get its name, and that BLAST can work in a folder next to it.
 fn check_output(config: &BlastConfig) -> Result<(), Failure> {
+    refuse_compressed(&config.output, "BLAST writes plain text")?;
     let target = Target::new(&config.output)?;
     target.check_file()?;
     let path = target.path();

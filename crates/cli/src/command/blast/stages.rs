@@ -14,6 +14,8 @@ use crate::config::{BlastConfig, VOLUME};
 /// The stages.
 pub const FORMAT: &str = "format";
 pub const SEARCH: &str = "search";
+/// A file next to where the database of a partition would be, if none of its sequences has letters.
+pub const NO_LETTERS: &str = "no-letters";
 
 pub fn settings(
     config: &BlastConfig,
@@ -30,9 +32,9 @@ pub fn settings(
     };
     Settings {
         records: PieceFormat::Fasta,
+        content: PieceFormat::Fasta.content(),
         partitions: config.partitions,
         partition_bytes_max: Some(config.partition_bytes_max),
-        content: PieceFormat::Fasta.content(),
         total_bytes: Some(facts.counts.bytes),
         // The formatter takes sequences from the formatted partitions.
         stages: vec![
@@ -57,11 +59,15 @@ fn format_command(config: &BlastConfig, facts: &Facts) -> String {
     let molecule = config.search.program.database();
     let (name, suffix) = (&config.name, molecule.alias_suffix());
     let alias = alias::text(name, &[VOLUME.to_owned()], Some(facts.counts));
-    let format = format!(
-        "makeblastdb -in - -dbtype {} -title {name} -out {VOLUME} && printf %s {} >{name}.{suffix}",
-        molecule.dbtype(),
-        quoted(&alias),
-    );
+    let mut make =
+        format!("makeblastdb -in - -dbtype {} -title {name} -out {VOLUME}", molecule.dbtype());
+    if facts.counts.empty > 0 {
+        // makeblastdb refuses to make a database of nothing.
+        make = format!(
+            "({make} 2>said || (cat said >&2; grep -q 'No sequences added' said && : >{NO_LETTERS}))"
+        );
+    }
+    let format = format!("{make} && printf %s {} >{name}.{suffix}", quoted(&alias));
     command("{dir}", &format)
 }
 
@@ -77,7 +83,10 @@ fn search_command(config: &BlastConfig, facts: &Facts) -> String {
     ];
     let batch = usual_batch(of.program);
     let found = search(of.program, batch, &config.query_text(), &config.name, &options.concat());
-    let search = format!("{found} -out {{out}}");
+    let mut search = format!("{found} -out {{out}}");
+    if facts.counts.empty > 0 {
+        search = format!("if test -e {NO_LETTERS}; then : >{{out}}; else {search}; fi");
+    }
     let Facts { version, query, .. } = facts;
     let depends = format!("# BLAST+ {version}, queries {} {:08x}", query.bytes, query.crc);
     format!("{} {depends}", command(&format!("{{{FORMAT}.dir}}"), &search))

@@ -11,9 +11,10 @@ use merganser_node::pipeline::run_tool;
 use crate::failure::Failure;
 use crate::signals::Cancel;
 
-/// Before each command: nothing that surrounds it changes results, and BLAST+ does not report its use over the network.
-const SURROUNDINGS: &str =
-    "unset BATCH_SIZE CHUNK_SIZE OVERLAP_CHUNK_SIZE; export BLAST_USAGE_REPORT=false";
+/// Before each command: nothing that surrounds it changes results, and BLAST+ neither reports its use over the network nor
+/// asks there for sequences that a query names (the setting DATA_LOADERS of .ncbirc, as a variable of NCBI's toolkit).
+const SURROUNDINGS: &str = "unset BATCH_SIZE CHUNK_SIZE OVERLAP_CHUNK_SIZE; \
+    export BLAST_USAGE_REPORT=false NCBI_CONFIG__BLAST__DATA_LOADERS=none";
 
 /// Letters of queries in a batch of blastn. Without it, blastn chooses the size of a batch by the hits of the one before,
 /// so that partitions would have other batches.
