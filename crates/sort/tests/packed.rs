@@ -335,7 +335,7 @@ fn skippable(low: u8, content: &[u8]) -> Vec<u8> {
     [&[0x50 | low, 0x2a, 0x4d, 0x18], &len[..], content].concat()
 }
 
-/// A19, A1: `pzstd` writes one before each frame, and seekable files end with one.
+/// A1, N19: `pzstd` writes one before each frame, and seekable files end with one.
 #[test]
 fn skippable_frames_are_skipped_wherever_they_are() {
     for how in [How::Zstd, How::Lz4] {

@@ -593,7 +593,7 @@ fn sequences_without_letters_are_left_out() {
     assert_eq!(folder.names(), ["db.fa", "q.fa"]);
 }
 
-/// FIDELITY: plain BLAST warns, and writes nothing.
+/// Plain BLAST warns, and writes nothing.
 #[test]
 fn a_file_without_queries_gives_an_empty_output() {
     if !has_blast() {
@@ -614,7 +614,7 @@ fn a_file_without_queries_gives_an_empty_output() {
     }
 }
 
-/// USERS: BLAST asks www.ncbi.nlm.nih.gov for accessions, and waits.
+/// BLAST asks www.ncbi.nlm.nih.gov for accessions, and waits.
 #[test]
 fn names_instead_of_queries_never_reach_the_network() {
     if !has_blast() {
