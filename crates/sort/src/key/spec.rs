@@ -11,6 +11,9 @@ use super::sequence::{SequenceKey, SequenceKeys, SequencePart};
 use super::{DirectKey, Keys, Order, Place};
 use crate::record::{Format, SequenceKind};
 
+/// The longest record of a fixed length, so that sums of a few lengths can't overflow.
+const FIXED_BYTES_MOST: usize = 1 << 30;
+
 /// The order of records as it was asked for.
 ///
 /// ```
@@ -91,6 +94,7 @@ impl OrderSpec {
     /// # Errors
     /// When a key or an option means nothing, or nothing in records of this format.
     pub fn compile(&self, header: Option<&[u8]>) -> Result<Order, KeyError> {
+        self.check_format()?;
         let global = self.global_options()?;
         if self.separator.is_some() && !matches!(self.format, Format::Lines { .. }) {
             return Err(KeyError::UnfitSeparator { records: self.records() });
@@ -109,6 +113,19 @@ impl OrderSpec {
             keys,
             last_resort: has_last_resort.then_some(global.reverse),
         })
+    }
+
+    /// Whether there can be records of this format. It is asked before any is looked for: what cuts records would
+    /// divide by a length of 0, or never get on. The command line refuses it, too, but a manifest is written by anyone
+    /// (audit finding F17).
+    pub(crate) fn check_format(&self) -> Result<(), KeyError> {
+        let Format::Fixed { bytes } = self.format else { return Ok(()) };
+        let fault = |reason| Err(value(Setting::Format, &format!("fixed:{bytes}"), reason));
+        match bytes {
+            0 => fault("a record has at least one byte"),
+            1..=FIXED_BYTES_MOST => Ok(()),
+            _ => fault("a fixed record has at most 1 GiB"),
+        }
     }
 
     fn compile_lines(&self, global: Options) -> Result<Keys, KeyError> {
@@ -176,11 +193,6 @@ impl OrderSpec {
     }
 
     fn compile_fields(&self, global: Options, bytes: usize) -> Result<Keys, KeyError> {
-        // The command line refuses it, too, but a manifest is written by anyone. Whatever cuts
-        // records would divide by it, or never get on (audit finding F17).
-        if bytes == 0 {
-            return Err(value(Setting::Format, "fixed:0", "a record has at least one byte"));
-        }
         let mut keys = Vec::new();
         for text in &self.keys {
             let mut key =

@@ -108,6 +108,7 @@ pub fn merge_sorted(
     progress: &dyn Progress,
     mut take: impl FnMut(&[u8]) -> Result<bool>,
 ) -> Result<u64> {
+    with.order.check_format()?;
     let total = inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
     let least = memory_bytes(BUFFER_BYTES.start, 1) - OUT_BYTES as u64;
     let unpacking = inputs.iter().map(Input::unpack_memory_bytes).max().unwrap_or(0);

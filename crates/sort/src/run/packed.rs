@@ -227,11 +227,7 @@ enum Front {
 }
 
 impl Front {
-    fn of_storage(
-        storage: &dyn Storage,
-        content: ContentKind,
-        budget: &Budget,
-    ) -> Result<Self> {
+    fn of_storage(storage: &dyn Storage, content: ContentKind, budget: &Budget) -> Result<Self> {
         // A storage names itself.
         let named = |error| Error::reading(storage.name(), error);
         let mut head = [0; HEAD_BYTES];

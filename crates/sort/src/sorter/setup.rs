@@ -74,6 +74,7 @@ impl<'a> Sorter<'a> {
         look: bool,
         held_bytes: u64,
     ) -> Result<Self> {
+        options.order.check_format()?;
         let workers = Workers::new(options.threads);
         let unpackers = if workers.are_own() { 1 } else { workers.count() };
         let (mut inputs, unpacking) = Unpacking::prepare(inputs, unpackers, &options.budget)?;
