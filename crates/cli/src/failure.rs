@@ -272,16 +272,15 @@ impl From<SsdletError> for Failure {
             SsdletError::ShortRow { file: Some(file), offset, argument, wanted, found } => {
                 let flag = flag_of("", argument);
                 // A first row that is too short says that the option is wrong.
-                let (place, remedy) = match offset {
-                    0 => ("its first row".to_owned(), "choose another column"),
-                    _ => (
-                        format!("the row at byte {offset}"),
-                        "choose another column, or repair the row",
-                    ),
-                };
-                Failure::Error(plain_text(format!(
-                    "{file}: {flag}: there is no column {wanted}; {place} has {found}; {remedy}"
-                )))
+                Failure::Error(plain_text(if offset == 0 {
+                    format!(
+                        "{file}: {flag}: there is no column {wanted}; its first row has {found}; choose another column"
+                    )
+                } else {
+                    format!(
+                        "{file}: at byte {offset}: {flag}: there is no column {wanted}; the row has {found}; choose another column, or repair the row"
+                    )
+                }))
             }
             error => Failure::Error(plain_text(error.to_string())),
         }

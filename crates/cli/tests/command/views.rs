@@ -48,7 +48,17 @@ fn parts_of_a_view_are_parts_of_the_file() {
     assert!(cat(&["--records", "19990.."]) == sorted[19_990 * line..]);
     assert!(cat(&["--bytes", "5..1000"]) == sorted[5..1000]);
     assert!(cat(&["--head", "7"]) == sorted[..7 * line]);
-    assert!(cat(&["--bytes", "1G.."]).is_empty());
+    for at_end in [["--bytes", "280000.."], ["--records", "20000.."]] {
+        assert!(cat(&at_end).is_empty());
+    }
+    for (range, told) in [
+        (["--bytes", "1G.."], "--bytes: begins at 1073741824, and v.view has 280000 bytes"),
+        (["--records", "20001.."], "--records: begins at 20001, and v.view has 20000 records"),
+    ] {
+        assert!(fails(dir.path(), &[&["cat", "v.view"], &range[..]].concat()).contains(told));
+    }
+    let upside_down = ["cat", "v.view", "--from-key", "5", "--to-key", "3"];
+    assert!(fails(dir.path(), &upside_down).contains("--to-key: comes before --from-key"));
     let at = |key: &[u8]| sorted.chunks(line).position(|line| line >= key).expect("one") * line;
     let range = at(b"00000500")..at(b"00000600");
     assert!(cat(&["--from-key", "00000500", "--to-key", "00000600"]) == sorted[range.clone()]);

@@ -133,6 +133,15 @@ impl<'a> Decimal<'a> {
             return None;
         }
         let mut left = self.digits();
+        // Half of the time of a histogram would be these steps in 128 bits.
+        if kept <= WORD_DIGITS {
+            let size = (0..kept).fold(0_i64, |size, _| {
+                size * 10 + left.next().map_or(0, |digit| i64::from(digit - b'0'))
+            });
+            let is_cut = left.next().is_some();
+            let size = if self.negative { -size - i64::from(is_cut) } else { size };
+            return Some(size.into());
+        }
         let size = (0..kept).fold(0_i128, |size, _| {
             size * 10 + left.next().map_or(0, |digit| i128::from(digit - b'0'))
         });
@@ -182,6 +191,9 @@ impl<'a> Decimal<'a> {
         key.push(KEY_END);
     }
 }
+
+/// Digits that fit into 64 bits with a sign.
+const WORD_DIGITS: i64 = 18;
 
 /// The most digits of [`Decimal::floor_scaled`].
 pub const SCALED_DIGITS_MOST: u32 = 36;
@@ -235,6 +247,38 @@ fn exponent(text: &[u8]) -> Option<i64> {
     Some(if negative { -size } else { size })
 }
 
+/// Appends the key of `size` / 10^`scale`.
+#[inline]
+pub fn push_scaled_key(size: i128, scale: u32, key: &mut Vec<u8>) {
+    scaled(size, scale, &mut [0; SIZE_DIGITS]).push_key(key);
+}
+
+/// The most digits of a number of 128 bits.
+const SIZE_DIGITS: usize = 39;
+
+/// The number `size` / 10^`scale`, whose digits are put into `digits`.
+fn scaled(size: i128, scale: u32, digits: &mut [u8; SIZE_DIGITS]) -> Decimal<'_> {
+    let mut left = size.unsigned_abs();
+    let mut start = digits.len();
+    let mut put = |digit: u8| {
+        start -= 1;
+        digits[start] = b'0' + digit;
+    };
+    while left > u64::MAX.into() {
+        put((left % 10) as u8);
+        left /= 10;
+    }
+    let mut left = left as u64;
+    while left > 0 {
+        put((left % 10) as u8);
+        left /= 10;
+    }
+    let digits = &digits[start..];
+    let point = digits.len() as i64 - i64::from(scale);
+    let front = without_end_zeros(digits);
+    Decimal { negative: size < 0, point, front, back: &front[..0] }
+}
+
 /// A number with its own digits.
 #[derive(Debug, Clone)]
 pub struct OwnedDecimal {
@@ -247,11 +291,7 @@ impl OwnedDecimal {
     /// The number `size` / 10^`scale`.
     #[must_use]
     pub fn of_scaled(size: i128, scale: u32) -> Self {
-        let text = size.unsigned_abs().to_string();
-        let point = text.len() as i64 - i64::from(scale);
-        let digits = without_end_zeros(text.as_bytes());
-        let digits = if size == 0 { &digits[..0] } else { digits };
-        OwnedDecimal { negative: size < 0, point, digits: digits.to_vec() }
+        scaled(size, scale, &mut [0; SIZE_DIGITS]).into()
     }
 
     /// The number.

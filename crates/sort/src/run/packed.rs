@@ -333,10 +333,12 @@ enum Next {
     Behind(u64),
 }
 
-/// The usual window, if later frames may have it.
+/// The window that later frames may have, whatever the first one has: the usual one, or that of `zstd` itself. The first
+/// frame may be empty, and its window small.
 fn window_log_max(budget: &Budget) -> Option<u32> {
-    let usual = READ_BYTES as u64 + (1 << WINDOW_LOG_USUAL);
-    (usual <= budget.limit_bytes() / USUAL_SHARE).then_some(WINDOW_LOG_USUAL)
+    let most = budget.limit_bytes() / USUAL_SHARE;
+    let fits = |log: &u32| READ_BYTES as u64 + (1 << log) <= most;
+    [WINDOW_LOG_USUAL, WINDOW_LOG_OF_PIPES].into_iter().find(fits)
 }
 
 /// How bytes are compressed, and what is needed to decompress them.

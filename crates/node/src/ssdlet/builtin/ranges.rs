@@ -8,7 +8,7 @@
 //!   width 0.1, scale 1     0.3 → 3     3 - (3 mod 1) = 3  → 0.3       -0.05 → -1 → -0.1
 //! ```
 
-use merganser_sort::key::decimal::{Decimal, OwnedDecimal, SCALED_DIGITS_MOST};
+use merganser_sort::key::decimal::{Decimal, OwnedDecimal, SCALED_DIGITS_MOST, push_scaled_key};
 
 /// Ranges of one width.
 #[derive(Debug, Clone, Copy)]
@@ -50,8 +50,12 @@ impl Ranges {
             return true;
         }
         let Some(size) = number.floor_scaled(self.scale) else { return false };
-        let begin = size - (size - self.start).rem_euclid(self.width);
-        OwnedDecimal::of_scaled(begin, self.scale).get().push_key(key);
+        let behind = size - self.start;
+        let rest = match (i64::try_from(behind), i64::try_from(self.width)) {
+            (Ok(behind), Ok(width)) => behind.rem_euclid(width).into(),
+            _ => behind.rem_euclid(self.width),
+        };
+        push_scaled_key(size - rest, self.scale, key);
         true
     }
 }

@@ -44,10 +44,12 @@ impl Frames {
             }
             match magic::of(head, ContentKind::Binary).map(|magic| magic.deed) {
                 Some(Deed::Skip) => ahead.skip_frame()?,
-                Some(Deed::Unpack(Codec::Lz4)) if memory_bytes(head) > self.memory_bytes => {
+                Some(Deed::Unpack(Codec::Lz4))
+                    if head.len() >= HEADER_BYTES && memory_bytes(head) > self.memory_bytes =>
+                {
                     return Err(super::more_memory_than_first());
                 }
-                // Other bytes are an error of the decoder.
+                // Other bytes, and a header that is cut, are an error of the decoder.
                 _ => return Ok(true),
             }
         }
