@@ -72,7 +72,7 @@ fn output_of(number: u8) -> Output {
     let combines = [Combine::Min, Combine::Count, Combine::First, Combine::None];
     let formats = [
         Format::Lines { delimiter: b'\n' },
-        Format::Csv { separator: b',', header: false },
+        Format::csv_rows(b',', false),
         Format::Fixed { bytes: 3 },
         Format::Keyed,
     ];

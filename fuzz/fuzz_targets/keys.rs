@@ -74,7 +74,7 @@ fuzz_target!(|case: Case<'_>| {
     let format = match case.format % 8 {
         0 => Format::Lines { delimiter: 0 },
         1 | 2 => Format::Lines { delimiter: b'\n' },
-        3 => Format::Csv { separator: b',', header: case.header.is_some() },
+        3 => Format::csv_rows(b',', case.header.is_some()),
         4 => Format::Fixed { bytes: FIXED_LEN },
         5 => Format::Fasta,
         6 => Format::Fastq,

@@ -3,16 +3,23 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvQuotes, Format, InputRecords};
 
 #[derive(Debug, Arbitrary)]
 enum Kind {
     Lines(u8),
-    Csv(u8),
+    Csv(u8, CsvKind),
     Fixed(u8),
     Keyed,
     Fasta,
     Fastq,
+}
+
+#[derive(Debug, Arbitrary)]
+enum CsvKind {
+    Lazy,
+    Strict,
+    Toggled,
 }
 
 #[derive(Debug, Arbitrary)]
@@ -25,7 +32,14 @@ struct Case<'a> {
 fuzz_target!(|case: Case<'_>| {
     let format = match case.kind {
         Kind::Lines(delimiter) => Format::Lines { delimiter },
-        Kind::Csv(separator) => Format::Csv { separator, header: false },
+        Kind::Csv(separator, kind) => {
+            let quotes = match kind {
+                CsvKind::Lazy => CsvQuotes::Lazy,
+                CsvKind::Strict => CsvQuotes::Strict,
+                CsvKind::Toggled => CsvQuotes::Toggled,
+            };
+            Format::Csv { separator, header: false, quotes }
+        }
         Kind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) + 1 },
         Kind::Keyed => Format::Keyed,
         Kind::Fasta => Format::Fasta,
@@ -44,5 +58,9 @@ fuzz_target!(|case: Case<'_>| {
     assert_eq!(cuts.last(), ends.last());
     assert!(cuts.is_sorted_by(|a, b| a < b));
     assert!(cuts.iter().all(|cut| ends.binary_search(cut).is_ok()));
-    let _ = format.tail(&bytes[at..]);
+    let mut input = InputRecords::of_input(format);
+    if let Ok(Some(preamble)) = input.preamble_len(bytes) {
+        let _ = input.records(&bytes[preamble.min(at)..at]);
+    }
+    let _ = input.tail(&bytes[at..]);
 });

@@ -82,7 +82,7 @@ fn naive(spec: &OrderSpec, bytes: &[u8]) -> Vec<u8> {
 fuzz_target!(|case: Case<'_>| {
     let format = match case.kind {
         Kind::Lines => Format::Lines { delimiter: b'\n' },
-        Kind::Csv => Format::Csv { separator: b',', header: false },
+        Kind::Csv => Format::csv_rows(b',', false),
         Kind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) % 40 + 1 },
         Kind::Keyed => Format::Keyed,
     };

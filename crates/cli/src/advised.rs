@@ -97,7 +97,7 @@ mod tests {
 
     use merganser_sort::journal::{CommandNote, FileNote, InputProgress};
     use merganser_sort::key::OrderSpec;
-    use merganser_sort::record::Format;
+    use merganser_sort::record::{CsvQuotes, Format};
 
     use super::*;
 
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn a_command_is_given_only_if_it_means_the_same_order() {
-        let csv = Format::Csv { separator: b';', header: true };
+        let csv = Format::csv_rows(b';', true);
         let keys = vec!["it's:n:r".to_owned(), "-k".to_owned()];
         let order = OrderSpec { keys, ..OrderSpec::new(csv) };
         let line = AdvisedCommand::sort(&journal(order, "/a b", "/o$(x)")).expect("one").line();
@@ -139,6 +139,16 @@ mod tests {
             line,
             r"merganser sort --consume --format csv --csv-separator ';' --header --key 'it'\''s:n:r' --key -k '/a b' -o '/o$(x)'"
         );
+        let quoted = |quotes| {
+            let rows = Format::Csv { separator: b',', header: false, quotes };
+            AdvisedCommand::sort(&journal(OrderSpec::new(rows), "/in", "/out"))
+        };
+        assert_eq!(
+            quoted(CsvQuotes::Strict).expect("one").line(),
+            "merganser sort --consume --format csv --csv-quotes strict /in -o /out"
+        );
+        // No option asks for the quotes of older programs.
+        assert_eq!(quoted(CsvQuotes::Toggled), None);
         // No command line has the same seed again.
         let lines = OrderSpec::new(Format::Lines { delimiter: 0 });
         let random = OrderSpec { options: "R".to_owned(), salt: 5, ..lines.clone() };

@@ -383,6 +383,9 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
         Error::LastRecord { file, offset, detail } => format!(
             "{file}: at byte {offset}: {detail}; repair the input or choose another --format"
         ),
+        Error::StrayQuote { .. } => format!(
+            "{error}; repair the row, or give --csv-quotes lazy, which takes the quote as a letter and the text as text"
+        ),
         Error::RecordTooLong { file, offset, most_bytes, factor } => {
             let give = match factor {
                 Some(factor) => format!("give at least {factor} times as much"),
@@ -622,7 +625,7 @@ mod tests {
         let separator = merganser_sort::key::parse_separator(b"ab").expect_err("two bytes");
         let key = OrderSpec { keys: vec!["4:8".to_owned()], ..OrderSpec::new(FIXED) };
         let letter = OrderSpec { options: "n".to_owned(), ..OrderSpec::new(FIXED) };
-        let csv = Format::Csv { separator: b',', header: false };
+        let csv = Format::csv_rows(b',', false);
         let row = OrderSpec { options: "n".to_owned(), ..OrderSpec::new(csv) };
         let refused = |spec: &OrderSpec| spec.compile(None).expect_err("refused").into();
         let memory =

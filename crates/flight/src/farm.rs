@@ -25,7 +25,6 @@ use merganser_node::session::request::{OpenRequest, Range};
 use merganser_node::session::{Opened, Status};
 use merganser_node::ssdlet::{Output, SsdletError};
 use merganser_sort::Progress;
-use merganser_sort::record::Format;
 use merganser_storage::thread::spawn_scoped;
 
 use crate::client::{ClientError, NodeAddress, Stop};
@@ -177,10 +176,7 @@ impl Farm {
                     let of = combine.result_type(*value);
                     merge(streams.iter_mut().collect(), *combine, of, sink)
                 }
-                Output::Ordered { format } => {
-                    let has_header = matches!(format, Format::Csv { header: true, .. });
-                    append_into(&mut streams, has_header, sink)
-                }
+                Output::Ordered { format } => append_into(&mut streams, *format, sink),
             };
             let is_whole = rows.is_ok() && streams.iter().all(Stream::is_at_end);
             ended.set();

@@ -38,7 +38,9 @@ pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), Sessio
             "{path}: its rows are combined when they are read, so it has no size and can't be served"
         )));
     }
-    Ok((manifest.records + u64::from(!manifest.preamble.is_empty()), manifest.size_bytes))
+    // A byte order mark alone is no row.
+    let has_header = manifest.order.format.has_header() && !manifest.preamble.is_empty();
+    Ok((manifest.records + u64::from(has_header), manifest.size_bytes))
 }
 
 /// An open part of a view.
@@ -97,7 +99,9 @@ impl Part {
             Format::Lines { delimiter } => {
                 self.send_records(LineFraming { delimiter }, schema, outlet)
             }
-            Format::Csv { .. } => self.send_records(CsvFraming, schema, outlet),
+            Format::Csv { separator, quotes, .. } => {
+                self.send_records(CsvFraming { separator, quotes }, schema, outlet)
+            }
             Format::Fixed { bytes } => self.send_records(FixedFraming { bytes }, schema, outlet),
             Format::Keyed => self.send_records(KeyedFraming, schema, outlet),
             Format::Fasta => self.send_records(FastaFraming, schema, outlet),
@@ -112,10 +116,20 @@ impl Part {
         outlet: &Outlet,
     ) -> Result<(), End> {
         let failed = |error: Error| End::Error(engine(&self.path, &error));
-        let mut stream = self.view.stream(self.range.clone()).map_err(failed)?;
         let fresh = || Vec::with_capacity(self.batch_bytes + self.batch_bytes / 8);
         // The last record in `values` may lack its end.
         let (mut ends, mut values) = (vec![0_i32], fresh());
+        let mut range = self.range.clone();
+        let preamble = &self.view.manifest().preamble;
+        if range.start == 0 && !preamble.is_empty() {
+            // A header row is a row of its own, with a byte order mark before it; a mark alone is none.
+            range.start = range.end.min(preamble.len() as u64);
+            if self.view.order().format().has_header() && range.start == preamble.len() as u64 {
+                values.extend_from_slice(preamble);
+                ends.push(i32::try_from(values.len()).expect("a header is short"));
+            }
+        }
+        let mut stream = self.view.stream(range).map_err(failed)?;
         // Memory for records that are longer than a batch.
         let mut more = None;
         while let Some(mut bytes) = stream.next_bytes().map_err(failed)? {

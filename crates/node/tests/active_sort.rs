@@ -79,7 +79,7 @@ fn orders(layout: Layout) -> Vec<OrderSpec> {
             ]
         }
         Layout::Csv => {
-            let csv = Format::Csv { separator: b',', header: false };
+            let csv = Format::csv_rows(b',', false);
             vec![
                 with(csv, &[], "", None),
                 with(csv, &["1"], "", None),

@@ -266,7 +266,7 @@ fn project_keeps_quotes_and_line_ends() {
     let args = json!({"columns": ["x"], "header": true});
     assert_eq!(
         failure("project", args, b"a,b\n1,2\n"),
-        "project: argument columns: there is no column \"x\"; there are a, b"
+        "project: argument columns: there is no column 'x'; there are 2: a, b"
     );
 }
 
@@ -648,7 +648,7 @@ fn a_map_tells_workers_the_header_and_writes_it_once() {
     assert_eq!(alone.expect("maps").records, b"id,rest\n");
     let args = json!({"columns": ["no"], "header": true});
     let error = mapped("project", args, &inputs, 2).err().expect("no such column").to_string();
-    assert_eq!(error, "project: argument columns: there is no column \"no\"; there are id, rest");
+    assert_eq!(error, "project: argument columns: there is no column 'no'; there are 2: id, rest");
 }
 
 #[test]

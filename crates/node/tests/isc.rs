@@ -197,7 +197,7 @@ fn expected(input: &[u8], format: Format) -> Vec<(Vec<u8>, Vec<u8>)> {
 #[test]
 fn each_record_is_mapped_once_for_every_split() {
     let lines = Format::Lines { delimiter: b'\n' };
-    let csv = Format::Csv { separator: b',', header: false };
+    let csv = Format::csv_rows(b',', false);
     for round in 0..60 {
         let mut random = Random::new(round);
         let format = [lines, Format::Fixed { bytes: 37 }, csv][random.index(3)];

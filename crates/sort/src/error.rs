@@ -6,6 +6,7 @@
 use std::io;
 
 use crate::key::KeyError;
+use crate::record::{HeaderDifference, StrayQuote};
 
 /// The engine's errors.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,26 @@ pub enum Error {
         offset: u64,
         /// The fault and the remedy.
         detail: String,
+    },
+    /// A csv row has a quote that only a lazy reader takes.
+    #[error("{file}: {}at byte {offset}: {}", row_of(*.row), quote_fault(*.closed))]
+    StrayQuote {
+        /// The input's name.
+        file: String,
+        /// Number of the row, from 1, a header included, where that is known.
+        row: Option<u64>,
+        /// Where the quote is.
+        offset: u64,
+        /// Whether it closed its field, and text follows; else it is in an unquoted field.
+        closed: bool,
+    },
+    /// The inputs have different columns.
+    #[error("{file}: {difference}; take inputs with the same columns")]
+    Header {
+        /// The input's name.
+        file: String,
+        /// The first difference.
+        difference: HeaderDifference,
     },
     /// The last record of an input has no end.
     #[error("{file}: at byte {offset}: {detail}; repair the input or choose another format")]
@@ -259,4 +280,23 @@ impl From<Error> for io::Error {
         };
         io::Error::new(kind, error)
     }
+}
+
+fn row_of(row: Option<u64>) -> String {
+    row.map_or_else(String::new, |row| format!("row {row}, "))
+}
+
+/// What is wrong with a quote in csv.
+fn quote_fault(closed: bool) -> &'static str {
+    if closed {
+        "text follows a quote that closes its field"
+    } else {
+        "a quote is inside a field that does not begin with one"
+    }
+}
+
+/// The error for `quote`, in rows that begin at `place` of the input.
+pub fn stray_quote(file: &str, place: u64, quote: StrayQuote) -> Error {
+    let StrayQuote { row, at, closed } = quote;
+    Error::StrayQuote { file: file.to_owned(), row, offset: place + at as u64, closed }
 }

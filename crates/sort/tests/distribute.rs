@@ -373,7 +373,7 @@ fn every_record_and_key_of_a_view_of_buckets_can_be_found() {
 
 #[test]
 fn csv_keeps_its_header_in_front() {
-    let format = Format::Csv { separator: b',', header: true };
+    let format = Format::csv_rows(b',', true);
     let order = OrderSpec { keys: vec!["n:n".to_owned()], ..OrderSpec::new(format) };
     let mut random = Random::new(4);
     let rows: Vec<String> =

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const FIXED: Format = Format::Fixed { bytes: 16 };
-const CSV: Format = Format::Csv { separator: b',', header: true };
+const CSV: Format = Format::csv_rows(b',', true);
 /// Little more than a sort with one thread needs at least.
 const MEMORY_BYTES: u64 = 2_700_000;
 /// No call takes a hundredth of this.

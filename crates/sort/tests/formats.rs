@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvQuotes, Format};
 use merganser_sort::run::builder::RunBuilder;
 use merganser_sort::run::{Compression, Input, Run, RunWriter};
 use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, MapResult, Segment, View};
@@ -433,7 +433,7 @@ fn a_run_of_lz4_blocks_is_these_bytes() {
 fn a_manifest_is_these_bytes() {
     let order = OrderSpec {
         keys: vec!["name:r".to_owned()],
-        ..OrderSpec::new(Format::Csv { separator: b';', header: true })
+        ..OrderSpec::new(Format::csv_rows(b';', true))
     };
     let segment = |run: &str, bytes| Segment {
         run: run.to_owned(),
@@ -454,6 +454,19 @@ fn a_manifest_is_these_bytes() {
     let bytes = manifest.encode();
     check_golden("manifest.txt", std::str::from_utf8(&bytes).expect("text"));
     assert_eq!(Manifest::decode("manifest", &bytes).expect("decodes"), manifest);
+}
+
+/// A view of a program that took every quote of csv for one that opens or closes.
+#[test]
+fn an_older_manifest_of_csv_keeps_its_meaning() {
+    let path = format!("{}/tests/golden/csv-toggled.manifest.txt", env!("CARGO_MANIFEST_DIR"));
+    let bytes = std::fs::read(path).expect("the manifest is there");
+    let manifest = Manifest::decode("manifest", &bytes).expect("decodes");
+    let toggled = Format::Csv { separator: b';', header: true, quotes: CsvQuotes::Toggled };
+    assert_eq!(manifest.order.format, toggled);
+    assert_eq!(manifest.encode(), bytes);
+    let order = OrderSpec { keys: vec!["9".to_owned()], ..OrderSpec::new(toggled) };
+    order.compile(Some(b"a;a\n")).expect("it was no error then");
 }
 
 /// The result of a map whose records are combined when they are read.

@@ -78,13 +78,13 @@ const CHANGES: &[Change] = &[
     ("records of a byte", |a| a.order = OrderSpec::new(Format::Fixed { bytes: 1 })),
     ("endless records", |a| a.order = OrderSpec::new(Format::Fixed { bytes: usize::MAX })),
     ("keyed records", |a| a.order = OrderSpec::new(Format::Keyed)),
-    ("rows", |a| a.order = OrderSpec::new(Format::Csv { separator: b',', header: true })),
+    ("rows", |a| a.order = OrderSpec::new(Format::csv_rows(b',', true))),
     ("quotes as separators", |a| {
-        a.order = OrderSpec::new(Format::Csv { separator: b'"', header: false });
+        a.order = OrderSpec::new(Format::csv_rows(b'"', false));
         a.order.keys = vec!["2".to_owned()];
     }),
     ("line ends as separators", |a| {
-        a.order = OrderSpec::new(Format::Csv { separator: b'\n', header: true });
+        a.order = OrderSpec::new(Format::csv_rows(b'\n', true));
         a.order.keys = vec!["1:n".to_owned()];
     }),
     ("a key of field 0", |a| a.order.keys = vec!["0".to_owned()]),

@@ -127,7 +127,7 @@ fn csv() -> Mixed {
     };
     let input = text(&rows);
     rows.sort();
-    let format = Format::Csv { separator: b',', header: true };
+    let format = Format::csv_rows(b',', true);
     let order = OrderSpec { keys: vec!["number".to_owned()], ..OrderSpec::new(format) };
     mixed(&order, &input, text(&rows), |number| number % 2 == 0)
 }

@@ -147,7 +147,7 @@ fn data(format: Format, seed: u64, bytes: usize) -> Vec<u8> {
 
 #[test]
 fn records_of_every_format_are_what_compressed_inputs_hold() {
-    let csv = Format::Csv { separator: b',', header: false };
+    let csv = Format::csv_rows(b',', false);
     let formats =
         [LINES, csv, Format::Fixed { bytes: 10 }, Format::Keyed, Format::Fasta, Format::Fastq];
     for format in formats {

@@ -395,7 +395,7 @@ fn sorted_inputs_are_merged_without_being_sorted_again() {
 /// SAFETY finding F18: whatever number of inputs may be open, equal keys keep input order.
 #[test]
 fn f18_more_sorted_inputs_than_may_be_open_are_merged_in_passes() {
-    let csv = Format::Csv { separator: b',', header: true };
+    let csv = Format::csv_rows(b',', true);
     let by_first =
         |format| OrderSpec { keys: vec!["1".to_owned()], stable: true, ..OrderSpec::new(format) };
     let table = |number: u64, rows: Vec<u8>| {

@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn records_in_order_are_whole() {
         let lines = Format::Lines { delimiter: b'\n' };
-        let csv = Format::Csv { separator: b',', header: false };
+        let csv = Format::csv_rows(b',', false);
         let keyed = framed(&[(b"k", b"v"), (b"", b"")]);
         for (format, given, good) in [
             (lines, &b"a\nb\n"[..], true),

@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use merganser_node::ssdlet::{Chunk, Collect, Combine, Emitter, Output, Ssdlet, SsdletError};
-use merganser_sort::record::{Format, Tail};
+use merganser_sort::error::stray_quote;
+use merganser_sort::record::{Format, InputRecords, StrayQuote, Tail};
 
 use crate::limits::Limits;
 use crate::section::Declared;
@@ -164,12 +165,9 @@ fn run(
     Ok((found, fuel, begun.elapsed()))
 }
 
-/// The length of the row that names the columns.
+/// The length of what comes before the records: a byte order mark, and the row that names the columns.
 fn header_bytes(format: Format, sample: &[u8]) -> usize {
-    match format {
-        Format::Csv { header: true, .. } => format.record_len(sample).unwrap_or(0),
-        _ => 0,
-    }
+    format.preamble_len(sample).unwrap_or(0)
 }
 
 /// Values of each key as a map's result has them.
@@ -223,14 +221,19 @@ fn completed(sample: &[u8], format: Format) -> Result<Vec<u8>, SsdletError> {
             "the sample has {len} bytes; {SAMPLE_BYTES_MAX} is the most"
         )));
     }
+    let mut records = InputRecords::of_input(format);
+    let failed = |quote: StrayQuote| stray_quote("the sample", 0, quote);
+    let failed = |quote| SsdletError::Failed(failed(quote).to_string());
+    let start = records.preamble_len(sample).map_err(failed)?.unwrap_or(0);
     let mut cuts = Vec::new();
-    format.cut(sample, usize::MAX, &mut cuts);
-    let end = cuts.last().copied().unwrap_or(0);
+    format.cut(&sample[start..], usize::MAX, &mut cuts);
+    let end = start + cuts.last().copied().unwrap_or(0);
+    records.records(&sample[start..end]).map_err(failed)?;
     let mut sample = sample.to_vec();
     if end < sample.len() {
-        match format.tail(&sample[end..]) {
+        match records.tail(&sample[end..]) {
             Tail::Whole => {}
-            Tail::Complete(terminator) => sample.push(terminator),
+            Tail::Complete(terminator) => sample.extend_from_slice(terminator),
             Tail::Damaged(detail) => {
                 let detail = format!("the sample: {detail}");
                 return Err(SsdletError::Record { offset: end as u64, detail });
@@ -254,7 +257,7 @@ fn made_up(format: Format) -> Vec<u8> {
         let letters = 1 + rank % 9;
         (0..letters).map(|i| b'a' + ((rank / 9 + i * rank) % 26) as u8).collect::<Vec<_>>()
     };
-    if let Format::Csv { separator, header: true } = format {
+    if let Format::Csv { separator, header: true, .. } = format {
         bytes.extend([b"key", &[separator][..], b"value\n"].concat());
     }
     while bytes.len() < MADE_UP_BYTES {
@@ -296,7 +299,7 @@ mod tests {
         for format in [
             Format::Lines { delimiter: b'\n' },
             Format::Lines { delimiter: 0 },
-            Format::Csv { separator: b';', header: true },
+            Format::csv_rows(b';', true),
             Format::Fixed { bytes: 100 },
             Format::Keyed,
         ] {

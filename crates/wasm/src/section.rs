@@ -6,7 +6,7 @@
 //! ```
 
 use merganser_node::ssdlet::{Combine, Output, SsdletError, Type};
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvQuotes, Format};
 use serde::Deserialize;
 
 use crate::limits::Limits;
@@ -168,10 +168,14 @@ pub fn check_name(name: &str) -> Result<(), String> {
 impl WrittenFormat {
     fn meaning(self) -> Result<Format, String> {
         let format = match self {
+            // Guests say `csv` for the usual csv, as before there were others.
+            WrittenFormat::Full(Format::Csv { separator, header, quotes: CsvQuotes::Toggled }) => {
+                Format::csv_rows(separator, header)
+            }
             WrittenFormat::Full(format) => format,
             WrittenFormat::Word(word) => match (word.as_str(), word.strip_prefix("fixed:")) {
                 ("lines", _) => Format::Lines { delimiter: b'\n' },
-                ("csv", _) => Format::Csv { separator: b',', header: false },
+                ("csv", _) => Format::csv_rows(b',', false),
                 ("keyed", _) => Format::Keyed,
                 (_, Some(bytes)) => Format::Fixed {
                     bytes: bytes.parse().map_err(|_| "fixed:N needs a number".to_owned())?,
@@ -331,11 +335,8 @@ mod tests {
         for (written, format) in [
             (r#""lines""#, Format::Lines { delimiter: b'\n' }),
             (r#"{"lines": {"delimiter": 0}}"#, Format::Lines { delimiter: 0 }),
-            (r#""csv""#, Format::Csv { separator: b',', header: false }),
-            (
-                r#"{"csv": {"separator": 59, "header": true}}"#,
-                Format::Csv { separator: b';', header: true },
-            ),
+            (r#""csv""#, Format::csv_rows(b',', false)),
+            (r#"{"csv": {"separator": 59, "header": true}}"#, Format::csv_rows(b';', true)),
             (r#""fixed:100""#, Format::Fixed { bytes: 100 }),
             (r#""keyed""#, Format::Keyed),
         ] {

@@ -66,7 +66,7 @@ pub use size::{BufferSize, Count, Size};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 pub use temp::TempArgs;
-pub use text::TextArgs;
+pub use text::{QuotesName, TextArgs};
 pub use verify::VerifyArgs;
 pub use view::{CatArgs, InfoArgs, MaterializeArgs};
 

@@ -202,7 +202,12 @@ fn refuse_with_view(choice: Choice, form: Option<RowForm>) -> Result<(), Failure
 fn format(typed: &MapArgs) -> Result<Option<Format>, Failure> {
     let implied = match () {
         () if typed.text.zero_terminated => Some(FormatName::Lines),
-        () if typed.header || typed.text.csv_separator.is_some() => Some(FormatName::Csv),
+        () if typed.header
+            || typed.text.csv_separator.is_some()
+            || typed.text.csv_quotes.is_some() =>
+        {
+            Some(FormatName::Csv)
+        }
         () => None,
     };
     let flags = RecordFlags {

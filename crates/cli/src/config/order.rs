@@ -7,9 +7,9 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 
 use merganser_sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvQuotes, Format};
 
-use crate::args::{FormatName, OrderArgs, SortWord, TextArgs};
+use crate::args::{FormatName, OrderArgs, QuotesName, SortWord, TextArgs};
 use crate::failure::Failure;
 use crate::shown;
 
@@ -89,12 +89,19 @@ impl RecordFlags<'_> {
         if self.text.csv_separator.is_some() && !csv {
             return Err(only("--csv-separator", "csv"));
         }
+        if self.text.csv_quotes.is_some() && !csv {
+            return Err(only("--csv-quotes", "csv"));
+        }
         Ok(match self.format {
             FormatName::Lines => {
                 Format::Lines { delimiter: if self.text.zero_terminated { 0 } else { b'\n' } }
             }
             FormatName::Csv => {
-                Format::Csv { separator: self.separator_of_csv()?, header: self.header }
+                let quotes = match self.text.csv_quotes {
+                    None | Some(QuotesName::Lazy) => CsvQuotes::Lazy,
+                    Some(QuotesName::Strict) => CsvQuotes::Strict,
+                };
+                Format::Csv { separator: self.separator_of_csv()?, header: self.header, quotes }
             }
             FormatName::Fixed(bytes) => Format::Fixed { bytes },
             FormatName::Keyed => Format::Keyed,
@@ -114,13 +121,19 @@ impl RecordFlags<'_> {
             (Some(separator), None) => ("--csv-separator", separator),
             (None, Some(separator)) => ("-t", separator),
         };
-        match parse_separator(separator.as_encoded_bytes()) {
+        let separator_bytes = match separator.as_encoded_bytes() {
+            b"\\t" => b"\t",
+            bytes => bytes,
+        };
+        match parse_separator(separator_bytes) {
             Ok(b'"' | b'\n' | b'\r') => {
                 Err(format!("{flag}: a quote or a line end can't separate fields").into())
             }
             Ok(separator) => Ok(separator),
             Err(_) => {
-                Err(format!("{flag} '{}': a separator is one byte", separator.display()).into())
+                let typed = separator.display();
+                Err(format!("{flag} '{typed}': a separator is one byte, such as ';' or '\\t'")
+                    .into())
             }
         }
     }
@@ -221,12 +234,15 @@ pub fn words(order: &OrderSpec) -> Vec<OsString> {
     match order.format {
         Format::Lines { delimiter: 0 } => words.push("-z".into()),
         Format::Lines { .. } => {}
-        Format::Csv { separator, header } => {
+        Format::Csv { separator, header, quotes } => {
             format("csv");
             if separator != b',' {
                 words.extend(["--csv-separator".into(), byte(separator)]);
             }
             words.extend(header.then(|| "--header".into()));
+            if quotes == CsvQuotes::Strict {
+                words.extend(["--csv-quotes".into(), "strict".into()]);
+            }
         }
         Format::Fixed { bytes } => format(&format!("fixed:{bytes}")),
         Format::Keyed => format("keyed"),
@@ -303,7 +319,7 @@ mod tests {
 
     #[test]
     fn csv_takes_its_separator_from_either_flag() {
-        let csv = |separator, header| OrderSpec::new(Format::Csv { separator, header });
+        let csv = |separator, header| OrderSpec::new(Format::csv_rows(separator, header));
         assert_eq!(ordered(&["--format", "csv"]), csv(b',', false));
         assert_eq!(ordered(&["--format=csv", "--header", "-t;"]), csv(b';', true));
         assert_eq!(ordered(&["--format=csv", "--csv-separator=|"]), csv(b'|', false));
@@ -321,7 +337,10 @@ mod tests {
                 "--csv-separator: the same as -t for csv; give one of them",
             ),
             (&["--format", "csv", "-t\""], "-t: a quote or a line end can't separate fields"),
-            (&["--format", "csv", "-tab"], "-t 'ab': a separator is one byte"),
+            (
+                &["--format", "csv", "-tab"],
+                "-t 'ab': a separator is one byte, such as ';' or '\\t'",
+            ),
             (&["-t,", "-t;"], "-t: given twice, with different separators"),
             (
                 &["--random-source=a", "--random-source=b"],

@@ -2,6 +2,7 @@
 //! limits. One binary; each test has a folder of its own.
 //!
 //! - `differential`: random options and inputs, judged by the system's GNU `sort`
+//! - `csv`: random csv through every command that reads it, judged by Python's module `csv`
 //! - `formats`: fixed, csv and keyed records, judged by a naive sort
 //! - `ssdlet`: projects, checks and lists of WebAssembly SSDlets, good and bad
 //! - `view`: ranges of a view, judged by the sorted file
@@ -29,7 +30,7 @@
 //! - `reported`: what reports and attacks found, a script for each
 //!
 //! Chance comes from `MERGANSER_SEED`, which every failure names. `MERGANSER_GNU_CASES`,
-//! `MERGANSER_BLAST_CASES`, `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
+//! `MERGANSER_BLAST_CASES`, `MERGANSER_CSV_CASES`, `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
 
@@ -38,6 +39,7 @@ mod blast;
 mod buckets;
 mod consume;
 mod crash;
+mod csv;
 mod devices;
 mod differential;
 mod disks;

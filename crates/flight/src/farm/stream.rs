@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use merganser_node::map::{RowSink, RowStream};
 use merganser_node::ssdlet::SsdletError;
+use merganser_sort::record::{CsvHeader, Format};
 use merganser_sort::{Error, Progress};
 
 use super::LOOK;
@@ -118,26 +119,28 @@ impl RowStream for &mut Stream<'_> {
     }
 }
 
-/// Hands over records, stream after stream. With `has_header`, each stream begins with the row that names
+/// Hands over records, stream after stream. Where `format` has a header, each stream begins with the row that names
 /// the columns, which is handed over once.
 pub(super) fn append_into(
     streams: &mut [Stream<'_>],
-    has_header: bool,
+    format: Format,
     sink: &mut dyn RowSink,
 ) -> Result<u64, SsdletError> {
     let mut rows = 0;
     let mut header: Option<Vec<u8>> = None;
     for mut stream in streams.iter_mut() {
-        let mut header_due = has_header;
+        let mut header_due = format.has_header();
         while RowStream::advance(&mut stream)? {
             let record = RowStream::key(&stream);
             if std::mem::take(&mut header_due) {
                 match &header {
-                    Some(known) if known == record => continue,
-                    Some(_) => {
-                        let told = "its header row is not that of the nodes before it";
-                        return Err(SsdletError::Failed(format!("{}: {told}", stream.name)));
-                    }
+                    Some(known) => match CsvHeader::difference_of(format, known, record) {
+                        None => continue,
+                        Some(difference) => {
+                            let told = format!("{}: {difference}", stream.name);
+                            return Err(SsdletError::Failed(told));
+                        }
+                    },
                     None => header = Some(record.to_vec()),
                 }
             }

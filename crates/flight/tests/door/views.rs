@@ -73,7 +73,7 @@ fn parts_of_a_view_are_those_of_the_sorted_file() {
 fn every_format_is_cut_into_its_records() {
     let node = node();
     let mut client = node.client();
-    let csv = Format::Csv { separator: b',', header: true };
+    let csv = Format::csv_rows(b',', true);
     node.sort("csv.view", b"name,n\nb,\"two\nlines\"\na,1\n", OrderSpec::new(csv));
     let rows = records(&mut client, all("csv.view"));
     assert_eq!(rows, [&b"name,n\n"[..], b"a,1\n", b"b,\"two\nlines\"\n"]);

@@ -481,7 +481,7 @@ mod tests {
             assert!(found.contains(wanted), "{found}");
         }
         assert!(complaint(|d| d.interface.first = 97).contains("from which the result is read"));
-        let csv = Format::Csv { separator: b',', header: true };
+        let csv = Format::csv_rows(b',', true);
         assert!(complaint(|d| d.order = OrderSpec::new(csv)).contains("by their numbers"));
         for format in [Format::Fasta, Format::Fastq] {
             let found = complaint(|d| d.order = OrderSpec::new(format));

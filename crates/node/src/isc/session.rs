@@ -13,7 +13,8 @@
 use std::collections::VecDeque;
 use std::io;
 
-use merganser_sort::record::{Format, Tail};
+use merganser_sort::error::stray_quote;
+use merganser_sort::record::{Format, InputRecords, Tail};
 use merganser_storage::near::{Inside, RequestId};
 use merganser_storage::{Buffer, Work};
 
@@ -409,9 +410,9 @@ impl Session {
         if rest.is_empty() {
             return Ok(vec![Work::Metered(0)]);
         }
-        match self.format.tail(&rest) {
+        match InputRecords::within(self.format).tail(&rest) {
             Tail::Whole => {}
-            Tail::Complete(terminator) => rest.push(terminator),
+            Tail::Complete(terminator) => rest.extend_from_slice(terminator),
             Tail::Damaged(why) => {
                 let pages = self.pages.as_ref().expect("a split ends");
                 let place = pages.split().place + (self.carry_at - pages.split().start_offset);
@@ -426,6 +427,8 @@ impl Session {
     fn map_chunk(&mut self, at: u64, bytes: &[u8]) -> Result<(), String> {
         let split = self.pages.as_ref().expect("a split is mapped").split();
         let offset = split.place + (at - split.start_offset);
+        let told = InputRecords::within(self.format).records(bytes);
+        told.map_err(|quote| stray_quote("the input", offset, quote).to_string())?;
         let chunk = Chunk { input: split.input, offset, bytes };
         let mut out = Emitter::collecting(&mut self.collect);
         self.unmetered_bytes += bytes.len() as u64;

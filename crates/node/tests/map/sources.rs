@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use merganser_node::map::MapInput;
 use merganser_node::ssdlet::{Combine, Emitter, SsdletError, Type};
-use merganser_sort::record::Format;
+use merganser_sort::record::{Format, InputRecords};
 use merganser_sort::run::magic::ContentKind;
 use merganser_sort::{Budget, Error};
 use merganser_storage::memory::MemoryStorage;
@@ -16,7 +16,7 @@ use proptest::prelude::*;
 
 use super::support::{How, LINES, Plain, Rows, storage, text};
 
-const CSV: Format = Format::Csv { separator: b',', header: true };
+const CSV: Format = Format::csv_rows(b',', true);
 
 /// Hands out each record with its place.
 fn records(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
@@ -31,10 +31,11 @@ fn cut(format: Format, bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
     format.cut(&bytes, 1, &mut cuts);
     let whole = cuts.last().copied().unwrap_or(0);
     if whole < bytes.len() {
-        let merganser_sort::record::Tail::Complete(end) = format.tail(&bytes[whole..]) else {
+        let tail = InputRecords::within(format).tail(&bytes[whole..]);
+        let merganser_sort::record::Tail::Complete(end) = tail else {
             panic!("damaged");
         };
-        bytes.push(end);
+        bytes.extend_from_slice(end);
     }
     let (mut at, mut records) = (0, Vec::new());
     while at < bytes.len() {
@@ -203,7 +204,7 @@ fn a_record_may_be_longer_than_a_chunk_but_not_than_memory() {
     bytes.extend(std::iter::repeat_n(b'b', 3_000_000));
     bytes.extend_from_slice(b"\nc\n");
     let keyed = |format| Plain::keyed(format, Combine::Max, Type::I64, lengths);
-    let csv = Format::Csv { separator: b',', header: false };
+    let csv = Format::csv_rows(b',', false);
     for (format, streams) in [(LINES, false), (LINES, true), (csv, false), (csv, true)] {
         let how = How { streams, memory: 24 << 20, ..How::default() };
         for chunk in [100_000, 1 << 20] {
@@ -359,7 +360,7 @@ proptest! {
         chunk in 1u64..100,
         streams in any::<bool>(),
     ) {
-        let format = Format::Csv { separator: b',', header: false };
+        let format = Format::csv_rows(b',', false);
         let ssdlet = Plain::ordered(format, records);
         let how = How { streams, ..How::chunks(chunk, 2) };
         let mapped = how.map(&ssdlet, how.inputs(std::slice::from_ref(&bytes)));
@@ -367,7 +368,10 @@ proptest! {
         format.cut(&bytes, 1, &mut cuts);
         let tail = &bytes[cuts.last().copied().unwrap_or(0)..];
         let damaged = !tail.is_empty()
-            && matches!(format.tail(tail), merganser_sort::record::Tail::Damaged(_));
+            && matches!(
+                InputRecords::within(format).tail(tail),
+                merganser_sort::record::Tail::Damaged(_)
+            );
         prop_assert_eq!(mapped.is_err(), damaged);
         if let Ok((rows, _)) = mapped {
             prop_assert_eq!(rows.ordered, shown(cut(format, &bytes).iter()));

@@ -44,7 +44,6 @@ use stream::{PieceStream, StreamOptions, least_memory_bytes};
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::plan::Sample;
-use crate::record::Format;
 use crate::run::Input;
 use crate::run::chunk_reader::ChunkReader;
 use crate::{Budget, Error, Progress, Result, shares};
@@ -207,14 +206,11 @@ impl Distributor<'_> {
             record_bytes_max: plan.chunk_bytes,
             slice_bytes: slice_bytes(&self.budget),
         });
-        // The header row was taken off already.
-        let format = match self.order.format() {
-            Format::Csv { separator, .. } => Format::Csv { separator, header: false },
-            other => other,
-        };
         let reader = Box::new(BucketReader::new(Arc::clone(&alone)));
         let input = Input::Stream { name: "a bucket".to_owned(), reader };
-        let reader = ChunkReader::new(vec![input], format, plan.chunk_bytes as usize);
+        // What comes before the records was taken off already.
+        let reader =
+            ChunkReader::of_records(vec![input], self.order.format(), plan.chunk_bytes as usize);
         let options = PassOptions {
             plan,
             partition,

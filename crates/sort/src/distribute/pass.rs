@@ -93,7 +93,7 @@ impl Distributor<'_> {
         let work = Work { distributor: self, plan, buckets, partition, store };
         let input_bytes = work.run(&mut reader, files.len())?;
         let Work { plan, partition, store, .. } = work;
-        let header = reader.header().unwrap_or_default().to_vec();
+        let header = reader.preamble().unwrap_or_default().to_vec();
         let (received, lists) = store.finish()?;
         let partition = partition.into_inner().expect("set with the first chunk");
         Ok(Pass { received, lists, partition, plan, header, input_bytes })

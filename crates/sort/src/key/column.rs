@@ -4,25 +4,65 @@
 //! A field is compared by its value: without its quotes, doubled quotes once, and without the
 //! carriage return of a row's end. A column that a row does not have is empty.
 
-use std::borrow::Cow;
-
-use memchr::memchr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::element::Element;
 use super::options::{Blanks, Options};
-use crate::record::Outside;
+use crate::record::{ColumnError, CsvField, CsvFields, CsvFraming, CsvHeader, CsvQuotes, Format};
 
 /// A parsed key of CSV rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ColumnKey {
-    pub(super) column: String,
+    /// Column, from 0.
+    pub(super) column: usize,
     pub(super) options: Options,
 }
 
 impl ColumnKey {
-    /// Parses a key. Options are taken from its end as long as there are any, so a column's name may
-    /// have colons.
-    pub(super) fn parse(text: &str) -> Self {
+    /// Parses a key of rows of this format, with this header; the error is the reason alone.
+    pub(super) fn of(
+        text: &str,
+        format: Format,
+        header: Option<&CsvHeader>,
+    ) -> Result<Self, String> {
+        match format {
+            Format::Csv { quotes: CsvQuotes::Toggled, .. } => Self::parse_as_before(text, header),
+            _ => Self::parse(text, header),
+        }
+    }
+
+    /// Parses a key of rows with this header; the error is the reason alone.
+    ///
+    /// A column's name may have colons, and may look like one with options. So the whole text is tried as a name
+    /// first. Then options are taken from its end one by one, and what is left is tried.
+    fn parse(text: &str, header: Option<&CsvHeader>) -> Result<Self, String> {
+        let mut options = Options::default();
+        let mut column = text;
+        loop {
+            match find(column, header) {
+                Ok(column) => return Ok(ColumnKey { column, options }),
+                Err(error @ (ColumnError::Unknown { .. } | ColumnError::NoHeader)) => {
+                    let Some((rest, word)) = column.rsplit_once(':') else {
+                        return Err(error.to_string());
+                    };
+                    let Some(letters) = letters(word) else {
+                        return Err(match find(rest, header) {
+                            Ok(_) => format!("{word} is no type; there are {TYPES}"),
+                            Err(_) => error.to_string(),
+                        });
+                    };
+                    letters.bytes().for_each(|letter| _ = options.set(letter, Blanks::Both));
+                    column = rest;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// As [`ColumnKey::parse`], for views of programs that took every quote for one that opens or closes: options
+    /// were taken off first, the first of several columns with one name was meant, and no number was too large.
+    fn parse_as_before(text: &str, header: Option<&CsvHeader>) -> Result<Self, String> {
         let mut options = Options::default();
         let mut column = text;
         while let Some((rest, word)) = column.rsplit_once(':') {
@@ -30,36 +70,39 @@ impl ColumnKey {
             letters.bytes().for_each(|letter| _ = options.set(letter, Blanks::Both));
             column = rest;
         }
-        ColumnKey { column: column.to_owned(), options }
+        let named = header.and_then(|header| header.first(column));
+        let found = named.map_or_else(|| find(column, None), Ok);
+        found.map(|column| ColumnKey { column, options }).map_err(|error| error.to_string())
     }
+}
 
-    /// Number of the column, from 0, in a row with this header; the error is the reason alone.
-    pub(super) fn find(&self, header: Option<&[u8]>, separator: u8) -> Result<usize, String> {
-        if let Some(header) = header {
-            let names =
-                || Columns::new(header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header), separator);
-            let found = names().position(|field| *field.value() == *self.column.as_bytes());
-            if let Some(column) = found {
-                return Ok(column);
-            }
-        }
-        match (self.column.parse::<usize>(), header) {
-            (Ok(0), _) => Err("columns are counted from 1".to_owned()),
-            (Ok(column), _) => Ok(column - 1),
-            (Err(_), Some(_)) => Err(format!("the header has no column '{}'", self.column)),
-            (Err(_), None) => {
-                Err("a column is a number from 1 where there is no header".to_owned())
-            }
+/// The options of a column's key.
+const TYPES: &str = "n, r, f, d, i, g, h, M, R and V, several of them such as nr, and text, numeric, general-numeric, \
+                     human-numeric, month, random, version";
+
+/// Number, from 0, of the column with this name or number.
+fn find(column: &str, header: Option<&CsvHeader>) -> Result<usize, ColumnError> {
+    match header {
+        Some(header) => header.column(column),
+        None => {
+            let number: usize = column.parse().map_err(|_| ColumnError::NoHeader)?;
+            number.checked_sub(1).ok_or(ColumnError::Zero)
         }
     }
 }
 
-/// Number, from 0, of the column that `key` names in CSV rows with this header.
+/// Number, from 0, of the column that `key` names in CSV rows of this format; `preamble` is what comes before them.
 ///
 /// # Errors
-/// The reason why no column has this name.
-pub fn column_of(key: &str, header: Option<&[u8]>, separator: u8) -> Result<usize, String> {
-    ColumnKey::parse(key).find(header, separator)
+/// The reason why there is no such column.
+pub fn column_of(key: &str, format: Format, preamble: Option<&[u8]>) -> Result<usize, String> {
+    ColumnKey::of(key, format, header_of(format, preamble).as_ref()).map(|key| key.column)
+}
+
+/// The names in the header of rows of this format, if they have one.
+pub(super) fn header_of(format: Format, preamble: Option<&[u8]>) -> Option<CsvHeader> {
+    let row = preamble.filter(|_| format.has_header())?;
+    Some(CsvHeader::of(row, format.csv()?))
 }
 
 /// The option letters of `word`: the word itself, or GNU sort's letter for a word such as
@@ -82,23 +125,58 @@ fn letters(word: &str) -> Option<&str> {
 /// All keys of a row.
 #[derive(Debug, Clone)]
 pub(super) struct ColumnKeys {
-    pub(super) separator: u8,
+    pub(super) framing: CsvFraming,
     /// Columns from 0.
     pub(super) keys: Vec<(usize, Element)>,
+    /// The keys whose column no row had so far, one bit each; none where a header tells which columns there are.
+    /// Only the first [`KEYS_WATCHED`] are watched.
+    unseen: Arc<AtomicU64>,
 }
 
+/// Keys whose columns are watched.
+const KEYS_WATCHED: usize = u64::BITS as usize;
+
 impl ColumnKeys {
+    pub(super) fn new(framing: CsvFraming, keys: Vec<(usize, Element)>, has_header: bool) -> Self {
+        let watched = keys.len().min(KEYS_WATCHED) as u32;
+        let all = 1u64.checked_shl(watched).unwrap_or(0).wrapping_sub(1);
+        let known = has_header || framing.quotes == CsvQuotes::Toggled;
+        ColumnKeys { framing, keys, unseen: Arc::new(AtomicU64::new(if known { 0 } else { all })) }
+    }
+
+    /// Number of the first key whose column no row had that was encoded.
+    pub(super) fn unseen(&self) -> Option<usize> {
+        let unseen = self.unseen.load(Ordering::Relaxed);
+        (unseen != 0).then_some(unseen.trailing_zeros() as usize)
+    }
+
+    #[cold]
+    fn see(&self, key: usize) {
+        if key < KEYS_WATCHED {
+            self.unseen.fetch_and(!(1 << key), Ordering::Relaxed);
+        }
+    }
+
     /// Appends the keys of `row`, with or without its newline.
     #[inline]
     pub(super) fn encode(&self, row: &[u8], out: &mut Vec<u8>) {
-        let all = Columns::new(row, self.separator);
+        let all = CsvFields::of(row, self.framing);
         let mut rest = all;
         let mut next = 0;
-        for (column, element) in &self.keys {
+        let unseen = self.unseen.load(Ordering::Relaxed);
+        for (key, (column, element)) in self.keys.iter().enumerate() {
             if *column < next {
                 (rest, next) = (all, 0);
             }
-            let field = rest.nth(*column - next).unwrap_or(ColumnField(&[]));
+            let field = match rest.nth(*column - next) {
+                Some(field) => {
+                    if unseen != 0 {
+                        self.see(key);
+                    }
+                    field
+                }
+                None => MISSING,
+            };
             next = *column + 1;
             match field.plain() {
                 Some(value) => element.encode(value, out),
@@ -109,84 +187,5 @@ impl ColumnKeys {
     }
 }
 
-/// The fields of a row, one after the other.
-#[derive(Clone, Copy)]
-struct Columns<'a> {
-    row: &'a [u8],
-    separators: Outside<'a>,
-    /// Where the next field begins; `None` behind the last one.
-    start: Option<usize>,
-}
-
-impl<'a> Columns<'a> {
-    #[inline]
-    fn new(row: &'a [u8], separator: u8) -> Self {
-        let row = row.strip_suffix(b"\n").unwrap_or(row);
-        let row = row.strip_suffix(b"\r").unwrap_or(row);
-        Columns { row, separators: Outside::new(separator, row, false), start: Some(0) }
-    }
-}
-
-impl<'a> Iterator for Columns<'a> {
-    type Item = ColumnField<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<ColumnField<'a>> {
-        let start = self.start?;
-        let end = self.separators.next();
-        self.start = end.map(|end| end + 1);
-        Some(ColumnField(&self.row[start..end.unwrap_or(self.row.len())]))
-    }
-}
-
-/// A field as it is in the row, with its quotes.
-#[derive(Debug, Clone, Copy)]
-struct ColumnField<'a>(&'a [u8]);
-
-impl<'a> ColumnField<'a> {
-    /// The value, when the field contains it unchanged.
-    #[inline]
-    fn plain(self) -> Option<&'a [u8]> {
-        match self.0 {
-            [b'"', value @ .., b'"'] => memchr(b'"', value).is_none().then_some(value),
-            value => memchr(b'"', value).is_none().then_some(value),
-        }
-    }
-
-    /// The value in pieces.
-    fn pieces(self) -> ValuePieces<'a> {
-        ValuePieces { rest: self.0, quoted: false }
-    }
-
-    fn value(self) -> Cow<'a, [u8]> {
-        match self.plain() {
-            Some(value) => Cow::Borrowed(value),
-            None => Cow::Owned(self.pieces().collect::<Vec<_>>().concat()),
-        }
-    }
-}
-
-/// Stretches of a field's value. Inside quotes, a quote that is followed by another is a quote of
-/// the value. Any other quote begins or ends quoting and is not part of the value.
-struct ValuePieces<'a> {
-    rest: &'a [u8],
-    quoted: bool,
-}
-
-impl<'a> Iterator for ValuePieces<'a> {
-    type Item = &'a [u8];
-
-    fn next(&mut self) -> Option<&'a [u8]> {
-        if self.rest.is_empty() {
-            return None;
-        }
-        let Some(quote) = memchr(b'"', self.rest) else {
-            return Some(std::mem::take(&mut self.rest));
-        };
-        let doubled = self.quoted && self.rest.get(quote + 1) == Some(&b'"');
-        let piece = &self.rest[..quote + usize::from(doubled)];
-        self.rest = &self.rest[quote + 1 + usize::from(doubled)..];
-        self.quoted ^= !doubled;
-        Some(piece)
-    }
-}
+/// The value of a column that a row does not have.
+const MISSING: CsvField<'static> = CsvField { raw: &[], quotes: CsvQuotes::Lazy };

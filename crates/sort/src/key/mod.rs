@@ -196,6 +196,15 @@ impl Order {
         }
     }
 
+    /// The error for a key whose column none of the encoded rows had. A row may be shorter, but if all of them are,
+    /// the number is wrong. Where a header says how many columns there are, it was compared with that before.
+    pub(crate) fn unseen_column(&self) -> Option<KeyError> {
+        let Keys::Columns(keys) = &self.keys else { return None };
+        let value = self.spec.keys.get(keys.unseen()?)?.clone();
+        let reason = "no row has so many columns".to_owned();
+        Some(KeyError::Value { of: Setting::Key, value, reason })
+    }
+
     /// The normalised key of sequences of `letters` letters, where their length is the first key.
     pub(crate) fn encode_first_length(&self, letters: u64) -> Option<Vec<u8>> {
         match &self.keys {

@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::column::{ColumnKey, ColumnKeys};
+use super::column::{ColumnKey, ColumnKeys, header_of};
 use super::error::{KeyError, Records, Setting};
 use super::field::FieldKey;
 use super::line::{CompiledKey, LineKey, LineKeys, Range};
 use super::options::{Blanks, Options};
 use super::sequence::{SequenceKey, SequenceKeys, SequencePart};
 use super::{DirectKey, Keys, Order, Place};
-use crate::record::{Format, SequenceKind};
+use crate::record::{CsvFraming, Format, SequenceKind};
 
 /// The longest record of a fixed length, so that sums of a few lengths can't overflow.
 const FIXED_BYTES_MOST: usize = 1 << 30;
@@ -88,8 +88,8 @@ impl OrderSpec {
         }
     }
 
-    /// Makes it an order. `header` is the first row of CSV inputs that have one, by whose names
-    /// columns are found.
+    /// Makes it an order. `header` is what comes before the rows of CSV inputs, by whose names columns are
+    /// found if the format has a header row.
     ///
     /// # Errors
     /// When a key or an option means nothing, or nothing in records of this format.
@@ -101,7 +101,9 @@ impl OrderSpec {
         }
         let keys = match self.format {
             Format::Lines { .. } => self.compile_lines(global)?,
-            Format::Csv { separator, .. } => self.compile_columns(global, separator, header)?,
+            Format::Csv { separator, quotes, .. } => {
+                self.compile_columns(global, CsvFraming { separator, quotes }, header)?
+            }
             Format::Fixed { bytes } => self.compile_fields(global, bytes)?,
             Format::Keyed => self.compile_keyed(global)?,
             Format::Fasta => self.compile_sequences(global, SequenceKind::Fasta)?,
@@ -171,9 +173,10 @@ impl OrderSpec {
     fn compile_columns(
         &self,
         global: Options,
-        separator: u8,
-        header: Option<&[u8]>,
+        framing: CsvFraming,
+        preamble: Option<&[u8]>,
     ) -> Result<Keys, KeyError> {
+        let separator = framing.separator;
         if matches!(separator, b'"' | b'\n' | b'\r') {
             let separator = separator.escape_ascii().to_string();
             let reason = "quotes and line ends cannot separate the fields of csv rows";
@@ -182,14 +185,14 @@ impl OrderSpec {
         if self.keys.is_empty() {
             return Ok(whole_record(Place::Line, global));
         }
+        let header = header_of(self.format, preamble);
         let mut keys = Vec::new();
         for text in &self.keys {
-            let key = ColumnKey::parse(text);
-            let column =
-                key.find(header, separator).map_err(|reason| value(Setting::Key, text, reason))?;
-            keys.push((column, self.effective(key.options, global)?.element(self.salt)));
+            let key = ColumnKey::of(text, self.format, header.as_ref())
+                .map_err(|reason| value(Setting::Key, text, reason))?;
+            keys.push((key.column, self.effective(key.options, global)?.element(self.salt)));
         }
-        Ok(Keys::Columns(ColumnKeys { separator, keys }))
+        Ok(Keys::Columns(ColumnKeys::new(framing, keys, header.is_some())))
     }
 
     fn compile_fields(&self, global: Options, bytes: usize) -> Result<Keys, KeyError> {

@@ -8,7 +8,7 @@ use proptest::sample::select;
 use super::*;
 
 const LINES: Format = Format::Lines { delimiter: 0xff };
-const CSV: Format = Format::Csv { separator: b',', header: true };
+const CSV: Format = Format::csv_rows(b',', true);
 
 fn lines(keys: &[&str], options: &str) -> Order {
     let keys = keys.iter().map(|&key| key.to_owned()).collect();
@@ -571,7 +571,7 @@ fn errors_name_the_flag_and_the_value() {
     let fixed = Format::Fixed { bytes: 10 };
     let option =
         |format, options: &str| OrderSpec { options: options.to_owned(), ..OrderSpec::new(format) };
-    let without_header = Format::Csv { separator: b';', header: false };
+    let without_header = Format::csv_rows(b';', false);
     for (spec, expected) in [
         (with_keys(LINES, &["0"]), "key '0': fields are counted from 1"),
         (with_keys(LINES, &["x"]), "key 'x': it must begin with a field number"),
@@ -617,7 +617,7 @@ fn errors_name_the_flag_and_the_value() {
         (option(Format::Fasta, "n"), "option n has no meaning for sequences without keys"),
         (option(without_header, "n"), "option n has no meaning for csv rows without keys"),
         (
-            OrderSpec::new(Format::Csv { separator: b'\n', header: false }),
+            OrderSpec::new(Format::csv_rows(b'\n', false)),
             "separator '\\n': quotes and line ends cannot separate the fields of csv rows",
         ),
         (with_keys(without_header, &["0"]), "key '0': columns are counted from 1"),
@@ -633,7 +633,7 @@ fn errors_name_the_flag_and_the_value() {
         assert_eq!(error(&spec), expected);
     }
     let no_column = with_keys(CSV, &["c"]).compile(Some(b"a,b\n")).unwrap_err();
-    assert_eq!(no_column.to_string(), "key 'c': the header has no column 'c'");
+    assert_eq!(no_column.to_string(), "key 'c': there is no column 'c'; there are 2: a, b");
     let error = parse_separator(b"ab").unwrap_err();
     assert_eq!(error.to_string(), "separator 'ab': a separator is one byte, or \\0 for NUL");
     assert_eq!(parse_separator(b"\\0"), Ok(0));

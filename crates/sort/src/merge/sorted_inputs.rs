@@ -27,10 +27,10 @@ use super::kernel::{SortedSlice, merge};
 use crate::access::with_access;
 use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
-use crate::record::{Format, Framing, with_framing};
+use crate::record::{Framing, with_framing};
 use crate::run::Input;
 use crate::run::chunk::Chunk;
-use crate::run::chunk_reader::ChunkReader;
+use crate::run::chunk_reader::{ChunkReader, check_header};
 use crate::run::release::ignore_unsupported;
 use crate::{Budget, Error, Progress, Result};
 
@@ -116,7 +116,7 @@ pub fn merge_sorted(
     let most = usize::try_from(by_memory).unwrap_or(usize::MAX);
     let most = most.min(with.inputs_max).clamp(2, INPUTS_MAX);
     progress.phase("merging", total);
-    let mut merger = Merger { with, header: None, order: None, written: 0 };
+    let mut merger = Merger { with, preamble: None, order: None, written: 0 };
     let mut parts: Vec<Part> = inputs.into_iter().map(Part::Input).collect();
     if parts.len() > most && !with.temp.is_empty() {
         let temp = Regions::new(with.temp[0].create_unnamed()?);
@@ -136,12 +136,17 @@ pub fn merge_sorted(
     }
     let mut sources = merger.open(parts, progress)?;
     let order = merger.order()?;
-    if let Some(row) = &merger.header
-        && !take(row)?
+    if let Some(preamble) = merger.preamble.as_ref().filter(|preamble| !preamble.is_empty())
+        && !take(preamble)?
     {
         return Ok(0);
     }
-    merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut take)
+    let records =
+        merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut take)?;
+    match order.unseen_column().filter(|_| records > 0) {
+        None => Ok(records),
+        Some(error) => Err(error.into()),
+    }
 }
 
 /// More inputs than this are merged in passes, even if memory and descriptors would allow it: each
@@ -153,14 +158,6 @@ const INPUTS_MAX: usize = 16_384;
 fn memory_bytes(bytes: u64, count: u64) -> u64 {
     let one = Chunk::memory_bytes(bytes as usize) as u64 + bytes.min(OUT_BYTES as u64);
     one * count + OUT_BYTES as u64
-}
-
-/// The format of records whose header row was taken off.
-fn without_header(format: Format) -> Format {
-    match format {
-        Format::Csv { separator, .. } => Format::Csv { separator, header: false },
-        other => other,
-    }
 }
 
 /// An input of the merge.
@@ -194,8 +191,9 @@ struct Sources {
 
 struct Merger<'a> {
     with: &'a Merging<'a>,
-    /// The header row, once an input that has one was opened.
-    header: Option<Vec<u8>>,
+    /// What comes before the records of the first input, once it was opened; where there should be a header row, of
+    /// the first input that has one.
+    preamble: Option<Vec<u8>>,
     order: Option<Arc<Order>>,
     /// Bytes in the temporary file.
     written: u64,
@@ -207,7 +205,7 @@ impl Merger<'_> {
         if let Some(order) = &self.order {
             return Ok(Arc::clone(order));
         }
-        let order = Arc::new(self.with.order.compile(self.header.as_deref())?);
+        let order = Arc::new(self.with.order.compile(self.preamble.as_deref())?);
         self.order = Some(Arc::clone(&order));
         Ok(order)
     }
@@ -227,27 +225,27 @@ impl Merger<'_> {
         let mut sources = Vec::new();
         for part in parts {
             let format = self.with.order.format;
-            let (input, format) = match part {
-                Part::Input(input) => (input, format),
-                Part::Merged(storage) => (Input::Storage(storage), without_header(format)),
+            let (input, is_merged) = match part {
+                Part::Input(input) => (input, false),
+                Part::Merged(storage) => (Input::Storage(storage), true),
             };
             let name = input.name().to_owned();
             // A short input gets a short buffer: to map and clear a large one takes longer than to
             // merge a few bytes.
             let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
             let bytes = bytes.min(whole) as usize;
-            let reader = ChunkReader::new(vec![input], format, bytes);
+            let of = if is_merged { ChunkReader::of_records } else { ChunkReader::new };
+            let reader = of(vec![input], format, bytes);
             let chunk = Chunk::new(bytes);
             let mut source = Source { reader, chunk: chunk?, span: 0, used: 0 };
             source.refill(progress)?;
-            if let Some(row) = source.reader.header() {
-                let first = self.header.get_or_insert_with(|| row.to_vec());
-                if first.trim_ascii_end() != row.trim_ascii_end() {
-                    return Err(Error::Input {
-                        file: name,
-                        offset: 0,
-                        detail: "its header row is not that of the first input".to_owned(),
-                    });
+            if !is_merged {
+                let preamble = source.reader.preamble().unwrap_or_default();
+                match &self.preamble {
+                    Some(first) if preamble.is_empty() || first.is_empty() => {}
+                    Some(first) => check_header(format, first, preamble, &name)?,
+                    None if preamble.is_empty() && format.has_header() => {}
+                    None => self.preamble = Some(preamble.to_vec()),
                 }
             }
             sources.push(source);
@@ -271,8 +269,7 @@ impl Merger<'_> {
             })
             .collect();
         let mut sources = self.open(group, progress)?;
-        let format = self.with.order.format;
-        if self.header.is_none() && without_header(format) != format {
+        if self.preamble.is_none() && self.with.order.format.has_header() {
             // There is not even a header row: all of them are empty, and the order is not known
             // yet.
             return Ok(Part::Merged(merged));
@@ -340,9 +337,22 @@ fn merge_sources(
             bytes = drop_repeated(order, bytes, &mut last_key);
         }
         records += super::window::count_records(order, bytes);
+        see_columns(order, bytes);
         if !bytes.is_empty() && !take(bytes)? {
             return Ok(records);
         }
+    }
+}
+
+/// Encodes rows as long as none had the column of some key: a merge does not encode all of them.
+fn see_columns(order: &Order, mut bytes: &[u8]) {
+    let mut key = Vec::new();
+    while order.unseen_column().is_some()
+        && let Some(len) = order.format().first_len(bytes)
+    {
+        key.clear();
+        order.encode(&bytes[..len], &mut key);
+        bytes = &bytes[len..];
     }
 }
 

@@ -102,8 +102,8 @@ pub(crate) fn sample_bytes(inputs: &[Input]) -> u64 {
     sizes.map(|size| size.min(SAMPLE_BYTES as u64)).find(|bytes| *bytes > 0).unwrap_or(0)
 }
 
-/// Looks at the front of the first input that has records: whole records of it, and the header row
-/// of CSV. Bytes that are read from a stream are put back in front of it.
+/// Looks at the front of the first input that has records: whole records of it, and what comes before them in
+/// CSV. Bytes that are read from a stream are put back in front of it.
 pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     let mut bytes = Vec::new();
     for input in inputs {
@@ -141,10 +141,7 @@ pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, O
         }
     }
     bytes.drain(..format.leading_blanks(&bytes));
-    let mut header = None;
-    if matches!(format, Format::Csv { header: true, .. }) {
-        let len = format.record_len(&bytes).unwrap_or(bytes.len());
-        header = Some(bytes.drain(..len).collect());
-    }
-    Ok((bytes, header))
+    let len = format.preamble_len(&bytes).unwrap_or(bytes.len());
+    let preamble = bytes.drain(..len).collect::<Vec<u8>>();
+    Ok((bytes, Some(preamble).filter(|preamble| !preamble.is_empty())))
 }

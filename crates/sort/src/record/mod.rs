@@ -4,8 +4,9 @@
 //! own: delimited lines, CSV (RFC 4180 quoting), fixed-length binary, length-prefixed key and value,
 //! and the sequences of FASTA and FASTQ. A reader of inputs asks [`Format::cut`] for the boundaries in
 //! a buffer and carries the bytes after the last one into the next buffer. [`Format::fault`] says
-//! whether these can't be the beginning of a record. When the input ends, [`Format::tail`] says what
-//! they mean. Every record ends with its terminator, including the last one of an input.
+//! whether these can't be the beginning of a record. [`InputRecords`] knows what comes before the records
+//! of an input, and when the input ends, what the bytes after the last one mean. Every record ends with
+//! its terminator, including the last one of an input.
 //!
 //! Most records show their own end. A sequence ends where the next one begins, or with the bytes: so
 //! there are two questions. [`Format::record_len`] is for bytes that may be cut anywhere, and
@@ -20,7 +21,7 @@
 //!
 //! let rows = b"1,\"two\nlines\"\n2,x\n3,cut sh";
 //! let mut cuts = Vec::new();
-//! Format::Csv { separator: b',', header: false }.cut(rows, 8, &mut cuts);
+//! Format::csv_rows(b',', false).cut(rows, 8, &mut cuts);
 //! assert_eq!(cuts, [14, 18]);
 //! ```
 
@@ -30,11 +31,12 @@ mod fastq;
 mod fixed;
 mod framing;
 pub mod ifile;
+mod input;
 mod keyed;
 pub(crate) mod letters;
 mod lines;
-mod outside;
 mod sequences;
+mod stored;
 #[cfg(test)]
 mod tests;
 
@@ -42,35 +44,40 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::magic::ContentKind;
 
-pub use csv::CsvFraming;
+pub use csv::{
+    BeforeBlock, ColumnError, CsvField, CsvFields, CsvFraming, CsvHeader, CsvQuotes,
+    HeaderDifference, QuotedBlock, Quoting, StrayQuote,
+};
 pub use fasta::FastaFraming;
 pub use fastq::FastqFraming;
 pub use fixed::FixedFraming;
 pub use framing::Framing;
+pub use input::InputRecords;
 pub use keyed::KeyedFraming;
 pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
-pub(crate) use outside::Outside;
 pub(crate) use sequences::probable_start;
 pub use sequences::{SequenceBorders, SequenceEnd, SequenceFault, SequenceKind};
 
 /// How a stream of bytes is divided into records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(from = "stored::StoredFormat", into = "stored::StoredFormat")]
 pub enum Format {
     /// Records end with `delimiter` (newline, or NUL with `-z`), which belongs to the record.
     Lines {
         /// The byte that ends a record.
         delimiter: u8,
     },
-    /// RFC 4180 rows: fields split by `separator`, quoted with `"`, newlines allowed in quotes.
-    /// A row ends with its newline; a carriage return before it is part of the row, not of a
+    /// Rows of fields split by `separator`, which may be quoted with `"` (RFC 4180); newlines are allowed
+    /// in quotes. A row ends with its newline; a carriage return before it is part of the row, not of a
     /// field.
     Csv {
         /// The byte between fields, neither `"` nor newline.
         separator: u8,
         /// Whether the first row of every input names the columns.
         header: bool,
+        /// What quotes mean.
+        quotes: CsvQuotes,
     },
     /// Every record is `bytes` long.
     Fixed {
@@ -93,7 +100,7 @@ pub enum Tail {
     /// They are a record as they are.
     Whole,
     /// They are a record once this terminator is added.
-    Complete(u8),
+    Complete(&'static [u8]),
     /// They are a damaged record; the text says in which way.
     Damaged(&'static str),
 }
@@ -106,8 +113,8 @@ macro_rules! with_framing {
                 let $framing = $crate::record::LineFraming { delimiter };
                 $body
             }
-            $crate::record::Format::Csv { .. } => {
-                let $framing = $crate::record::CsvFraming;
+            $crate::record::Format::Csv { separator, quotes, .. } => {
+                let $framing = $crate::record::CsvFraming { separator, quotes };
                 $body
             }
             $crate::record::Format::Fixed { bytes } => {
@@ -141,6 +148,12 @@ impl Format {
             }
             Format::Fixed { .. } | Format::Keyed => ContentKind::Binary,
         }
+    }
+
+    /// Csv rows whose stray quotes are letters.
+    #[must_use]
+    pub const fn csv_rows(separator: u8, header: bool) -> Format {
+        Format::Csv { separator, header, quotes: CsvQuotes::Lazy }
     }
 
     /// Length of the record at `bytes[0]`; see [`Framing::next`].
@@ -198,15 +211,11 @@ impl Format {
         if self.sequences().is_some() { sequences::leading_blanks(bytes) } else { 0 }
     }
 
-    /// The meaning of the bytes after the last complete record of an input; there is at least one.
-    #[must_use]
-    pub fn tail(&self, bytes: &[u8]) -> Tail {
+    /// As [`InputRecords::tail`], for records whose ends don't depend on those before.
+    fn tail(&self, bytes: &[u8]) -> Tail {
         match *self {
-            Format::Lines { delimiter } => Tail::Complete(delimiter),
-            Format::Csv { .. } if csv::ends_quoted(bytes) => {
-                Tail::Damaged("its last row has a quote that is never closed")
-            }
-            Format::Csv { .. } => Tail::Complete(b'\n'),
+            Format::Lines { delimiter } => Tail::Complete(terminator(delimiter)),
+            Format::Csv { .. } => Tail::Complete(b"\n"),
             Format::Fixed { .. } | Format::Keyed => Tail::Damaged("its last record is cut short"),
             Format::Fasta => sequences::end(SequenceKind::Fasta, bytes).into(),
             Format::Fastq => sequences::end(SequenceKind::Fastq, bytes).into(),
@@ -214,11 +223,26 @@ impl Format {
     }
 }
 
+/// A terminator of one byte.
+fn terminator(delimiter: u8) -> &'static [u8] {
+    const BYTES: [u8; 256] = {
+        let mut bytes = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            bytes[byte] = byte as u8;
+            byte += 1;
+        }
+        bytes
+    };
+    static ALL: [u8; 256] = BYTES;
+    std::slice::from_ref(&ALL[usize::from(delimiter)])
+}
+
 impl From<SequenceEnd> for Tail {
     fn from(end: SequenceEnd) -> Self {
         match end {
             SequenceEnd::Whole => Tail::Whole,
-            SequenceEnd::NoNewline => Tail::Complete(b'\n'),
+            SequenceEnd::NoNewline => Tail::Complete(b"\n"),
             SequenceEnd::Cut(how) => Tail::Damaged(how),
         }
     }

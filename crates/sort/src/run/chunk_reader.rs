@@ -11,7 +11,8 @@ use super::chunk::{
 };
 use super::input::Input;
 use crate::activity::{WorkerState, wait};
-use crate::record::{Format, Tail};
+use crate::error::stray_quote;
+use crate::record::{CsvHeader, Format, InputRecords, Tail};
 use crate::{Error, Progress, Result};
 
 /// Reads in flight.
@@ -25,14 +26,17 @@ pub(crate) struct ChunkReader {
     /// Where to begin in each input, for a sort that continues.
     starts: VecDeque<u64>,
     /// For the input at the front: its size when it was begun, how far it is read, how many of the
-    /// next bytes were sorted before, and whether a header is still to come.
+    /// next bytes were sorted before, and its records.
     size: u64,
     offset: u64,
     skip: usize,
-    header_due: bool,
     /// Bytes of blank lines that may still come before the first sequence of the input.
     blanks: usize,
-    header: Option<Vec<u8>>,
+    records: InputRecords,
+    /// Whether inputs begin with records: they were inputs before, whose preamble was taken off.
+    only_records: bool,
+    /// What comes before the records of the first input; `None` before its first record.
+    preamble: Option<Vec<u8>>,
     carry: Vec<u8>,
 }
 
@@ -49,17 +53,33 @@ struct Fill {
 
 impl ChunkReader {
     pub(crate) fn new(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
-        Self::resume(inputs, format, read_bytes, None, &[])
+        Self::open(inputs, format, read_bytes, None, &[], false)
+    }
+
+    /// As [`ChunkReader::new`], for inputs of records alone: without a header row, and without a byte order mark.
+    pub(crate) fn of_records(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
+        Self::open(inputs, format, read_bytes, None, &[], true)
     }
 
     /// Continues in each of `inputs` at its byte of `starts`, where a record begins; at 0 where no
-    /// start is given. `header` is the header row, when it was read before.
+    /// start is given. `preamble` is what comes before the records, when it was read before.
     pub(crate) fn resume(
         inputs: Vec<Input>,
         format: Format,
         read_bytes: usize,
-        header: Option<Vec<u8>>,
+        preamble: Option<Vec<u8>>,
         starts: &[u64],
+    ) -> Self {
+        Self::open(inputs, format, read_bytes, preamble, starts, false)
+    }
+
+    fn open(
+        inputs: Vec<Input>,
+        format: Format,
+        read_bytes: usize,
+        preamble: Option<Vec<u8>>,
+        starts: &[u64],
+        only_records: bool,
     ) -> Self {
         assert_eq!(read_bytes % 4096, 0);
         let mut reader = ChunkReader {
@@ -70,9 +90,10 @@ impl ChunkReader {
             size: 0,
             offset: 0,
             skip: 0,
-            header_due: false,
             blanks: 0,
-            header,
+            records: InputRecords::within(format),
+            only_records,
+            preamble,
             carry: Vec::new(),
         };
         reader.begin_input();
@@ -85,14 +106,19 @@ impl ChunkReader {
         self.size = self.inputs.front().and_then(Input::size).unwrap_or(0);
         self.skip = (start % 4096) as usize;
         self.offset = start - self.skip as u64;
-        self.header_due = start == 0 && has_header(self.format);
+        let at_start = start == 0 && !self.only_records;
+        self.records = if at_start {
+            InputRecords::of_input(self.format)
+        } else {
+            InputRecords::within(self.format)
+        };
         let takes_blanks = start == 0 && self.format.sequences().is_some();
         self.blanks = if takes_blanks { BLANK_BYTES_MAX } else { 0 };
     }
 
-    /// The first input's header row, once a chunk was read.
-    pub(crate) fn header(&self) -> Option<&[u8]> {
-        self.header.as_deref()
+    /// What comes before the records of the first input, once a chunk was read: a header row, a byte order mark.
+    pub(crate) fn preamble(&self) -> Option<&[u8]> {
+        self.preamble.as_deref().filter(|preamble| !preamble.is_empty())
     }
 
     /// Whether everything was read.
@@ -181,6 +207,10 @@ impl ChunkReader {
         }
         if tail.len() > room {
             let file = self.inputs.front().map_or("input", Input::name).to_owned();
+            let begun = &chunk.buffer[tail.start - chunk.base..tail.end - chunk.base];
+            if let Some(detail) = self.records.returns_alone(begun) {
+                return Err(Error::LastRecord { file, offset: 0, detail });
+            }
             return Err(Error::RecordTooLong {
                 file,
                 offset: self.offset - tail.len() as u64,
@@ -367,17 +397,22 @@ impl ChunkReader {
             return Ok(());
         }
         fill.searched = unframed_bytes;
-        if self.header_due {
+        if self.records.is_preamble_due() {
             let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
-            let Some(len) = self.format.record_len(unframed) else {
+            let len = self.records.preamble_len(unframed);
+            let place = self.offset - unframed.len() as u64;
+            let Some(len) = len.map_err(|quote| stray_quote(name, place, quote))? else {
                 return Ok(());
             };
-            self.take_header(&unframed[..len], name)?;
+            self.take_preamble(&unframed[..len], name)?;
             fill.framed += len;
         }
         let mut cuts = Vec::new();
         let unframed = &chunk.buffer[fill.framed - chunk.base..fill.end - chunk.base];
         self.format.cut(unframed, SPAN_BYTES, &mut cuts);
+        let place = self.offset - unframed.len() as u64;
+        let whole = self.records.records(&unframed[..cuts.last().copied().unwrap_or(0)]);
+        whole.map_err(|quote| stray_quote(name, place, quote))?;
         let base = fill.framed;
         for cut in cuts {
             fill.push_span(base + cut, chunk, follower);
@@ -393,18 +428,10 @@ impl ChunkReader {
         Ok(())
     }
 
-    fn take_header(&mut self, row: &[u8], name: &str) -> Result<()> {
-        self.header_due = false;
-        match &self.header {
-            None => self.header = Some(row.to_vec()),
-            Some(first) if trimmed(first) == trimmed(row) => {}
-            Some(_) => {
-                return Err(Error::Input {
-                    file: name.to_owned(),
-                    offset: 0,
-                    detail: "its header row is not that of the first input; sort inputs with the same columns".to_owned(),
-                });
-            }
+    fn take_preamble(&mut self, preamble: &[u8], name: &str) -> Result<()> {
+        match &self.preamble {
+            None => self.preamble = Some(preamble.to_vec()),
+            Some(first) => check_header(self.format, first, preamble, name)?,
         }
         Ok(())
     }
@@ -420,13 +447,18 @@ impl ChunkReader {
         self.frame_all(chunk, fill, input.name(), follower)?;
         if fill.framed < fill.end {
             let base = chunk.base;
-            match self.format.tail(&chunk.buffer[fill.framed - base..fill.end - base]) {
+            match self.records.tail(&chunk.buffer[fill.framed - base..fill.end - base]) {
                 Tail::Whole => fill.push_span(fill.end, chunk, follower),
                 Tail::Complete(terminator) => {
-                    chunk.buffer[fill.end - base] = terminator;
-                    fill.end += 1;
-                    // It may be a header row.
-                    self.frame_all(chunk, fill, input.name(), follower)?;
+                    let len = terminator.len();
+                    chunk.buffer[fill.end - base..fill.end - base + len]
+                        .copy_from_slice(terminator);
+                    fill.end += len;
+                    // It may be a header row. Places count the bytes as if they were in the input.
+                    self.offset += len as u64;
+                    let framed = self.frame_all(chunk, fill, input.name(), follower);
+                    self.offset -= len as u64;
+                    framed?;
                     if fill.framed < fill.end {
                         fill.push_span(fill.end, chunk, follower);
                     }
@@ -471,10 +503,15 @@ impl Fill {
 /// them.
 const BLANK_BYTES_MAX: usize = 64 << 10;
 
-fn has_header(format: Format) -> bool {
-    matches!(format, Format::Csv { header: true, .. })
-}
-
-fn trimmed(row: &[u8]) -> &[u8] {
-    row.trim_ascii_end()
+/// Refuses a preamble with other columns than that of the first input.
+pub(crate) fn check_header(
+    format: Format,
+    first: &[u8],
+    preamble: &[u8],
+    name: &str,
+) -> Result<()> {
+    match CsvHeader::difference_of(format, first, preamble) {
+        None => Ok(()),
+        Some(difference) => Err(Error::Header { file: name.to_owned(), difference }),
+    }
 }

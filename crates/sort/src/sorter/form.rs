@@ -115,7 +115,7 @@ impl Sorter<'_> {
             let mut chunk = empty_from.recv().expect("one was sent");
             let bucketed =
                 one_pass.read(&mut reader, &mut chunk, chunk_bytes, &mut memory, progress)?;
-            let header = reader.header().unwrap_or_default().to_vec();
+            let header = reader.preamble().unwrap_or_default().to_vec();
             if let Some(bucketed) = bucketed {
                 self.report.input_bytes += chunk.data_bytes() as u64;
                 let mut sorted = bucketed.of(&chunk, &mut memory);
@@ -291,7 +291,7 @@ fn read_ahead<'s>(
 /// Reads the next chunk.
 fn fill(reader: &mut ChunkReader, mut chunk: Chunk, progress: &dyn Progress) -> Result<FullChunk> {
     reader.fill(&mut chunk, progress)?;
-    let header = reader.header().unwrap_or_default().to_vec();
+    let header = reader.preamble().unwrap_or_default().to_vec();
     Ok(FullChunk { chunk, last: reader.finished(), header })
 }
 

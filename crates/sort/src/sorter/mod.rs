@@ -74,6 +74,16 @@ pub fn sort(
 }
 
 impl Sorter<'_> {
+    /// Refuses a key whose column no row had. A sort that consumes its inputs has given back what it read, so it
+    /// takes such a key as an empty one.
+    fn check_columns(&self) -> Result<()> {
+        let unseen = self.order.unseen_column().filter(|_| self.report.input_bytes > 0);
+        match unseen.filter(|_| self.journal.is_none()) {
+            None => Ok(()),
+            Some(error) => Err(error.into()),
+        }
+    }
+
     fn run(
         &mut self,
         mut output: SortOutput<'_>,
@@ -86,9 +96,12 @@ impl Sorter<'_> {
         }
         let _front = distribute::look_ahead(self, &output)?;
         if let Some(uniform) = choice::wanted(self, &output)? {
-            return self.distribute(uniform, output, started, progress);
+            let report = self.distribute(uniform, output, started, progress)?;
+            self.check_columns()?;
+            return Ok(report);
         }
         let formed = self.form(&mut output, progress)?;
+        self.check_columns()?;
         self.unpacking = None;
         self.report.form_seconds = started.elapsed().as_secs_f64();
         if let Formed::Runs { header } = formed {

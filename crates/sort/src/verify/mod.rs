@@ -20,8 +20,9 @@ mod tests;
 use std::cmp::Ordering;
 
 use crate::access::{KeyAccess, with_access};
+use crate::error::stray_quote;
 use crate::key::Order;
-use crate::record::{Format, Framing, Tail};
+use crate::record::{Format, Framing, InputRecords, Tail};
 use crate::{Error, Result};
 
 pub use stream::stream;
@@ -92,7 +93,7 @@ pub struct Verifier<'a> {
     name: &'a str,
     order: &'a Order,
     limits: Limits,
-    header_due: bool,
+    records: InputRecords,
     found: Summary,
     /// The last whole record.
     last: Vec<u8>,
@@ -108,7 +109,7 @@ impl<'a> Verifier<'a> {
             name,
             order,
             limits,
-            header_due: matches!(order.format(), Format::Csv { header: true, .. }),
+            records: InputRecords::of_input(order.format()),
             found: Summary {
                 records: 0,
                 bytes: 0,
@@ -143,6 +144,9 @@ impl<'a> Verifier<'a> {
         if self.stopped() {
             return Ok(());
         }
+        if self.records.is_preamble_due() {
+            return self.pass_preamble(bytes);
+        }
         if self.found.records == 0 && self.carry.is_empty() {
             let blanks = self.order.format().leading_blanks(bytes);
             self.found.bytes += blanks as u64;
@@ -152,7 +156,7 @@ impl<'a> Verifier<'a> {
             bytes = self.complete_carry(bytes)?;
         }
         if self.carry.is_empty() {
-            let done = self.check(bytes, false);
+            let done = self.check(bytes, false)?;
             bytes = &bytes[done..];
         }
         self.keep(bytes)
@@ -164,16 +168,35 @@ impl<'a> Verifier<'a> {
     /// [`Error::Input`] when the last record is damaged.
     pub fn finish(mut self) -> Result<Summary> {
         if !self.carry.is_empty() && !self.stopped() {
-            match self.order.format().tail(&self.carry) {
+            match self.records.tail(&self.carry) {
                 Tail::Complete(terminator) => {
-                    self.carry.push(terminator);
-                    self.check_last();
+                    self.carry.extend_from_slice(terminator);
+                    if self.records.is_preamble_due() {
+                        self.pass_preamble(&[])?;
+                    } else {
+                        self.check_last()?;
+                    }
                 }
-                Tail::Whole => self.check_last(),
+                Tail::Whole => self.check_last()?,
                 Tail::Damaged(how) => return Err(self.input_error(how.to_owned())),
             }
         }
+        if let Some(error) = self.order.unseen_column().filter(|_| self.found.records > 0) {
+            return Err(error.into());
+        }
         Ok(self.found)
+    }
+
+    /// Takes the bytes before the first record off, once they have ended, and checks the rest.
+    fn pass_preamble(&mut self, bytes: &[u8]) -> Result<()> {
+        self.keep(bytes)?;
+        let len = self.records.preamble_len(&self.carry);
+        let Some(len) = len.map_err(|quote| stray_quote(self.name, 0, quote))? else {
+            return Ok(());
+        };
+        self.found.bytes = len as u64;
+        let beginning = std::mem::take(&mut self.carry);
+        self.feed(&beginning[len..])
     }
 
     /// Adds bytes to the carry until its record ends, and checks that record. Returns the bytes
@@ -188,7 +211,7 @@ impl<'a> Verifier<'a> {
             self.keep(&bytes[..step])?;
             if let Some(len) = self.order.format().record_len(&self.carry) {
                 let mut record = std::mem::take(&mut self.carry);
-                self.check(&record[..len], true);
+                self.check(&record[..len], true)?;
                 record.clear();
                 self.carry = record;
                 return Ok(&bytes[len - had..]);
@@ -220,17 +243,22 @@ impl<'a> Verifier<'a> {
     }
 
     /// Checks the carry, which is the last record.
-    fn check_last(&mut self) {
+    fn check_last(&mut self) -> Result<()> {
         let record = std::mem::take(&mut self.carry);
-        let done = self.check(&record, true);
+        let done = self.check(&record, true)?;
         assert!(done == record.len(), "the input ends with this record");
+        Ok(())
     }
 
     /// Checks all records that end within `bytes`, where `whole` means that the last one ends with them.
     /// Returns how many bytes they have.
-    fn check(&mut self, bytes: &[u8], whole: bool) -> usize {
-        let order = self.order;
-        with_access!(order, framing, access => self.check_with(framing, access, bytes, whole))
+    fn check(&mut self, bytes: &[u8], whole: bool) -> Result<usize> {
+        let (order, place) = (self.order, self.found.bytes);
+        let done =
+            with_access!(order, framing, access => self.check_with(framing, access, bytes, whole));
+        let told = self.records.records(&bytes[..done]);
+        told.map_err(|quote| stray_quote(self.name, place, quote))?;
+        Ok(done)
     }
 
     fn check_with<A: KeyAccess>(
@@ -241,13 +269,7 @@ impl<'a> Verifier<'a> {
         whole: bool,
     ) -> usize {
         let mut at = 0;
-        if self.header_due {
-            let Some(len) = framing.len_in(bytes, whole) else { return 0 };
-            self.header_due = false;
-            self.found.bytes = len as u64;
-            at = len;
-        }
-        let base = self.found.bytes - at as u64;
+        let base = self.found.bytes;
         let last = std::mem::take(&mut self.last);
         let mut previous = (self.found.records > 0).then_some(&last[..]);
         let (mut previous_key, mut key) = (A::Kept::default(), A::Kept::default());

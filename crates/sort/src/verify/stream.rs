@@ -30,13 +30,10 @@ pub fn stream(
     progress: &dyn Progress,
 ) -> Result<Summary> {
     let beginning = match spec.format {
-        Format::Csv { header: true, .. } => {
-            read_header(name, reader, spec.format, limits, progress)?
-        }
+        format if format.has_header() => read_preamble(name, reader, format, limits, progress)?,
         _ => Vec::new(),
     };
-    let header = spec.format.record_len(&beginning).map(|len| &beginning[..len]);
-    let order = spec.compile(header)?;
+    let order = spec.compile(preamble(spec.format, &beginning))?;
     let mut verifier = Verifier::new(name, &order, limits);
     verifier.feed(&beginning)?;
     progress.advance(beginning.len() as u64);
@@ -73,8 +70,14 @@ pub fn stream(
     .and_then(|()| verifier.finish())
 }
 
+/// What comes before the records in `beginning`, which may be all of the input.
+fn preamble(format: Format, beginning: &[u8]) -> Option<&[u8]> {
+    let len = format.preamble_len(beginning).unwrap_or(beginning.len());
+    Some(&beginning[..len]).filter(|preamble| !preamble.is_empty())
+}
+
 /// Reads until the first row has ended, or the input.
-fn read_header(
+fn read_preamble(
     name: &str,
     reader: &mut (dyn Read + Send),
     format: Format,
@@ -86,7 +89,7 @@ fn read_header(
         fill(reader, &mut piece, progress).map_err(|error| failure(name, error))?;
         beginning.extend_from_slice(&piece);
         let too_long = beginning.len() > limits.record_bytes_max;
-        if piece.len() < PIECE_BYTES || too_long || format.record_len(&beginning).is_some() {
+        if piece.len() < PIECE_BYTES || too_long || format.preamble_len(&beginning).is_some() {
             return Ok(beginning);
         }
     }

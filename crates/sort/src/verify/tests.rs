@@ -126,7 +126,7 @@ fn an_equal_key_is_a_disorder_only_where_keys_are_unique() {
 fn damaged_records_are_errors_with_their_offset() {
     let fixed = order(Format::Fixed { bytes: 4 }, Place::Range { offset: 0, len: 4 }, false);
     let keyed = order(Format::Keyed, Place::Prefixed, false);
-    let csv = order(Format::Csv { separator: b',', header: false }, Place::Line, false);
+    let csv = order(Format::csv_rows(b',', false), Place::Line, false);
     for (bytes, order, offset) in [
         (&b"aaaabbbbcc"[..], &fixed, 8),
         (b"\x01\0\0\0\0\0\0\0k\x05\0\0", &keyed, 9),
@@ -159,7 +159,7 @@ fn a_record_longer_than_memory_is_an_error_with_its_offset() {
 
 #[test]
 fn a_csv_header_is_no_record_but_has_bytes() {
-    let order = order(Format::Csv { separator: b',', header: true }, Place::Line, false);
+    let order = order(Format::csv_rows(b',', true), Place::Line, false);
     let found = found(b"name,id\n\"b\nb\",2\na,1\n", &order, LIMITS).expect("whole");
     assert_eq!((found.records, found.bytes, found.disorders), (2, 20, 0));
     assert_eq!(found.checksum, u128::from(crc32(b"a,1\n")) + u128::from(crc32(b"\"b\nb\",2\n")));
@@ -262,7 +262,7 @@ fn encoded_keys_and_the_last_resort_are_told_apart() {
 
 #[test]
 fn columns_are_found_by_the_header_that_comes_first() {
-    let format = Format::Csv { separator: b',', header: true };
+    let format = Format::csv_rows(b',', true);
     let spec = OrderSpec { keys: vec!["id:n".to_owned()], ..OrderSpec::new(format) };
     for step in [1, 100] {
         let text = b"name,id\nzoe,9\n\"ann, b\",10\nbob,2\n";

@@ -99,7 +99,7 @@ fn record_with_key(
             let Some(first) = first else {
                 return Ok([typed, b"\n"].concat());
             };
-            let column = column_of(first, header, separator)?;
+            let column = column_of(first, spec.format, header)?;
             let mut row = vec![separator; column];
             row.push(b'"');
             for byte in typed {

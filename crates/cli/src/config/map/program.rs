@@ -10,7 +10,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use merganser_node::ssdlet::builtin::{self, Builtin};
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvQuotes, Format};
 use serde_json::{Map, Value};
 
 use super::options::{Typed, json, options};
@@ -241,7 +241,7 @@ fn record_arguments(builtin: &Builtin, format: Option<Format>) -> Result<Vec<Typ
         Format::Lines { delimiter } => {
             add("-z", "delimiter", Value::from(char::from(delimiter).to_string()));
         }
-        Format::Csv { separator, header } => {
+        Format::Csv { separator, header, quotes } => {
             if !separator.is_ascii() {
                 return Err("--csv-separator: give an ASCII character".to_owned().into());
             }
@@ -251,6 +251,9 @@ fn record_arguments(builtin: &Builtin, format: Option<Format>) -> Result<Vec<Typ
             }
             if header {
                 add("--header", "header", Value::from(true));
+            }
+            if quotes == CsvQuotes::Strict {
+                add("--csv-quotes", "quotes", Value::from("strict"));
             }
         }
     }

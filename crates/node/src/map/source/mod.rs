@@ -292,7 +292,7 @@ mod tests {
         let rows = "head\n".repeat(FEED_BYTES_MIN / 5);
         let reader = Box::new(Cursor::new(rows).chain(Idle(idle)));
         let input = MapInput::Stream { name: "a pipe".to_owned(), reader, memory_bytes: 0 };
-        let format = Format::Csv { separator: b',', header: true };
+        let format = Format::csv_rows(b',', true);
         let sizes = (CHUNK_BYTES, FEED_BYTES_MIN);
         let sources = Arc::new(Sources::new(vec![input], format, sizes, &Budget::new(1 << 20)));
 

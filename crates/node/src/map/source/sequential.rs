@@ -11,8 +11,8 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use merganser_sort::error::InputError;
-use merganser_sort::record::{Format, Tail};
+use merganser_sort::error::{InputError, stray_quote};
+use merganser_sort::record::{CsvHeader, Format, InputRecords, Tail};
 use merganser_sort::{Budget, Error};
 use merganser_storage::Storage;
 
@@ -20,6 +20,9 @@ use super::super::MapInput;
 use super::super::chunk_buffer::{Carry, ChunkBuffer};
 use super::feed::Feed;
 use super::{shrunk, too_long};
+
+/// The longest terminator: a carriage return and a newline.
+const TERMINATOR_BYTES: usize = 2;
 
 /// An input that is read from its beginning to its end.
 pub(super) struct Sequential {
@@ -34,7 +37,7 @@ pub(super) struct Sequential {
     /// No more bytes come.
     dry: bool,
     ended: bool,
-    header_due: bool,
+    records: InputRecords,
     cuts: Vec<usize>,
 }
 
@@ -82,7 +85,7 @@ impl Sequential {
             end,
             dry: false,
             ended: end == 0,
-            header_due: matches!(format, Format::Csv { header: true, .. }),
+            records: InputRecords::of_input(format),
             cuts: Vec::new(),
         })
     }
@@ -101,81 +104,104 @@ impl Sequential {
         }
         buffer.shrink()?;
         let mut filled = self.carry.bytes().len();
-        // One byte stays for a terminator that the last record has not.
-        let mut target = chunk_bytes.min(buffer.len() - 1);
-        let grown = buffer.grow(filled + 2, 0, budget);
+        // Bytes stay for a terminator that the last record has not.
+        let mut target = chunk_bytes.min(buffer.len() - TERMINATOR_BYTES);
+        let grown = buffer.grow(filled + 1 + TERMINATOR_BYTES, 0, budget);
         grown.map_err(|e| too_long(&self.name, self.offset, buffer.len(), e))?;
         buffer.bytes_mut()[..filled].copy_from_slice(self.carry.bytes());
         self.carry.clear();
+        let mut preamble = 0;
         let cut = loop {
             while filled < target && !self.dry {
                 let read = self.fill(buffer, filled, target)?;
                 self.dry = read == 0;
                 filled += read;
             }
+            if self.records.is_preamble_due() {
+                let len = self.records.preamble_len(&buffer.bytes()[..filled]);
+                let len = len.map_err(|quote| stray_quote(&self.name, self.offset, quote))?;
+                if len.is_none() && self.dry && filled > 0 {
+                    self.complete(buffer, 0, &mut filled)?;
+                    continue;
+                }
+                preamble = len.unwrap_or(0);
+            }
             self.cuts.clear();
-            self.format.cut(&buffer.bytes()[..filled], filled.max(1), &mut self.cuts);
+            if !self.records.is_preamble_due() {
+                let begun = &buffer.bytes()[preamble..filled];
+                self.format.cut(begun, filled.max(1), &mut self.cuts);
+            }
             match self.cuts.last() {
-                Some(cut) => break *cut,
-                None if self.dry => break self.tail(buffer, &mut filled)?,
+                Some(cut) => break preamble + *cut,
+                None if self.dry => break self.complete(buffer, preamble, &mut filled)?,
+                // It may be long before a record comes, and others wait for the header.
+                None if preamble > 0 => break preamble,
                 None => {
                     // A record that is longer than the chunk.
                     target = filled.max(target).saturating_mul(2);
-                    let grown = buffer.grow(target + 1, filled, budget);
-                    grown.map_err(|e| too_long(&self.name, self.offset, filled, e))?;
+                    let grown = buffer.grow(target + TERMINATOR_BYTES, filled, budget);
+                    grown.map_err(|e| self.too_long(&buffer.bytes()[..filled], e))?;
                 }
             }
         };
         let carried = self.carry.push(&buffer.bytes()[cut..filled]);
         carried.map_err(|e| too_long(&self.name, self.offset, filled, e))?;
         self.ended = self.dry && cut == filled;
-        let records = self.without_header(&buffer.bytes()[..cut], header)?;
-        let records = self.within_end(buffer.bytes(), records);
+        let bytes = buffer.bytes();
+        self.take_preamble(&bytes[..preamble], header)?;
+        let told = self.records.records(&bytes[preamble..cut]);
+        let place = self.offset + preamble as u64;
+        told.map_err(|quote| stray_quote(&self.name, place, quote))?;
+        let records = self.within_end(bytes, preamble..cut);
         let offset = self.offset + records.start as u64;
         self.offset += cut as u64;
         Ok(Some((offset, records, cut as u64)))
     }
 
-    /// The bytes after the last complete record, at the end of the input. A damaged record is an error
-    /// once all before it were handed out.
-    fn tail(&self, buffer: &mut ChunkBuffer, filled: &mut usize) -> Result<usize, Error> {
-        if *filled == 0 {
-            return Ok(0);
+    /// Completes the record in the bytes from `start` on, which is the last one of the input. A damaged record is an
+    /// error once all before it were handed out.
+    fn complete(
+        &self,
+        buffer: &mut ChunkBuffer,
+        start: usize,
+        filled: &mut usize,
+    ) -> Result<usize, Error> {
+        if *filled == start {
+            return Ok(start);
         }
-        match self.format.tail(&buffer.bytes()[..*filled]) {
+        match self.records.tail(&buffer.bytes()[start..*filled]) {
             Tail::Whole => Ok(*filled),
             Tail::Complete(terminator) => {
-                buffer.bytes_mut()[*filled] = terminator;
-                *filled += 1;
-                Ok(*filled)
+                let end = *filled + terminator.len();
+                buffer.bytes_mut()[*filled..end].copy_from_slice(terminator);
+                *filled = end;
+                Ok(end)
             }
             Tail::Damaged(detail) => {
-                let (file, offset) = (self.name.clone(), self.offset);
+                let (file, offset) = (self.name.clone(), self.offset + start as u64);
                 Err(Error::LastRecord { file, offset, detail })
             }
         }
     }
 
-    /// The range without the header row, which is the same in all inputs.
-    fn without_header(
-        &mut self,
-        records: &[u8],
-        header: &OnceLock<Vec<u8>>,
-    ) -> Result<Range<usize>, Error> {
-        if !self.header_due || records.is_empty() {
-            return Ok(0..records.len());
+    /// The error for a record that begins with `bytes` and does not fit into memory.
+    fn too_long(&self, bytes: &[u8], cause: Error) -> Error {
+        match self.records.returns_alone(bytes) {
+            Some(detail) => Error::LastRecord { file: self.name.clone(), offset: 0, detail },
+            None => too_long(&self.name, self.offset, bytes.len(), cause),
         }
-        self.header_due = false;
-        let len = self.format.record_len(records).expect("whole records");
-        let row = &records[..len];
-        if header.get_or_init(|| row.to_vec()) != row {
-            return Err(Error::Input {
-                file: self.name.clone(),
-                offset: 0,
-                detail: "its header row is not that of the first input; take inputs with the same columns".to_owned(),
-            });
+    }
+
+    /// Keeps the header of the first input, and refuses one with other columns.
+    fn take_preamble(&self, preamble: &[u8], header: &OnceLock<Vec<u8>>) -> Result<(), Error> {
+        if preamble.is_empty() || !self.format.has_header() {
+            return Ok(());
         }
-        Ok(len..records.len())
+        let first = header.get_or_init(|| preamble.to_vec());
+        match CsvHeader::difference_of(self.format, first, preamble) {
+            None => Ok(()),
+            Some(difference) => Err(Error::Header { file: self.name.clone(), difference }),
+        }
     }
 
     /// The range without the records that begin at the end of what is wanted, or later.

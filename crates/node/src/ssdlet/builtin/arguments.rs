@@ -1,11 +1,20 @@
 //! Values out of a JSON object, with errors that name the argument.
 
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvQuotes, Format};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Builtin;
 use crate::ssdlet::{FREE_BYTES, Lender, Loan, SsdletError};
+
+/// What quotes mean in the csv that an SSDlet reads.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Quotes {
+    Lazy,
+    Strict,
+}
 
 /// The arguments of one SSDlet that were not taken yet.
 pub(super) struct Arguments<'a> {
@@ -104,7 +113,13 @@ impl<'a> Arguments<'a> {
         if matches!(separator, b'"' | b'\n' | b'\r') {
             return Err(self.fault("separator", "neither a quote nor a line end separates fields"));
         }
-        Ok(Format::Csv { separator, header: self.take("header")?.unwrap_or(false) })
+        let header = self.take("header")?.unwrap_or(false);
+        let quotes: Option<Quotes> = self.take("quotes")?;
+        let quotes = match quotes {
+            None | Some(Quotes::Lazy) => CsvQuotes::Lazy,
+            Some(Quotes::Strict) => CsvQuotes::Strict,
+        };
+        Ok(Format::Csv { separator, header, quotes })
     }
 
     /// Takes the record format of an SSDlet for records of any kind.
@@ -122,7 +137,8 @@ impl<'a> Arguments<'a> {
                 }
             },
         }?;
-        let unused = ["delimiter", "separator", "header"].into_iter().find(|name| self.has(name));
+        let unused =
+            ["delimiter", "separator", "header", "quotes"].into_iter().find(|name| self.has(name));
         match unused {
             Some(unused) => Err(self.fault(unused, format!("records of format {name} have none"))),
             None => Ok(format),

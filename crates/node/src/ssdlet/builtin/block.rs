@@ -24,17 +24,6 @@ pub(super) fn each_block<E>(
     take(blocks.len() * BLOCK, &block, (1 << rest.len()) - 1)
 }
 
-/// Bit *i* of the result is the parity of bits 0 to *i*: which places are in quotes.
-#[inline]
-pub(super) fn running_parity(mut bits: u64) -> u64 {
-    if bits != 0 {
-        for shift in [1, 2, 4, 8, 16, 32] {
-            bits ^= bits << shift;
-        }
-    }
-    bits
-}
-
 /// The places of `byte`.
 #[inline(always)]
 pub(super) fn places(byte: u8, block: &Block) -> u64 {
@@ -156,11 +145,5 @@ mod tests {
             each_block(&bytes, take).expect("no error");
             assert_eq!(seen, bytes);
         }
-    }
-
-    #[test]
-    fn parity_runs_over_a_block() {
-        assert_eq!(running_parity(0b0001_0100), 0b0000_1100);
-        assert_eq!(running_parity(1), u64::MAX);
     }
 }

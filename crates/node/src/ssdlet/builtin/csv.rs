@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use merganser_sort::record::{BeforeBlock, CsvField, CsvFraming, CsvHeader, CsvQuotes, Quoting};
 use serde::Deserialize;
 
 use super::COPY_BYTES_MOST;
 use super::arguments::Arguments;
-use super::block::{each_block, places, running_parity};
+use super::block::{each_block, places};
 use crate::ssdlet::SsdletError;
 
 /// A column as the arguments name it.
@@ -46,57 +47,46 @@ impl Column {
         }
     }
 
-    /// Where it is in a row, from 0; `header` is the header row, if there is one. An error names `ssdlet` and its
-    /// `argument`.
+    /// Where it is in a row, from 0; `header` is the header, if there is one. In a header, a number may be a name.
+    /// An error names `ssdlet` and its `argument`.
     pub(super) fn resolve(
         &self,
-        header: Option<&[Vec<u8>]>,
+        header: Option<&CsvHeader>,
         ssdlet: &str,
         argument: &str,
     ) -> Result<usize, SsdletError> {
         let fault = |detail| {
             let (ssdlet, argument) = (ssdlet.to_owned(), argument.to_owned());
-            Err(SsdletError::Argument { ssdlet, argument, detail })
+            SsdletError::Argument { ssdlet, argument, detail }
         };
-        let name = match (self, header) {
-            (Column::Number(number), Some(header)) if *number > header.len() => {
-                let there = header.len();
-                return fault(format!("there is no column {number}; the header has {there}"));
+        let place = match (self, header) {
+            (Column::Number(number), None) => return Ok(number - 1),
+            (Column::Name(name), None) => {
+                let detail = format!("column {name:?} has a name, but no header row was given");
+                return Err(fault(detail));
             }
-            (Column::Number(number), _) => return Ok(number - 1),
-            (Column::Name(name), _) => name,
+            (Column::Number(number), Some(header)) => header.column(&number.to_string()),
+            (Column::Name(name), Some(header)) => header.column(name),
         };
-        let Some(header) = header else {
-            return fault(format!("column {name:?} has a name, but no header row was given"));
-        };
-        let mut found = header.iter().enumerate().filter(|(_, text)| *text == name.as_bytes());
-        match (found.next(), found.next()) {
-            (Some((at, _)), None) => Ok(at),
-            (Some(_), Some(_)) => fault(format!("two columns are called {name:?}; give a number")),
-            (None, _) => {
-                let names: Vec<_> =
-                    header.iter().map(|name| String::from_utf8_lossy(name)).collect();
-                let names = names.join(", ");
-                fault(format!("there is no column {name:?}; there are {names}"))
-            }
+        let place = place.map_err(|error| fault(error.to_string()))?;
+        if place >= COLUMNS_MOST {
+            let number = place + 1;
+            return Err(fault(format!(
+                "column {number} is too far to the right; {COLUMNS_MOST} columns are the most"
+            )));
         }
+        Ok(place)
     }
 }
 
-/// The names in a header row, without quotes and without a byte order mark.
-pub(super) fn names(separator: u8, row: &[u8]) -> Vec<Vec<u8>> {
-    let row = row.strip_prefix(b"\xef\xbb\xbf").unwrap_or(row);
-    let mut names = Vec::new();
-    let take = |row: &Row<'_>| {
-        for at in 0..row.len() {
-            let mut name = Vec::new();
-            unquote(row.field(at), &mut name);
-            names.push(name);
-        }
-        Ok::<(), SsdletError>(())
-    };
-    Rows::new(separator, COLUMNS_MOST).each(row, take).expect("takes any row");
-    names
+/// The framing of rows with this separator. A strict reader has refused what a lazy one reads in another way.
+pub(super) fn framing(separator: u8) -> CsvFraming {
+    CsvFraming { separator, quotes: CsvQuotes::Lazy }
+}
+
+/// The names in a header row.
+pub(super) fn names(separator: u8, row: &[u8]) -> CsvHeader {
+    CsvHeader::of(row, framing(separator))
 }
 
 /// A row of a chunk.
@@ -119,10 +109,6 @@ impl<'a> Row<'a> {
         let end = *self.ends.get(at)?;
         let start = if at == 0 { self.range.start } else { self.ends[at - 1] + 1 };
         Some(&self.bytes[start..end])
-    }
-
-    pub(super) fn field(&self, at: usize) -> &'a [u8] {
-        self.get(at).expect("the row is as long")
     }
 
     /// The row's newline, with the carriage return before it.
@@ -169,13 +155,15 @@ impl Rows {
         mut take: impl FnMut(&Row<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let Rows { separator, columns, ends } = self;
-        let (mut quoted, mut start) = (0, 0);
+        let mut start = 0;
+        let mut quoting = Quoting::at_row(false);
         ends.clear();
         each_block(bytes, |at, block, inside| {
-            let parity = running_parity(places(b'"', block)) ^ quoted;
-            quoted = if parity >> 63 == 1 { u64::MAX } else { 0 };
-            let newlines = places(b'\n', block) & !parity & inside;
-            let separators = places(*separator, block) & !parity & inside;
+            let newlines = places(b'\n', block) & inside;
+            let separators = places(*separator, block) & inside;
+            let before = || Some(BeforeBlock::of(*bytes.get(at.checked_sub(1)?)?, *separator));
+            let quoted = quoting.block(places(b'"', block), || newlines | separators, before);
+            let (newlines, separators) = (newlines & !quoted.inside, separators & !quoted.inside);
             let mut borders = newlines | separators;
             while borders != 0 {
                 let bit = borders & borders.wrapping_neg();
@@ -207,28 +195,15 @@ impl Rows {
     }
 }
 
-/// Appends what a field means: without the quotes around it, and with one for two.
-pub(super) fn unquote(field: &[u8], text: &mut Vec<u8>) {
-    let inner = field.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
-    let Some(mut inner) = inner else { return text.extend_from_slice(field) };
-    while let Some(quote) = memchr::memchr(b'"', inner) {
-        text.extend_from_slice(&inner[..=quote]);
-        inner = &inner[quote + 1..];
-        inner = inner.strip_prefix(b"\"").unwrap_or(inner);
-    }
-    text.extend_from_slice(inner);
-}
-
 /// What a field means, copied to `copy` only if it has quotes in quotes; `None` if that is too long.
 pub(super) fn text_of<'a>(field: &'a [u8], copy: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    let inner = field.strip_prefix(b"\"").and_then(|inner| inner.strip_suffix(b"\""));
-    match inner {
-        None => Some(field),
-        Some(inner) if memchr::memchr(b'"', inner).is_none() => Some(inner),
-        Some(_) if field.len() > COPY_BYTES_MOST => None,
-        Some(_) => {
+    let field = CsvField { raw: field, quotes: CsvQuotes::Lazy };
+    match field.plain() {
+        Some(text) => Some(text),
+        None if field.raw.len() > COPY_BYTES_MOST => None,
+        None => {
             copy.clear();
-            unquote(field, copy);
+            field.pieces().for_each(|piece| copy.extend_from_slice(piece));
             Some(copy)
         }
     }
@@ -242,7 +217,11 @@ mod tests {
     fn fields(bytes: &[u8], columns: usize) -> Vec<Vec<Vec<u8>>> {
         let mut rows = Vec::new();
         let take = |row: &Row<'_>| {
-            rows.push((0..row.len()).map(|at| row.field(at).to_vec()).collect());
+            rows.push(
+                (0..row.len())
+                    .map(|at| row.get(at).expect("the row is as long").to_vec())
+                    .collect(),
+            );
             Ok::<(), ()>(())
         };
         Rows::new(b',', columns).each(bytes, take).expect("takes any row");
@@ -251,7 +230,14 @@ mod tests {
 
     /// One byte after the other.
     fn naive(bytes: &[u8], columns: usize) -> Vec<Vec<Vec<u8>>> {
-        let (mut rows, mut row, mut field, mut quoted) = (vec![], vec![], vec![], false);
+        #[derive(PartialEq)]
+        enum At {
+            Start,
+            Unquoted,
+            Quoted,
+            QuoteInQuoted,
+        }
+        let (mut rows, mut row, mut field, mut state) = (vec![], vec![], vec![], At::Start);
         let mut finish = |mut row: Vec<Vec<u8>>, mut field: Vec<u8>| {
             if field.last() == Some(&b'\r') {
                 field.pop();
@@ -261,12 +247,22 @@ mod tests {
             rows.push(row);
         };
         for byte in bytes {
-            quoted ^= *byte == b'"';
-            match byte {
-                b',' if !quoted => row.push(std::mem::take(&mut field)),
-                b'\n' if !quoted => finish(std::mem::take(&mut row), std::mem::take(&mut field)),
-                _ => field.push(*byte),
-            }
+            state = match (state, byte) {
+                (At::Quoted, b'"') => At::QuoteInQuoted,
+                (At::Start | At::QuoteInQuoted, b'"') | (At::Quoted, _) => At::Quoted,
+                (_, b',') => {
+                    row.push(std::mem::take(&mut field));
+                    state = At::Start;
+                    continue;
+                }
+                (_, b'\n') => {
+                    finish(std::mem::take(&mut row), std::mem::take(&mut field));
+                    state = At::Start;
+                    continue;
+                }
+                _ => At::Unquoted,
+            };
+            field.push(*byte);
         }
         if !row.is_empty() || !field.is_empty() {
             finish(row, field);
@@ -283,7 +279,8 @@ mod tests {
         assert_eq!(text_of(second, &mut copy).expect("short"), b"a,\"b\"\nc");
         assert_eq!(text_of(b"\"x\"", &mut copy).expect("short"), b"x");
         assert_eq!(text_of(b"x\"", &mut copy).expect("short"), b"x\"");
-        assert_eq!(text_of(b"\"", &mut copy).expect("short"), b"\"");
+        assert_eq!(text_of(b"3.5\" disk", &mut copy).expect("short"), b"3.5\" disk");
+        assert_eq!(text_of(b"\"a\"b\"", &mut copy).expect("short"), b"ab\"");
     }
 
     #[test]
@@ -314,8 +311,8 @@ mod tests {
             |name: &str| Column::Name(name.to_owned()).resolve(Some(&header), "project", "columns");
         assert_eq!(of("id").expect("there"), 0);
         assert_eq!(of("first \"name\"").expect("there"), 1);
-        assert!(of("x").expect_err("twice").to_string().contains("two columns are called \"x\""));
-        assert!(of("y").expect_err("missing").to_string().contains("there are id, first"));
+        assert!(of("x").expect_err("twice").to_string().contains("2 columns are called 'x'"));
+        assert!(of("y").expect_err("missing").to_string().contains("there are 5: id, first"));
         assert_eq!(Column::Number(7).resolve(None, "project", "columns").expect("a number"), 6);
     }
 }

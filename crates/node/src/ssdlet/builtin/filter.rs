@@ -17,7 +17,7 @@ use super::arguments::Arguments;
 use super::borders::Spans;
 use super::csv::{self, Column, FIELDS_BYTES, Row, Rows, text_of, too_short};
 use super::number;
-use super::{Argument, COPY_BYTES_MOST, HEADER, SEPARATOR, argument};
+use super::{Argument, COPY_BYTES_MOST, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -28,6 +28,7 @@ pub(super) const ARGUMENTS: &[Argument] = &[
     ),
     SEPARATOR,
     HEADER,
+    QUOTES,
 ];
 
 const NAME: &str = "filter";
@@ -230,7 +231,7 @@ enum Trouble {
 
 pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let format = args.csv()?;
-    let Format::Csv { separator, header } = format else { unreachable!("csv was taken") };
+    let Format::Csv { separator, header, .. } = format else { unreachable!("csv was taken") };
     let Some(condition) = args.take::<Value>("where")? else {
         return Err(args.fault("where", "give a condition"));
     };
@@ -258,7 +259,7 @@ fn resolve(
     header: Option<&[u8]>,
 ) -> Result<Condition<usize>, SsdletError> {
     let names = header.map(|row| csv::names(separator, row));
-    condition.map(&|column| column.resolve(names.as_deref(), NAME, "where"))
+    condition.map(&|column| column.resolve(names.as_ref(), NAME, "where"))
 }
 
 impl Ssdlet for Filter {

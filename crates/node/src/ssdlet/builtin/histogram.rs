@@ -13,7 +13,7 @@ use super::borders::Borders;
 use super::csv::{self, Column, FIELDS_BYTES, Rows, text_of, too_short};
 use super::number;
 use super::ranges::Ranges;
-use super::{Argument, COPY_BYTES_MOST, DELIMITER, HEADER, SEPARATOR, argument};
+use super::{Argument, COPY_BYTES_MOST, DELIMITER, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{
     Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, key_of_i64,
 };
@@ -32,6 +32,7 @@ pub(super) const ARGUMENTS: &[Argument] = &[
     DELIMITER,
     SEPARATOR,
     HEADER,
+    QUOTES,
 ];
 
 const NAME: &str = "histogram";
@@ -233,7 +234,7 @@ impl NumberCounter {
         let Format::Csv { separator, .. } = self.numbers.format else { return Ok(()) };
         let names = header.map(|row| csv::names(separator, row));
         let column = self.numbers.column.as_ref().expect("csv has a column");
-        let place = column.resolve(names.as_deref(), NAME, "column")?;
+        let place = column.resolve(names.as_ref(), NAME, "column")?;
         self.rows = Rows::new(separator, place + 1);
         self.place = Some(place);
         Ok(())

@@ -20,7 +20,7 @@ use regex::bytes::{Regex, RegexBuilder};
 
 use super::arguments::Arguments;
 use super::borders::{Borders, Spans};
-use super::{Argument, DELIMITER, HEADER, SEPARATOR, argument};
+use super::{Argument, DELIMITER, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{
     Chunk, Combine, Description, Emitter, Loan, Output, Ssdlet, SsdletError, Type, Worker,
 };
@@ -47,6 +47,7 @@ pub(super) const ARGUMENTS: &[Argument] = &[
     DELIMITER,
     SEPARATOR,
     HEADER,
+    QUOTES,
 ];
 
 /// Memory of the automata that a regex makes while it searches: two of 2 MiB, and what its slower

@@ -70,6 +70,11 @@ const DELIMITER: Argument =
 const SEPARATOR: Argument = argument("separator", "the byte between fields of csv", "\",\"");
 const HEADER: Argument =
     argument("header", "whether the first row of each csv input names the columns", "false");
+const QUOTES: Argument = argument(
+    "quotes",
+    "\"lazy\" (a quote inside an unquoted field of csv is a letter) or \"strict\" (it is an error)",
+    "\"lazy\"",
+);
 const WORDS: Argument = argument(
     "words",
     "\"whitespace\" (separated by space, tab, newline, form feed, carriage return) or \"letters\" (A-Z and ', in upper case)",

@@ -1,18 +1,20 @@
 //! `project`: some columns of csv, in any order.
 //!
-//! Fields are copied as they are, quotes included, so they mean the same. A row keeps its line end.
+//! Fields are copied as they are, quotes included, so they mean the same. A row keeps its line end. A field that would
+//! change it is quoted.
 
-use merganser_sort::record::Format;
+use merganser_sort::record::{CsvField, CsvQuotes, Format};
 
 use super::arguments::Arguments;
 use super::csv::{self, COLUMNS_MOST, Column, FIELDS_BYTES, Row, Rows, too_short};
-use super::{Argument, COPY_BYTES_MOST, HEADER, SEPARATOR, argument};
+use super::{Argument, COPY_BYTES_MOST, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
 
 pub(super) const ARGUMENTS: &[Argument] = &[
     argument("columns", "a list of names, or of numbers from 1 on, in the order of the output", ""),
     SEPARATOR,
     HEADER,
+    QUOTES,
 ];
 
 const NAME: &str = "project";
@@ -28,7 +30,7 @@ struct Project {
 
 pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let format = args.csv()?;
-    let Format::Csv { separator, header } = format else { unreachable!("csv was taken") };
+    let Format::Csv { separator, header, .. } = format else { unreachable!("csv was taken") };
     let columns: Vec<Column> = args.take("columns")?.unwrap_or_default();
     if columns.is_empty() {
         return Err(args.fault("columns", "give a list of columns, for example [\"name\", 3]"));
@@ -95,7 +97,7 @@ impl Projector {
     fn resolve(&mut self, header: Option<&[u8]>) -> Result<(), SsdletError> {
         let names = header.map(|row| csv::names(self.separator, row));
         let places =
-            self.columns.iter().map(|column| column.resolve(names.as_deref(), NAME, "columns"));
+            self.columns.iter().map(|column| column.resolve(names.as_ref(), NAME, "columns"));
         self.places = places.collect::<Result<_, _>>()?;
         let last = self.places.iter().max().copied().unwrap_or_default();
         self.rows = Rows::new(self.separator, last + 1);
@@ -112,6 +114,7 @@ impl Projector {
         let Projector { separator, rows, places, batch, .. } = self;
         rows.each(bytes, |row: &Row<'_>| {
             let begin = batch.len();
+            let mut last = begin;
             for (n, place) in places.iter().enumerate() {
                 let field =
                     row.get(*place).ok_or_else(|| too_short(row, offset, *place, "columns"))?;
@@ -124,7 +127,11 @@ impl Projector {
                 if n > 0 {
                     batch.push(*separator);
                 }
+                last = batch.len();
                 batch.extend_from_slice(field);
+            }
+            if batch.ends_with(b"\r") && row.terminator() == b"\n" {
+                quote_last(batch, last);
             }
             batch.extend_from_slice(row.terminator());
             if batch.len() >= BATCH_BYTES {
@@ -134,6 +141,18 @@ impl Projector {
             Ok(())
         })
     }
+}
+
+/// Quotes the last field of `batch`, which begins at `begin`: it ends with a carriage return, which would become part of
+/// the row's end.
+#[cold]
+fn quote_last(batch: &mut Vec<u8>, begin: usize) {
+    let field = batch.split_off(begin);
+    batch.push(b'"');
+    for byte in (CsvField { raw: &field, quotes: CsvQuotes::Lazy }).value().iter() {
+        batch.extend_from_slice(if *byte == b'"' { b"\"\"" } else { std::slice::from_ref(byte) });
+    }
+    batch.push(b'"');
 }
 
 impl Worker for Projector {

@@ -12,7 +12,7 @@ use merganser_sort::record::Format;
 
 use super::arguments::Arguments;
 use super::borders::{Borders, Spans};
-use super::{Argument, DELIMITER, HEADER, SEPARATOR, argument};
+use super::{Argument, DELIMITER, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{
     Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
 };
@@ -25,6 +25,7 @@ pub(super) const ARGUMENTS: &[Argument] = &[
     DELIMITER,
     SEPARATOR,
     HEADER,
+    QUOTES,
 ];
 
 const COUNT_MOST: u64 = 10_000_000;

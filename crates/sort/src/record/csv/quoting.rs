@@ -1,0 +1,152 @@
+//! Which bytes of csv rows are in quotes, 64 bytes at a time.
+//!
+//! The dialect ([`CsvQuotes`](super::CsvQuotes)): a quote opens a quoted field only as the first byte of a field.
+//! In quotes, two quotes are one of the text, and a single one closes. Behind the closing quote, and in a field
+//! that began with another byte, quotes are letters.
+//!
+//! ```text
+//! bytes     a , " b , c " , 3 . 5 " ,
+//! quotes    0 0 1 0 0 0 1 0 0 0 0 1 0
+//! stray     0 0 0 0 0 0 0 0 0 0 0 1 0     it would open, but no field begins here
+//! parity    0 0 1 1 1 1 0 0 0 0 0 0 0     of the quotes that are not stray
+//! commas    0 1 0 0 1 0 0 1 0 0 0 0 1
+//! outside   0 1 0 0 0 0 0 1 0 0 0 0 1     commas and not parity
+//! ```
+//! Without stray quotes, a quote toggles, and a doubled one toggles twice. A quote that would open is stray unless
+//! the byte before it ends a field, or is a quote that has just closed: then the two are one of the text. Only an
+//! opening quote can be stray, and everything before the first stray one is known to be right. So that one is taken
+//! out, and the rest of the block is looked at again. A row full of quotes costs no more than one without, and a
+//! stray quote costs a few instructions.
+
+/// Bytes of a block.
+pub(crate) const BLOCK: usize = 64;
+
+/// The state between two blocks of csv bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct Quoting {
+    /// All bits if the next block begins in quotes, else none.
+    inside: u64,
+    /// Whether the last byte before the block is a quote that is a letter.
+    letter_before: bool,
+    /// All bits if any quote opens and closes, as programs before this dialect had it.
+    toggled: u64,
+}
+
+/// The quotes of one block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QuotedBlock {
+    /// The bytes in quotes: from an opening quote on, to the byte before the closing one.
+    pub inside: u64,
+    /// The quotes that are letters.
+    pub stray: u64,
+}
+
+impl Quoting {
+    /// At the beginning of a row. With `toggled`, a quote opens and closes wherever it is.
+    #[must_use]
+    #[inline]
+    pub fn at_row(toggled: bool) -> Self {
+        Quoting { inside: 0, letter_before: false, toggled: if toggled { u64::MAX } else { 0 } }
+    }
+
+    /// Whether the next byte is in quotes.
+    #[must_use]
+    #[inline]
+    pub fn is_inside(&self) -> bool {
+        self.inside != 0
+    }
+
+    /// Looks at the next block. Bit *i* of `quotes` stands for a quote at byte *i*, of `borders` for a separator or
+    /// a newline there. `before` is the byte before the block, `None` at the beginning of the row.
+    ///
+    /// Returns what is in quotes. For a block without quotes, `borders` isn't looked at.
+    #[inline(always)]
+    pub fn block(
+        &mut self,
+        quotes: u64,
+        borders: impl FnOnce() -> u64,
+        before: impl FnOnce() -> Option<BeforeBlock>,
+    ) -> QuotedBlock {
+        if quotes == 0 {
+            self.letter_before = false;
+            return QuotedBlock { inside: self.inside, stray: 0 };
+        }
+        let opens = match before() {
+            None | Some(BeforeBlock::Border) => 1,
+            Some(BeforeBlock::Quote) => u64::from(!self.letter_before),
+            Some(BeforeBlock::Other) => 0,
+        };
+        let borders = borders();
+        let inside = running_parity(quotes) ^ self.inside;
+        let wrong = quotes & inside & !((borders | quotes) << 1 | opens | self.toggled);
+        if wrong == 0 {
+            self.inside = ((inside as i64) >> (BLOCK - 1)) as u64;
+            self.letter_before = false;
+            return QuotedBlock { inside, stray: 0 };
+        }
+        let block = without_stray(quotes, borders, opens, self.inside);
+        self.inside = ((block.inside as i64) >> (BLOCK - 1)) as u64;
+        self.letter_before = block.stray >> (BLOCK - 1) == 1;
+        block
+    }
+}
+
+/// A block with stray quotes, which begins in quotes if `inside` has all bits.
+#[cold]
+fn without_stray(quotes: u64, borders: u64, opens: u64, inside: u64) -> QuotedBlock {
+    let begins_inside = inside;
+    let mut regular = quotes;
+    loop {
+        let inside = running_parity(regular) ^ begins_inside;
+        let wrong = regular & inside & !((borders | regular) << 1 | opens);
+        if wrong == 0 {
+            return QuotedBlock { inside, stray: quotes ^ regular };
+        }
+        regular ^= wrong & wrong.wrapping_neg();
+    }
+}
+
+/// The byte before a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BeforeBlock {
+    /// A separator or a newline.
+    Border,
+    /// A quote.
+    Quote,
+    /// Any other byte.
+    Other,
+}
+
+impl BeforeBlock {
+    /// What `byte` is in rows with this separator.
+    #[must_use]
+    #[inline]
+    pub fn of(byte: u8, separator: u8) -> Self {
+        match byte {
+            b'"' => BeforeBlock::Quote,
+            b'\n' => BeforeBlock::Border,
+            byte if byte == separator => BeforeBlock::Border,
+            _ => BeforeBlock::Other,
+        }
+    }
+}
+
+/// Bit *i* of the result is the parity of bits 0 to *i*.
+#[inline]
+fn running_parity(mut bits: u64) -> u64 {
+    for shift in [1, 2, 4, 8, 16, 32] {
+        bits ^= bits << shift;
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parity_runs_over_a_block() {
+        assert_eq!(running_parity(0b0001_0100), 0b0000_1100);
+        assert_eq!(running_parity(1), u64::MAX);
+    }
+}
