@@ -64,7 +64,7 @@ fn impossible_settings_are_one_sentence() {
         "{span}"
     );
     let size = said(&["run", "--size", "1000"]);
-    assert!(size.starts_with("--size: sizes: Fixed(1000), expected multiples"), "{size}");
+    assert!(size.starts_with("--size: sizes: 1000 bytes, expected multiples"), "{size}");
     let share = said(&["run", "--read", "2"]);
     assert_eq!(share, "--read: share of reads: 2, expected 0 to 1");
     let missing = said(&["run", "--trace", "missing"]);

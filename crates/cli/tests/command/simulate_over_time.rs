@@ -80,7 +80,7 @@ fn streams_that_cannot_be_are_one_sentence() {
         "{span}"
     );
     let size = said(&["--stream", "size=1000", "--precondition"]);
-    assert!(size.starts_with("--stream 1: size: sizes: Fixed(1000), expected"), "{size}");
+    assert!(size.starts_with("--stream 1: size: sizes: 1000 bytes, expected"), "{size}");
     let both = fails(dir.path(), &["simulate", "run", "--stream", "depth=1", "--trace", "x"]);
     assert!(both.contains("--stream") && both.contains("--trace"), "{both}");
     assert!(crate::names(dir.path()).is_empty(), "nothing is left");

@@ -148,7 +148,7 @@ fn what_cannot_be_is_named() {
         ),
         (
             Workload { sizes: Sizes::Fixed(1000), ..workload() },
-            "sizes: Fixed(1000), expected multiples of the alignment, above 0",
+            "sizes: 1000 bytes, expected multiples of the alignment, above 0",
         ),
         (
             Workload { span_bytes: 4095, ..workload() },

@@ -39,6 +39,11 @@ pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
     let temp = FileDirectory::open(&temp_dir).map_err(|e| Failure::named(&e))?;
     // Problems with the folders are reported before anything is served.
     merganser_node::smart_fam::make_folder(&folder).map_err(|e| Failure::on(&folder, &e))?;
+    if !folder.is_dir() {
+        return Err(
+            format!("{}: is no folder; --log-folder takes one", shown::name(&folder)).into()
+        );
+    }
     let real = |path: &Path| path.canonicalize().map_err(|e| Failure::on(path, &e));
     if real(&folder)?.starts_with(real(&data)?) {
         notice(&format!(

@@ -101,10 +101,14 @@ fn the_description_is_as_documented() {
     let folder = Folder::new();
     create(&folder, &[]);
     let text = fs::read_to_string(folder.at("vol.json")).expect("there");
+    let id = text.split_once("\"id\": \"").and_then(|(_, rest)| rest.get(..32)).expect("an id");
+    assert!(id.bytes().all(|digit| digit.is_ascii_hexdigit()), "{text}");
+    let text = text.replace(id, "ID");
     let golden = "\
 {
   \"format\": \"merganser-array\",
-  \"version\": 1,
+  \"version\": 2,
+  \"id\": \"ID\",
   \"data\": [
     \"ssd0\",
     \"ssd1\"
