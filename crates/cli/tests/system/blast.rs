@@ -266,7 +266,9 @@ fn in_one_piece(folder: &Folder, program: &str, words: &[String], form: &str) ->
     let dbtype = if ["blastn", "tblastn"].contains(&program) { "nucl" } else { "prot" };
     fs::create_dir_all(folder.at("one")).expect("made");
     let mut format = Command::new("makeblastdb");
-    format.args(["-in", "db.fa", "-dbtype", dbtype, "-title", "db", "-out", "one/db"]);
+    // It guesses the form of a file, and takes one with many sequences without letters for another. A pipe is not guessed.
+    format.args(["-in", "-", "-dbtype", dbtype, "-title", "db", "-out", "one/db"]);
+    format.stdin(fs::File::open(folder.at("db.fa")).expect("a database"));
     succeeds(format.current_dir(folder.path()));
     let queries = fs::read(folder.at("q.fa")).expect("queries");
     let mut search = Command::new(program);

@@ -354,6 +354,7 @@ fn f28_messages_hold_no_control_characters() {
     };
     let hostile = "\x1b]0;owned\x07\x1b[2J\r\n\t\u{9b}31m\u{202e}";
     let hostile_file = folder.at(hostile);
+    let below = hostile_file.join("out");
     for arguments in [
         vec![OsStr::new("sort"), hostile_file.as_os_str()],
         vec![OsStr::new("verify"), hostile_file.as_os_str()],
@@ -361,7 +362,7 @@ fn f28_messages_hold_no_control_characters() {
         vec![OsStr::new("info"), hostile_file.as_os_str()],
         vec![OsStr::new("sort"), OsStr::new("--key"), OsStr::new(hostile)],
         vec![OsStr::new(hostile)],
-        vec![OsStr::new("sort"), input.as_os_str(), OsStr::new("-T"), hostile_file.as_os_str()],
+        vec![OsStr::new("sort"), input.as_os_str(), OsStr::new("-o"), below.as_os_str()],
     ] {
         let sentence = fails(&mut merganser(&arguments));
         is_plain(&sentence);

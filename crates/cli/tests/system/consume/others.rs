@@ -80,7 +80,8 @@ fn f3_another_command_is_refused() {
             place.holds("b", b"b\n", state);
         }
         let said = place.refuses(others[0]);
-        assert!(said.contains("--consume in -o out"), "{state}: {said}");
+        let [input, output] = ["in", "out"].map(|name| place.folder.at(name).display().to_string());
+        assert!(said.contains(&format!("--consume {input} -o {output}")), "{state}: {said}");
         place.does(&SORT);
         place.holds("out", &place.sorted, state);
         assert_eq!(place.folder.names(), ["b", "out"], "{state}");
