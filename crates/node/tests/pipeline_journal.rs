@@ -53,20 +53,20 @@ fn events() -> Vec<Event> {
     vec![
         Event::Sized { bytes: 3_000_000 },
         cut(0, 0, 50_000),
-        Event::Ran { k: 0, stage: 0, bytes: 20_000 },
+        Event::Ran { k: 0, stage: 0, bytes: 20_000, crc: Some(0x89ab_cdef) },
         cut(1, 50_000, 190_000),
-        Event::Ran { k: 1, stage: 0, bytes: 80_000 },
-        Event::Ran { k: 0, stage: 1, bytes: 36 },
-        Event::Gathered { k: 0, bytes: 36 },
-        Event::Ran { k: 1, stage: 1, bytes: 36 },
+        Event::Ran { k: 1, stage: 0, bytes: 80_000, crc: Some(0x89ab_cdef) },
+        Event::Ran { k: 0, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
+        Event::Gathered { k: 0, bytes: 36, crc: Some(0x89ab_cdef) },
+        Event::Ran { k: 1, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
         Event::Split { first: 2, start: 240_000, partitions: 1 },
         cut(2, 240_000, 2_760_000),
         Event::AllCut { partitions: 3 },
-        Event::Ran { k: 2, stage: 0, bytes: 1 },
-        Event::Ran { k: 2, stage: 1, bytes: 36 },
-        Event::Gathered { k: 1, bytes: 72 },
-        Event::Gathered { k: 2, bytes: 108 },
-        Event::Merged { bytes: 108 },
+        Event::Ran { k: 2, stage: 0, bytes: 1, crc: Some(0x89ab_cdef) },
+        Event::Ran { k: 2, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
+        Event::Gathered { k: 1, bytes: 72, crc: Some(0x89ab_cdef) },
+        Event::Gathered { k: 2, bytes: 108, crc: Some(0x89ab_cdef) },
+        Event::Merged { bytes: 108, crc: Some(0x89ab_cdef) },
     ]
 }
 
@@ -131,7 +131,7 @@ fn every_changed_byte_is_noticed() {
 /// Lines that are whole and can't follow one another: nothing is built upon them.
 #[test]
 fn contradictions_are_damage() {
-    let ran = |k, stage| Event::Ran { k, stage, bytes: 1 };
+    let ran = |k, stage| Event::Ran { k, stage, bytes: 1, crc: Some(0x89ab_cdef) };
     for wrong in [
         vec![ran(0, 0)],
         vec![cut(1, 0, 5)],
@@ -141,17 +141,17 @@ fn contradictions_are_damage() {
         vec![cut(0, 0, 5), ran(0, 1)],
         vec![cut(0, 0, 5), ran(0, 0), ran(0, 0)],
         vec![cut(0, 0, 5), ran(0, 0), ran(0, 1), ran(0, 2)],
-        vec![cut(0, 0, 5), Event::Gathered { k: 0, bytes: 0 }],
+        vec![cut(0, 0, 5), Event::Gathered { k: 0, bytes: 0, crc: Some(0x89ab_cdef) }],
         vec![cut(0, 0, 5), Event::AllCut { partitions: 2 }],
         vec![Event::AllCut { partitions: 0 }, cut(0, 0, 5)],
         vec![cut(0, 0, 5), Event::Sized { bytes: 5 }],
         vec![Event::Split { first: 0, start: 0, partitions: 0 }],
         vec![Event::Split { first: 1, start: 0, partitions: 1 }],
-        vec![Event::Merged { bytes: 0 }],
+        vec![Event::Merged { bytes: 0, crc: Some(0x89ab_cdef) }],
         vec![
             Event::AllCut { partitions: 0 },
-            Event::Merged { bytes: 0 },
-            Event::Merged { bytes: 0 },
+            Event::Merged { bytes: 0, crc: Some(0x89ab_cdef) },
+            Event::Merged { bytes: 0, crc: Some(0x89ab_cdef) },
         ],
     ] {
         let read = Record::decode("x", &record(wrong.clone()).encode()).expect("whole lines");
@@ -165,4 +165,39 @@ fn other_versions_are_named() {
     let line = format!("{:08x} {json}\n", crc32c::crc32c(json.as_bytes()));
     let error = Record::decode("x", line.as_bytes()).expect_err("another version");
     assert!(matches!(error, Error::UnknownVersion { version: 2, .. }), "{error}");
+}
+
+/// Lines of earlier versions have no checksums of outputs. They are read, and written as they were.
+#[test]
+fn lines_without_checksums_of_outputs_are_read() {
+    let lines = [
+        Event::Ran { k: 0, stage: 0, bytes: 5, crc: None },
+        Event::Gathered { k: 0, bytes: 5, crc: None },
+        Event::Merged { bytes: 5, crc: None },
+    ];
+    let json = [
+        r#"{"ran":{"k":0,"stage":0,"bytes":5}}"#,
+        r#"{"gathered":{"k":0,"bytes":5}}"#,
+        r#"{"merged":{"bytes":5}}"#,
+    ];
+    for (event, json) in lines.iter().zip(json) {
+        assert_eq!(serde_json::to_string(event).expect("plain data"), json);
+        assert_eq!(serde_json::from_str::<Event>(json).expect("read"), *event);
+    }
+}
+
+/// A whole journal of a version that noted no checksums of outputs.
+#[test]
+fn a_journal_without_checksums_of_outputs_is_read() {
+    let old = include_bytes!("golden/pipeline-journal-without-checksums");
+    let read = Record::decode("x", old).expect("an old journal");
+    read.check("x").expect("in order");
+    let without = events().into_iter().map(|event| match event {
+        Event::Ran { k, stage, bytes, .. } => Event::Ran { k, stage, bytes, crc: None },
+        Event::Gathered { k, bytes, .. } => Event::Gathered { k, bytes, crc: None },
+        Event::Merged { bytes, .. } => Event::Merged { bytes, crc: None },
+        other => other,
+    });
+    assert_eq!(read, record(without.collect()));
+    assert_eq!(read.encode(), old);
 }

@@ -3,9 +3,13 @@
 //! - `results`: what comes out, against the same programs without a pipeline
 //! - `failures`: stages that fail, hang, talk or fill the disk; inputs that are damaged; other commands
 //! - `crash`: killed and interrupted at any moment, then continued
+//! - `damage`: files of a pipeline that ended early are damaged before it continues
+//! - `names`: names that mean something to a shell, at every place of a command
 
 mod crash;
+mod damage;
 mod failures;
+mod names;
 mod results;
 
 use std::ffi::OsStr;

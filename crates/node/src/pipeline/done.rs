@@ -21,11 +21,15 @@ pub(super) struct Done {
     pub(super) all_cut: bool,
     /// For each partition, the bytes of the output of each stage that ran.
     pub(super) ran: Vec<Vec<u64>>,
-    /// How many results are in the partial output, and its bytes.
+    /// The checksums of the same, where the journal has them.
+    pub(super) ran_crcs: Vec<Vec<Option<u32>>>,
+    /// How many results are in the partial output, its bytes, and their checksum.
     pub(super) gathered: u32,
     pub(super) gathered_bytes: u64,
-    /// Bytes of the whole output, once it is whole.
+    pub(super) gathered_crc: Option<u32>,
+    /// Bytes of the whole output, once it is whole, and their checksum.
     pub(super) merged: Option<u64>,
+    pub(super) merged_crc: Option<u32>,
 }
 
 /// The error of a line, counted from 1, that can't come after the lines before it.
@@ -92,7 +96,7 @@ impl Done {
                     let ran = self.ran.get(k as usize)?.len();
                     stage as usize == ran && ran < stages
                 }
-                Event::Gathered { k, bytes } => {
+                Event::Gathered { k, bytes, .. } => {
                     let whole = self.ran.get(k as usize)?.len() == stages;
                     whole && k == self.gathered && bytes >= self.gathered_bytes
                 }
@@ -111,14 +115,22 @@ impl Done {
             Event::Cut(cut) => {
                 self.cuts.push(cut);
                 self.ran.push(Vec::new());
+                self.ran_crcs.push(Vec::new());
             }
             Event::AllCut { .. } => self.all_cut = true,
-            Event::Ran { k, bytes, .. } => self.ran[k as usize].push(bytes),
-            Event::Gathered { bytes, .. } => {
+            Event::Ran { k, bytes, crc, .. } => {
+                self.ran[k as usize].push(bytes);
+                self.ran_crcs[k as usize].push(crc);
+            }
+            Event::Gathered { bytes, crc, .. } => {
                 self.gathered += 1;
                 self.gathered_bytes = bytes;
+                self.gathered_crc = crc;
             }
-            Event::Merged { bytes } => self.merged = Some(bytes),
+            Event::Merged { bytes, crc } => {
+                self.merged = Some(bytes);
+                self.merged_crc = crc;
+            }
         }
         Some(())
     }

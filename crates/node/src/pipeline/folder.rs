@@ -14,11 +14,9 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-use rustix::fs::OFlags;
 
 use super::error::PipelineError;
 
@@ -35,7 +33,7 @@ const NEW: &str = ".new";
 /// The time that the processes of a killed pipeline have to end.
 const ENDING: Duration = Duration::from_secs(5);
 /// Levels of folders that a stage may make in its own.
-const LEVELS_MAX: u32 = 32;
+pub(super) const LEVELS_MAX: u32 = 32;
 
 /// The paths of a work folder.
 #[derive(Debug, Clone)]
@@ -159,37 +157,6 @@ fn fills_again(error: &io::Error) -> bool {
 /// Makes the names in a folder survive a power cut.
 pub(super) fn sync_folder(path: &Path) -> Result<(), PipelineError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(PipelineError::file(path))
-}
-
-/// Syncs a file, or a folder with all that is in it; returns the bytes of its files. Links count as nothing.
-///
-/// # Errors
-/// The system's own; folders in folders without an end.
-pub(super) fn sync_tree(path: &Path) -> io::Result<u64> {
-    sync_level(path, LEVELS_MAX)
-}
-
-fn sync_level(path: &Path, levels: u32) -> io::Result<u64> {
-    let found = path.symlink_metadata()?;
-    let mut how = File::options();
-    how.read(true).custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
-    if found.is_file() {
-        how.open(path)?.sync_all()?;
-        return Ok(found.len());
-    }
-    if !found.is_dir() {
-        return Ok(0);
-    }
-    let Some(levels) = levels.checked_sub(1) else {
-        let text = format!("more than {LEVELS_MAX} levels of folders");
-        return Err(io::Error::other(text));
-    };
-    let mut bytes = 0;
-    for entry in fs::read_dir(path)? {
-        bytes += sync_level(&entry?.path(), levels)?;
-    }
-    how.open(path)?.sync_all()?;
-    Ok(bytes)
 }
 
 /// The bytes of the files below `path`, as far as they can be seen: it may change meanwhile.

@@ -6,15 +6,16 @@
 //! | a command that reads standard input | appended to a file, which the command then reads |
 //! | a command that names the results | kept until all are there |
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::content::{Content, copy_into};
 use super::error::PipelineError;
 use super::folder::{OUT_NAME, remove, sync_folder, tree_bytes};
 use super::journal::Event;
+use super::names::PlainName;
 use super::schedule::{Shared, Writer};
 use super::template::MergeTemplate;
 use super::tries::Tries;
@@ -43,33 +44,38 @@ impl Shared<'_> {
                 return Err(PipelineError::file(path)(other_length(found, bytes)));
             }
         }
-        let bytes = match &self.plan.merge {
+        let Content { bytes, crc } = match &self.plan.merge {
             None => {
                 // An input without records has no partition.
                 let mut how = File::options();
                 how.write(true).create(true).truncate(false).mode(0o600);
                 let file = how.open(&partial).map_err(PipelineError::file(&partial))?;
                 let found = file.sync_all().and_then(|()| file.metadata());
-                found.map_err(PipelineError::file(&partial))?.len()
+                let bytes = found.map_err(PipelineError::file(&partial))?.len();
+                Content { bytes, crc: self.lock().done.gathered_crc.unwrap_or_default() }
             }
             Some(merge) => self.run_merge(merge, &partial)?,
         };
         sync_folder(self.folder.path())?;
         let mut state = self.lock();
-        self.note(&mut state, Event::Merged { bytes })?;
+        self.note(&mut state, Event::Merged { bytes, crc: Some(crc) })?;
         Ok(bytes)
     }
 
-    fn run_merge(&self, merge: &MergeTemplate, partial: &Path) -> Result<u64, PipelineError> {
+    fn run_merge(&self, merge: &MergeTemplate, partial: &Path) -> Result<Content, PipelineError> {
         let parts = self.folder.parts();
         let results = u32::try_from(self.lock().done.cuts.len()).expect("six digits");
         let last = self.plan.stages.len();
         let outs: Vec<_> = match merge.names_files {
-            true => (0..results).map(|k| self.item_path(k, last).join(OUT_NAME)).collect(),
+            true => {
+                let out = |k| self.names.name(&self.item_path(k, last).join(OUT_NAME));
+                (0..results).map(out).collect()
+            }
             false => Vec::new(),
         };
         let list = parts.join("list");
         write_list(&list, &outs)?;
+        let listed = self.names.name(&list);
         let gathered = self.folder.gathered();
         let input = (!merge.names_files && results > 0).then_some(&*gathered);
         let made = parts.join("merged");
@@ -78,11 +84,11 @@ impl Shared<'_> {
             who: "the merge".to_owned(),
             folder: made.clone(),
             attempt: &|attempt| parts.join(format!("merge.{}-{attempt}.new", std::process::id())),
-            command: &|folder| Ok(merge.fill(&outs, &list, &folder.join(OUT_NAME))),
+            command: &|folder| merge.fill(&outs, &listed, &self.names.name(&folder.join(OUT_NAME))),
             variables: &|folder| {
                 vec![
-                    ("MERGANSER_LIST", list.clone().into()),
-                    ("MERGANSER_OUT", OsString::from(folder.join(OUT_NAME))),
+                    ("MERGANSER_LIST", listed.clone().into()),
+                    ("MERGANSER_OUT", self.names.name(&folder.join(OUT_NAME)).into()),
                 ]
             },
             input,
@@ -92,20 +98,24 @@ impl Shared<'_> {
             writer: Writer::Merge,
             failed: &|_| {},
         };
-        tries.run(self)?;
+        let worked = tries.run(self)?;
         let out = made.join(OUT_NAME);
-        let found = fs::metadata(&out).map_err(PipelineError::file(&out))?;
+        let bytes = fs::metadata(&out).map_err(PipelineError::file(&out))?.len();
+        let content = match worked.content {
+            alone if alone.bytes == bytes => alone,
+            // The command has made other files, too.
+            _ => Content::of(&out).map_err(PipelineError::file(&out))?,
+        };
         fs::rename(&out, partial).map_err(PipelineError::file(partial))?;
-        Ok(found.len())
+        Ok(content)
     }
 }
 
 /// The names of the results, one in each line.
-fn write_list(path: &Path, outs: &[PathBuf]) -> Result<(), PipelineError> {
-    use std::os::unix::ffi::OsStrExt;
+fn write_list(path: &Path, outs: &[PlainName]) -> Result<(), PipelineError> {
     let mut names = Vec::new();
     for out in outs {
-        names.extend_from_slice(out.as_os_str().as_bytes());
+        names.extend_from_slice(out.as_bytes());
         names.push(b'\n');
     }
     fs::write(path, names).map_err(PipelineError::file(path))
@@ -125,9 +135,12 @@ impl Gather {
         let from = shared.item_path(k, last).join(OUT_NAME);
         let mut state = shared.lock();
         state.gathering = true;
-        let before = state.done.gathered_bytes;
+        let before = Content {
+            bytes: state.done.gathered_bytes,
+            crc: state.done.gathered_crc.unwrap_or_default(),
+        };
         drop(state);
-        let copied = loop {
+        let after = loop {
             let freed = shared.freed();
             match self.copy(&from, before) {
                 // What others remove makes room for it.
@@ -137,9 +150,10 @@ impl Gather {
             }
         };
         let mut state = shared.lock();
-        shared.note(&mut state, Event::Gathered { k, bytes: before + copied })?;
+        let Content { bytes, crc } = after;
+        shared.note(&mut state, Event::Gathered { k, bytes, crc: Some(crc) })?;
         if self.temporary {
-            state.add_used(copied);
+            state.add_used(bytes - before.bytes);
         }
         drop(state);
         shared.release(k, last)?;
@@ -147,7 +161,9 @@ impl Gather {
         Ok(())
     }
 
-    fn copy(&mut self, from: &Path, at: u64) -> Result<u64, PipelineError> {
+    /// Appends a result to what is there; gives what is there then.
+    fn copy(&mut self, from: &Path, before: Content) -> Result<Content, PipelineError> {
+        let at = before.bytes;
         let on_file = |error| PipelineError::file(&self.path)(error);
         let file = match &mut self.file {
             Some(file) => file,
@@ -167,8 +183,9 @@ impl Gather {
         }
         file.set_len(at).and_then(|()| file.seek(SeekFrom::Start(at))).map_err(on_file)?;
         let mut result = File::open(from).map_err(PipelineError::file(from))?;
-        let copied = io::copy(&mut result, file).map_err(on_file)?;
+        let mut after = before;
+        copy_into(&mut result, file, &mut after).map_err(on_file)?;
         file.sync_data().map_err(on_file)?;
-        Ok(copied)
+        Ok(after)
     }
 }

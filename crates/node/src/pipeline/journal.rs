@@ -139,6 +139,9 @@ pub enum Event {
         stage: u32,
         /// Bytes of its output.
         bytes: u64,
+        /// Checksum of its output; `None` in journals of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        crc: Option<u32>,
     },
     /// The result of a partition is in the partial output, whose size is `bytes` now.
     Gathered {
@@ -146,11 +149,17 @@ pub enum Event {
         k: u32,
         /// Bytes of the partial output.
         bytes: u64,
+        /// CRC32C of these; `None` in journals of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        crc: Option<u32>,
     },
     /// The partial output is whole.
     Merged {
         /// Its bytes.
         bytes: u64,
+        /// CRC32C of these; `None` in journals of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        crc: Option<u32>,
     },
 }
 

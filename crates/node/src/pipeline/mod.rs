@@ -8,12 +8,12 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | `plan`, `template` | settings, checked; the places for files in a stage's command |
+//! | `plan`, `template`, `names` | settings, checked; the places for files in a stage's command; what is put there |
 //! | `input`, `border`, `cut`, `cutting` | the stream, borders of records, partitions, how many |
 //! | `schedule`, `stage` | who does what next, bounds of disk and partitions; the threads of pools |
 //! | `child`, `tries`, `tool` | a command in its process group; one that is tried until it works; one that is no stage |
 //! | `gather` | results become one output |
-//! | `journal`, `scan`, `done`, `resume`, `folder` | what is done, on the disk, and how work is continued |
+//! | `journal`, `scan`, `done`, `resume`, `folder`, `content` | what is done, on the disk, and how work is continued; checksums of it |
 //! | `model`, `report`, `summary` | Equations 4.1 to 4.8 and the recurrence; what was measured |
 //! | `run` | all of it |
 //!
@@ -21,6 +21,7 @@
 
 mod border;
 mod child;
+mod content;
 mod cut;
 mod cutting;
 mod done;
@@ -30,6 +31,7 @@ mod gather;
 mod input;
 mod journal;
 pub mod model;
+mod names;
 mod plan;
 mod report;
 mod resume;
@@ -48,6 +50,7 @@ pub use error::{Ending, PipelineError, StageFailure};
 pub use folder::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME};
 pub use input::{Input, Source};
 pub use journal::{Cut, Event, Header, InputNote, MergeBy, Partitions, Record, Work};
+pub use names::PlainNames;
 pub use plan::{Pool, Settings, SettingsError, Stage};
 pub use report::{PipelineReport, PoolTotals, Predictions, StageRun, StageTotals};
 pub use run::{Left, Outcome, Standing, Watch, finish, left_in, run};

@@ -185,12 +185,6 @@ impl Settings {
             let earlier: Vec<(&str, Writes)> =
                 stages.iter().map(|stage| (&*stage.name, stage.template.writes)).collect();
             let template = Template::parse(&stage.command, &earlier);
-            let folder = self.folder.as_os_str();
-            // All places are paths of this folder, so the quotes of one tell those of all.
-            let template = template.and_then(|template| {
-                template.fill(&|_| folder.to_owned())?;
-                Ok(template)
-            });
             let template =
                 template.map_err(|error| SettingsError::Command { stage: name.clone(), error })?;
             stages.push(PlannedStage { name, template, pool });

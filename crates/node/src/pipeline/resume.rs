@@ -1,14 +1,16 @@
 //! Continues the work of a process that was killed: it has to be the same work, and its files have to be there.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use merganser_sort::journal::Text;
 
 use super::border::PieceFormat;
+use super::content::Content;
 use super::done::Done;
 use super::error::PipelineError;
-use super::folder::{Folder, remove, tree_bytes, with_new};
+use super::folder::{Folder, remove, with_new};
 use super::journal::{InputNote, Journal, MergeBy, Partitions, Record, Work};
 use super::plan::{Plan, Settings};
 
@@ -25,15 +27,17 @@ pub(super) fn continue_work(
     record: &Record,
 ) -> Result<Option<(Journal, Done)>, PipelineError> {
     let path = folder.journal();
-    let done = Done::of(&path.display().to_string(), record)?;
+    let mut done = Done::of(&path.display().to_string(), record)?;
     let is_begun = done.merged.is_some() || !done.ran.iter().all(Vec::is_empty);
     let what = changed(&record.header.work, &settings.work(), &record.header.inputs, inputs);
     if let Some(what) = what {
         return if is_begun { Err(PipelineError::Changed { what }) } else { Ok(None) };
     }
-    if done.merged.is_none() {
+    if let Some(bytes) = done.merged {
+        compare_whole(settings, plan, folder, (&done, bytes))?;
+    } else {
         folder.create()?;
-        match clean(plan, folder, &done) {
+        match clean(plan, folder, &mut done) {
             // A process that was killed while it removed the files leaves the journal, which goes last.
             Err(PipelineError::Changed { .. }) if !is_begun => return Ok(None),
             other => other?,
@@ -43,35 +47,80 @@ pub(super) fn continue_work(
     Ok(Some((journal, done)))
 }
 
-/// Keeps the files that are still needed, and checks that they are there.
-fn clean(plan: &Plan, folder: &Folder, done: &Done) -> Result<(), PipelineError> {
+/// Keeps the files that are still needed, and checks that they are as they were left.
+fn clean(plan: &Plan, folder: &Folder, done: &mut Done) -> Result<(), PipelineError> {
+    let mut kept = compare_items(plan, folder, done)?;
+    if done.gathered > 0 {
+        kept.insert(folder.gathered());
+    }
+    if let Some(path) = plan.gathered_path(folder).filter(|_| done.gathered > 0) {
+        // The end of an append that was interrupted may make it longer.
+        let start = Content::of_start(&path, done.gathered_bytes);
+        // A journal of an earlier version has no checksum, which the next results need.
+        done.gathered_crc = Some(compare(&path, start, done.gathered_bytes, done.gathered_crc)?);
+    }
+    remove(&with_new(&folder.journal()))?;
+    folder.keep_only(&|path| kept.contains(path))
+}
+
+/// Checks the partitions and the outputs of stages that are still needed; gives their paths.
+fn compare_items(
+    plan: &Plan,
+    folder: &Folder,
+    done: &Done,
+) -> Result<BTreeSet<PathBuf>, PipelineError> {
     let mut kept = BTreeSet::new();
-    let waiting = done.cuts.iter().zip(&done.ran).filter(|(cut, _)| cut.k >= done.gathered);
-    for (cut, ran) in waiting {
-        let bytes = [cut.bytes].into_iter().chain(ran.iter().copied());
-        for (item, bytes) in bytes.enumerate().filter(|(item, _)| plan.is_needed(*item, ran.len()))
-        {
+    for (k, cut) in done.cuts.iter().enumerate().skip(done.gathered as usize) {
+        let (ran, crcs) = (&done.ran[k], &done.ran_crcs[k]);
+        let items = [(cut.bytes, Some(cut.crc))].into_iter();
+        let items = items.chain(ran.iter().copied().zip(crcs.iter().copied())).enumerate();
+        for (item, (bytes, crc)) in items.filter(|(item, _)| plan.is_needed(*item, ran.len())) {
             let path = match item.checked_sub(1) {
                 None => folder.part(cut.k),
                 Some(stage) => folder.stage(cut.k, &plan.stages[stage].name),
             };
-            if !path.exists() || tree_bytes(&path) != bytes {
-                return Err(PipelineError::Changed { what: other_content(&path) });
-            }
+            compare(&path, Content::of(&path), bytes, crc)?;
             kept.insert(path);
         }
     }
-    if done.gathered > 0 {
-        kept.insert(folder.gathered());
+    Ok(kept)
+}
+
+/// Checks the whole output, which has not got its name yet. Where stages keep their files, the caller makes the output
+/// of these, and may have begun.
+fn compare_whole(
+    settings: &Settings,
+    plan: &Plan,
+    folder: &Folder,
+    (done, bytes): (&Done, u64),
+) -> Result<(), PipelineError> {
+    let partial = folder.partial();
+    if !partial.exists() {
+        // It has its name, and the files are going.
+        return Ok(());
     }
-    // The end of an append that was interrupted may make it longer.
-    if let Some(path) =
-        plan.gathered_path(folder).filter(|path| tree_bytes(path) < done.gathered_bytes)
-    {
-        return Err(PipelineError::Changed { what: other_content(&path) });
+    if settings.stages.iter().any(|stage| stage.keep) {
+        return compare_items(plan, folder, done).map(drop);
     }
-    remove(&with_new(&folder.journal()))?;
-    folder.keep_only(&|path| kept.contains(path))
+    compare(&partial, Content::of(&partial), bytes, done.merged_crc).map(drop)
+}
+
+/// Checks what was found at `path`; gives its checksum.
+fn compare(
+    path: &Path,
+    found: io::Result<Content>,
+    bytes: u64,
+    crc: Option<u32>,
+) -> Result<u32, PipelineError> {
+    let found = match found {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(PipelineError::file(path)(error));
+        }
+        found => found.ok(),
+    };
+    let as_left = |found: &Content| found.bytes == bytes && crc.is_none_or(|crc| crc == found.crc);
+    let found = found.filter(as_left);
+    found.map(|found| found.crc).ok_or_else(|| PipelineError::Changed { what: other_content(path) })
 }
 
 fn other_content(path: &Path) -> String {
@@ -93,6 +142,14 @@ fn changed(
     };
     if was.records != now.records {
         return differs("the format of records", format_of(was.records), format_of(now.records));
+    }
+    if was.as_stored != now.as_stored {
+        let words = |as_stored| if as_stored { "taken as they are stored" } else { "decompressed" };
+        return Some(format!(
+            "compressed inputs were {} when this work began, and are {} now",
+            words(was.as_stored),
+            words(now.as_stored)
+        ));
     }
     if was.partitions != now.partitions {
         let words = |partitions| match partitions {

@@ -153,6 +153,7 @@ mod tests {
         };
         let work = Work {
             records: PieceFormat::Lines { delimiter: b'\n' },
+            as_stored: true,
             partitions: Partitions::Count(2),
             stages: vec![("a".to_owned(), "cat".to_owned())],
             merge: MergeBy::Cat,
@@ -162,9 +163,9 @@ mod tests {
         let inputs = vec![InputNote { name: text("standard input"), file: None }];
         let events = vec![
             Event::Cut(Cut { k: 0, start: 0, bytes: 10, records: 2, crc: 7 }),
-            Event::Ran { k: 0, stage: 0, bytes: 10 },
+            Event::Ran { k: 0, stage: 0, bytes: 10, crc: Some(7) },
             Event::AllCut { partitions: 1 },
-            Event::Merged { bytes: 10 },
+            Event::Merged { bytes: 10, crc: None },
         ];
         Record { header: Header::new(command, work, inputs), events, whole_bytes: 0 }
     }

@@ -23,6 +23,7 @@ use super::done::Done;
 use super::error::PipelineError;
 use super::folder::{Folder, remove, tree_bytes};
 use super::journal::{Event, Journal};
+use super::names::PlainNames;
 use super::plan::{Plan, Settings};
 use super::report::StageRun;
 use super::run::Standing;
@@ -40,6 +41,8 @@ pub(super) struct Shared<'a> {
     pub(super) plan: &'a Plan,
     pub(super) folder: &'a Folder,
     pub(super) commands: Commands,
+    /// What commands call the files of the folder.
+    pub(super) names: PlainNames,
     pub(super) started: Instant,
     state: Mutex<State>,
     changed: Condvar,
@@ -158,11 +161,13 @@ impl<'a> Shared<'a> {
             count_seconds: 0.0,
         };
         let commands = Commands::new().map_err(PipelineError::file(folder.path()))?;
+        let names = PlainNames::of(folder.path()).map_err(PipelineError::file(folder.path()))?;
         Ok(Shared {
             settings,
             plan,
             folder,
             commands,
+            names,
             started: Instant::now(),
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -255,11 +260,17 @@ impl<'a> Shared<'a> {
 
     /// A stage has ended, and its output has its name: the partition moves on. Files that no stage needs any
     /// more are removed.
-    pub(super) fn stage_ended(&self, task: Task, mut run: StageRun) -> Result<(), PipelineError> {
+    pub(super) fn stage_ended(
+        &self,
+        task: Task,
+        mut run: StageRun,
+        crc: u32,
+    ) -> Result<(), PipelineError> {
         let (k, item) = (task.k as usize, task.stage + 1);
         let mut state = self.lock();
         let stage = u32::try_from(task.stage).expect("few stages");
-        self.note(&mut state, Event::Ran { k: task.k, stage, bytes: run.bytes_out })?;
+        let (bytes, crc) = (run.bytes_out, Some(crc));
+        self.note(&mut state, Event::Ran { k: task.k, stage, bytes, crc })?;
         // Its successor can begin now.
         run.end_seconds = self.seconds();
         state.held[k].resize(item, 0);
@@ -559,7 +570,7 @@ mod tests {
             bytes_out: 3,
             failed: false,
         };
-        shared.stage_ended(task, run).expect("noted");
+        shared.stage_ended(task, run, 0).expect("noted");
         shared.rest(0);
     }
 

@@ -1,11 +1,10 @@
 //! A thread of a pool: runs stages of partitions, one after the other.
 
-use std::ffi::OsString;
 use std::path::Path;
 
 use super::error::PipelineError;
 use super::folder::OUT_NAME;
-use super::plan::SettingsError;
+use super::names::PlainName;
 use super::report::StageRun;
 use super::schedule::{Shared, Task, Writer};
 use super::template::{Place, Writes};
@@ -36,18 +35,18 @@ impl Shared<'_> {
                 prints.then(|| self.folder.stage(k, &before.name).join(OUT_NAME))
             }
         };
-        let path_of = |place: Place, folder: &Path| -> OsString {
+        let name_of = |place: Place, folder: &Path| -> PlainName {
             let of = |stage: usize| self.item_path(k, stage + 1);
-            match place {
-                Place::In => input.clone().unwrap_or_default(),
+            let path = match place {
+                Place::In => input.clone().expect("a stage without {in} does not name it"),
                 Place::Out => folder.join(OUT_NAME),
                 Place::Dir => folder.to_owned(),
                 Place::Part => self.folder.part(k),
-                Place::K => return k.to_string().into(),
+                Place::K => return PlainName::new(k.to_string()).expect("a number"),
                 Place::OutOf(stage) => of(stage).join(OUT_NAME),
                 Place::DirOf(stage) => of(stage),
-            }
-            .into_os_string()
+            };
+            self.names.name(&path)
         };
         let run = |start: f64, failed: bool| StageRun {
             k,
@@ -64,13 +63,9 @@ impl Shared<'_> {
             who: format!("the stage '{name}' of partition {k}"),
             folder: self.folder.stage(k, name),
             attempt: &|attempt| self.folder.attempt(k, name, attempt),
-            command: &|folder| {
-                let filled = template.fill(&|place| path_of(place, folder));
-                let stage = || name.to_owned();
-                Ok(filled.map_err(|error| SettingsError::Command { stage: stage(), error })?)
-            },
+            command: &|folder| template.fill(&|place| name_of(place, folder)),
             variables: &|folder| {
-                let of = |place| path_of(place, folder);
+                let of = |place| name_of(place, folder).into();
                 let mut variables = vec![
                     ("MERGANSER_OUT", of(Place::Out)),
                     ("MERGANSER_DIR", of(Place::Dir)),
@@ -94,9 +89,9 @@ impl Shared<'_> {
         let worked = tries.run(self)?;
         let run = StageRun {
             processor_seconds: worked.processor.as_secs_f64(),
-            bytes_out: worked.bytes,
+            bytes_out: worked.content.bytes,
             ..run(worked.start, false)
         };
-        self.stage_ended(task, run)
+        self.stage_ended(task, run, worked.content.crc)
     }
 }

@@ -9,11 +9,13 @@
 //! | `{k}` | `MERGANSER_K` | its number, from 0 |
 //! | `{NAME.out}`, `{NAME.dir}` | | the same of an earlier stage |
 //!
-//! Other braces stay, so `awk '{print $1}'` and `${k}` need no care.
+//! Other braces stay, so `awk '{print $1}'` and `${k}` need no care. A place may be anywhere in a command, in quotes
+//! and here-documents too, because only [`PlainName`]s are put there.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::{Path, PathBuf};
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use super::names::PlainName;
 
 /// What a place in a command stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +54,7 @@ pub(super) struct Template {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    Place { of: Place, in_quotes: bool },
+    Place(Place),
 }
 
 /// A command that can't be.
@@ -77,11 +79,6 @@ pub enum TemplateError {
         "{{{0}.out}}: the stage '{0}' writes a folder; name its files, such as {{{0}.dir}}/FILE"
     )]
     NoOut(String),
-    /// The path of the work folder can't be in quotes.
-    #[error(
-        "a place such as {{in}} is in quotes, and the name of the work folder needs quotes of its own; write \"$MERGANSER_IN\" there, or give the output a plain name"
-    )]
-    InQuotes,
 }
 
 impl Template {
@@ -94,7 +91,6 @@ impl Template {
             return Err(TemplateError::Zero);
         }
         let mut pieces = Vec::new();
-        let mut quotes = Quotes::default();
         let mut rest = command;
         while let Some(open) = rest.find('{') {
             let Some(close) = rest[open..].find('}').map(|length| open + length) else { break };
@@ -104,10 +100,9 @@ impl Template {
             let place = if is_variable { None } else { place_of(word, earlier)? };
             let until = if place.is_some() { open } else { open + 1 };
             push_text(&mut pieces, &rest[..until]);
-            quotes.pass(&rest[..until]);
             match place {
                 Some(of) => {
-                    pieces.push(Piece::Place { of, in_quotes: quotes.open() });
+                    pieces.push(Piece::Place(of));
                     rest = &rest[close + 1..];
                 }
                 None => rest = &rest[until..],
@@ -115,7 +110,7 @@ impl Template {
         }
         push_text(&mut pieces, rest);
         let has = |wanted: Place, variable: &str| {
-            let placed = |piece: &Piece| matches!(piece, Piece::Place { of, .. } if *of == wanted);
+            let placed = |piece: &Piece| matches!(piece, Piece::Place(of) if *of == wanted);
             pieces.iter().any(placed) || command.contains(variable)
         };
         let writes = if has(Place::Out, "MERGANSER_OUT") {
@@ -131,7 +126,7 @@ impl Template {
             return Err(TemplateError::NoIn((*name).to_owned()));
         }
         let reads = pieces.iter().filter_map(|piece| match piece {
-            Piece::Place { of: Place::OutOf(stage) | Place::DirOf(stage), .. } => Some(*stage),
+            Piece::Place(Place::OutOf(stage) | Place::DirOf(stage)) => Some(*stage),
             _ => None,
         });
         let reads = reads.collect();
@@ -139,28 +134,15 @@ impl Template {
     }
 
     /// The command with the names of files in it.
-    pub(super) fn fill(
-        &self,
-        path_of: &dyn Fn(Place) -> OsString,
-    ) -> Result<OsString, TemplateError> {
+    pub(super) fn fill(&self, name_of: &dyn Fn(Place) -> PlainName) -> OsString {
         let mut command = Vec::new();
         for piece in &self.pieces {
             match piece {
                 Piece::Text(text) => command.extend_from_slice(text.as_bytes()),
-                Piece::Place { of, in_quotes } => {
-                    let value = path_of(*of);
-                    let value = value.as_bytes();
-                    if is_plain(value) {
-                        command.extend_from_slice(value);
-                    } else if *in_quotes {
-                        return Err(TemplateError::InQuotes);
-                    } else {
-                        push_quoted(&mut command, value);
-                    }
-                }
+                Piece::Place(of) => command.extend_from_slice(name_of(*of).as_bytes()),
             }
         }
-        Ok(OsString::from_vec(command))
+        OsString::from_vec(command)
     }
 }
 
@@ -203,62 +185,6 @@ pub fn is_stage_name(name: &str) -> bool {
     (1..=32).contains(&name.len()) && name.bytes().all(allowed)
 }
 
-/// Whether a shell takes these bytes as they are, in quotes and outside.
-fn is_plain(bytes: &[u8]) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"/._-+:,@%=".contains(byte);
-    !bytes.is_empty() && bytes.iter().all(plain)
-}
-
-fn push_quoted(command: &mut Vec<u8>, value: &[u8]) {
-    command.push(b'\'');
-    for byte in value {
-        match byte {
-            b'\'' => command.extend_from_slice(b"'\\''"),
-            byte => command.push(*byte),
-        }
-    }
-    command.push(b'\'');
-}
-
-/// Words for a command, each quoted if it has to be.
-pub(super) fn words<'a>(paths: impl IntoIterator<Item = &'a Path>) -> OsString {
-    let mut out = Vec::new();
-    for path in paths {
-        if !out.is_empty() {
-            out.push(b' ');
-        }
-        let bytes = path.as_os_str().as_bytes();
-        if is_plain(bytes) { out.extend_from_slice(bytes) } else { push_quoted(&mut out, bytes) }
-    }
-    OsString::from_vec(out)
-}
-
-/// Whether a place in a shell's command is in quotes.
-#[derive(Default)]
-struct Quotes {
-    single: bool,
-    double: bool,
-    escaped: bool,
-}
-
-impl Quotes {
-    fn pass(&mut self, text: &str) {
-        for c in text.chars() {
-            match c {
-                _ if std::mem::take(&mut self.escaped) => {}
-                '\\' if !self.single => self.escaped = true,
-                '\'' if !self.double => self.single = !self.single,
-                '"' if !self.single => self.double = !self.double,
-                _ => {}
-            }
-        }
-    }
-
-    fn open(&self) -> bool {
-        self.single || self.double
-    }
-}
-
 /// The command of a merge. It has places for the results of all partitions.
 ///
 /// | in the command | variable | what |
@@ -291,10 +217,11 @@ impl MergeTemplate {
         })
     }
 
-    pub(super) fn fill(&self, outs: &[PathBuf], list: &Path, out: &Path) -> OsString {
-        let outs = words(outs.iter().map(PathBuf::as_path));
-        let (list, out) = (words([list]), words([out]));
-        let places: [(&str, &OsStr); 3] = [("{outs}", &outs), ("{list}", &list), ("{out}", &out)];
+    pub(super) fn fill(&self, outs: &[PlainName], list: &PlainName, out: &PlainName) -> OsString {
+        let outs: Vec<_> = outs.iter().map(PlainName::as_bytes).collect();
+        let outs = outs.join(&b' ');
+        let places: [(&str, &[u8]); 3] =
+            [("{outs}", &outs), ("{list}", list.as_bytes()), ("{out}", out.as_bytes())];
         let mut command = Vec::new();
         let mut rest = self.command.as_str();
         while let Some(at) = rest.find('{') {
@@ -304,7 +231,7 @@ impl MergeTemplate {
             let found = places.iter().find(|(word, _)| !is_variable && rest.starts_with(word));
             match found {
                 Some((word, value)) => {
-                    command.extend_from_slice(value.as_bytes());
+                    command.extend_from_slice(value);
                     rest = &rest[word.len()..];
                 }
                 None => {
@@ -322,14 +249,20 @@ impl MergeTemplate {
 mod tests {
     use super::*;
 
-    fn filled(command: &str, path: &str) -> Result<String, TemplateError> {
+    fn plain(name: &str) -> PlainName {
+        PlainName::new(name).expect("plain")
+    }
+
+    fn filled(command: &str) -> String {
         let earlier = [("make", Writes::Dir), ("use", Writes::Printed)];
-        let template = Template::parse(command, &earlier)?;
+        let template = Template::parse(command, &earlier).expect("a command");
         let of = |place: Place| match place {
-            Place::K => "7".into(),
-            place => OsString::from(format!("{path}/{place:?}")),
+            Place::K => plain("7"),
+            Place::DirOf(stage) => plain(&format!("w/{stage}/dir")),
+            Place::OutOf(stage) => plain(&format!("w/{stage}/out")),
+            place => plain(&format!("w/{place:?}")),
         };
-        Ok(template.fill(&of)?.into_string().expect("text"))
+        template.fill(&of).into_string().expect("text")
     }
 
     #[test]
@@ -337,27 +270,12 @@ mod tests {
         for (command, expected) in [
             ("gzip <{in} >{out}", "gzip <w/In >w/Out"),
             ("a {k} {part} {dir}/x", "a 7 w/Part w/Dir/x"),
-            ("{make.dir}/db {use.out}{use.dir}", "w/DirOf(0)/db w/OutOf(1)w/DirOf(1)"),
+            ("{make.dir}/db {use.out}{use.dir}", "w/0/dir/db w/1/outw/1/dir"),
             ("awk '{print $1}' {x} {} {", "awk '{print $1}' {x} {} {"),
             ("for k in 1; do echo ${k} ${in}; done", "for k in 1; do echo ${k} ${in}; done"),
             ("{{in}}", "{w/In}"),
         ] {
-            let expected = expected.replace("w/DirOf(0)", "'w/DirOf(0)'");
-            let expected = expected.replace("w/OutOf(1)", "'w/OutOf(1)'");
-            let expected = expected.replace("w/DirOf(1)", "'w/DirOf(1)'");
-            assert_eq!(filled(command, "w").as_deref(), Ok(&*expected), "{command}");
-        }
-    }
-
-    #[test]
-    fn odd_names_are_quoted_and_quotes_are_refused() {
-        assert_eq!(filled("a {in}", "it's").as_deref(), Ok("a 'it'\\''s/In'"));
-        for quoted in ["a '{in}'", "a \"x {in}\"", "a '\"' '{in}'"] {
-            assert_eq!(filled(quoted, "a b"), Err(TemplateError::InQuotes), "{quoted}");
-            assert!(filled(quoted, "plain").is_ok(), "{quoted}");
-        }
-        for outside in ["a '' {in}", "a \\' {in}", "a \"'\" {in}", "a '\\' {in}"] {
-            assert!(filled(outside, "a b").is_ok(), "{outside}");
+            assert_eq!(filled(command), expected, "{command}");
         }
     }
 
@@ -378,13 +296,13 @@ mod tests {
 
     #[test]
     fn a_merge_names_results_or_reads_them() {
-        let outs = [PathBuf::from("p/0/out"), PathBuf::from("p q/1/out")];
+        let outs = [plain("p/0/out"), plain("p/1/out")];
         let fill = |command: &str| {
             let merge = MergeTemplate::parse(command).expect("a command");
-            let filled = merge.fill(&outs, Path::new("list"), Path::new("o"));
+            let filled = merge.fill(&outs, &plain("list"), &plain("o"));
             (filled.into_string().expect("text"), merge.names_files, merge.writes_file)
         };
-        assert_eq!(fill("sort -m {outs}"), ("sort -m p/0/out 'p q/1/out'".into(), true, false));
+        assert_eq!(fill("sort -m {outs}"), ("sort -m p/0/out p/1/out".into(), true, false));
         assert_eq!(fill("x {list} {out} {y"), ("x list o {y".into(), true, true));
         assert_eq!(
             fill("awk '{outsider}' ${out}"),

@@ -15,8 +15,9 @@ use std::time::Duration;
 use rustix::fs::statvfs;
 
 use super::child::{Ended, Run, last_lines};
+use super::content::Content;
 use super::error::{Ending, PipelineError, StageFailure};
-use super::folder::{OUT_NAME, remove, sync_folder, sync_tree};
+use super::folder::{OUT_NAME, remove, sync_folder};
 use super::schedule::{Shared, Writer};
 
 /// A disk with less is full.
@@ -34,7 +35,7 @@ pub(super) struct Tries<'a> {
     /// The folder of a try.
     pub(super) attempt: &'a dyn Fn(u32) -> PathBuf,
     /// The command, given its folder.
-    pub(super) command: &'a dyn Fn(&Path) -> Result<OsString, PipelineError>,
+    pub(super) command: &'a dyn Fn(&Path) -> OsString,
     /// Its variables, given its folder.
     pub(super) variables: &'a dyn Fn(&Path) -> Vec<(&'static str, OsString)>,
     /// The file that it reads.
@@ -54,8 +55,8 @@ pub(super) struct Tries<'a> {
 /// A try that worked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worked {
-    /// Bytes of its files.
-    pub(super) bytes: u64,
+    /// Its files.
+    pub(super) content: Content,
     /// When it began, in seconds.
     pub(super) start: f64,
     /// Processor time.
@@ -74,8 +75,8 @@ impl Tries<'_> {
             let (start, freed) = (shared.seconds(), shared.freed());
             let made = shared.within(&folder, || self.once(shared, &folder));
             let (failure, disk_full) = match made {
-                Ok(Once::Worked(bytes, processor)) => {
-                    return Ok(Worked { bytes, start, processor });
+                Ok(Once::Worked(content, processor)) => {
+                    return Ok(Worked { content, start, processor });
                 }
                 Ok(Once::Stopped) => {
                     remove(&folder)?;
@@ -144,7 +145,7 @@ impl Tries<'_> {
             Some(path) => Stdio::from(File::open(path).map_err(PipelineError::file(path))?),
             None => Stdio::null(),
         };
-        let (command, variables) = ((self.command)(folder)?, (self.variables)(folder));
+        let (command, variables) = ((self.command)(folder), (self.variables)(folder));
         let limit = shared.settings.time_limit;
         let run = Run { command: &command, variables: &variables, input, output, limit };
         let ended = shared.commands.run(run, &|| shared.is_ending()).map_err(failed)?;
@@ -155,13 +156,13 @@ impl Tries<'_> {
         if self.must_write && !out.symlink_metadata().is_ok_and(|found| found.is_file()) {
             return Ok(Once::Failed(Ending::NoOutput("output file"), said));
         }
-        match sync_tree(folder) {
-            Ok(bytes) => {
+        match Content::synced(folder) {
+            Ok(content) => {
                 // What an earlier try left when only its last step failed.
                 remove(&self.folder)?;
                 fs::rename(folder, &self.folder).map_err(failed)?;
                 sync_folder(self.folder.parent().unwrap_or(Path::new(".")))?;
-                Ok(Once::Worked(bytes, processor))
+                Ok(Once::Worked(content, processor))
             }
             Err(error) => Err(failed(error)),
         }
@@ -169,7 +170,7 @@ impl Tries<'_> {
 }
 
 enum Once {
-    Worked(u64, Duration),
+    Worked(Content, Duration),
     Failed(Ending, Vec<u8>),
     Stopped,
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use merganser_node::blast::program::{Molecule, Program};
-use merganser_node::pipeline::run_tool;
+use merganser_node::pipeline::{PlainNames, run_tool};
 
 use crate::failure::Failure;
 use crate::signals::Cancel;
@@ -106,15 +106,11 @@ pub fn quoted(word: &str) -> String {
 /// # Errors
 /// The sentence of a program that fails; the end, if it is asked for.
 pub fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure> {
+    let names = PlainNames::of(folder).map_err(|error| Failure::on(folder, &error))?;
+    let line = command(names.folder(), words);
     let printed = folder.join("printed");
     let on_printed = |error: std::io::Error| Failure::on(&printed, &error);
     let output = File::create(&printed).map_err(on_printed)?;
-    let Some(shown) = folder.to_str() else {
-        return Err(
-            format!("{}: its name is not UTF-8, which is needed here", folder.display()).into()
-        );
-    };
-    let line = command(&quoted(shown), words);
     let name = words.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
     let warned = run_line(name, &line, output, cancel)?;
     Ok(Said { printed: fs::read(&printed).map_err(on_printed)?, warned })
