@@ -660,15 +660,19 @@ fn naive_fields(row: &[u8]) -> Vec<Vec<u8>> {
     let row = row.strip_suffix(b"\n").unwrap();
     let row = row.strip_suffix(b"\r").unwrap_or(row);
     let mut fields = vec![Vec::new()];
-    let (mut quoted, mut at) = (false, 0);
+    let (mut quoted, mut begins, mut at) = (false, true, 0);
     while at < row.len() {
+        let first = std::mem::replace(&mut begins, false);
         match row[at] {
             b'"' if quoted && row.get(at + 1) == Some(&b'"') => {
                 fields.last_mut().unwrap().push(b'"');
                 at += 1;
             }
-            b'"' => quoted = !quoted,
-            b',' if !quoted => fields.push(Vec::new()),
+            b'"' if quoted || first => quoted = !quoted,
+            b',' if !quoted => {
+                fields.push(Vec::new());
+                begins = true;
+            }
             byte => fields.last_mut().unwrap().push(byte),
         }
         at += 1;
@@ -717,8 +721,12 @@ proptest! {
     ) {
         let order = with_keys(CSV, &["2", "1:r"]).compile(Some(b"a,b\n")).unwrap();
         let [a, b] = [a, b].map(|mut row| {
-            // Where the quotes leave a row open, close it.
-            row.extend_from_slice(if naive_open(&row) { b"\"\n" } else { b"\n" });
+            // Where a quote leaves the row open, close it.
+            row.push(b'\n');
+            if CSV.record_len(&row).is_none() {
+                row.extend_from_slice(b"\"\n");
+            }
+            row.truncate(CSV.record_len(&row).unwrap());
             row
         });
         let (x, y) = (naive_fields(&a), naive_fields(&b));
@@ -738,8 +746,4 @@ proptest! {
         let [a, b] = [a, b].map(|(x, y, z)| line(format!("{x}:{y}:{z}").as_bytes()));
         check_pair(&order, &a, &b, expected);
     }
-}
-
-fn naive_open(row: &[u8]) -> bool {
-    row.iter().filter(|&&byte| byte == b'"').count() % 2 == 1
 }

@@ -74,14 +74,19 @@ impl Framing for CsvFraming {
 
     fn cut(self, bytes: &[u8], piece: usize, cuts: &mut Vec<usize>) {
         let (mut row, mut cut) = (0, 0);
-        while bytes.len() - row > STRIDE.min(piece) {
-            let wanted = STRIDE.min(piece.saturating_sub(row - cut));
-            let Some(len) = self.row_end_near(&bytes[row..], wanted) else { break };
-            row += len;
-            if row - cut >= piece {
-                cuts.push(row);
-                cut = row;
+        'pieces: while bytes.len() - cut > piece {
+            let wanted = cut + piece;
+            while row <= wanted {
+                let ahead = STRIDE.min(wanted - row);
+                let Some(len) = self.row_end_near(&bytes[row..], ahead) else { break 'pieces };
+                row += len;
             }
+            cuts.push(row);
+            cut = row;
+        }
+        while bytes.len() - row > STRIDE {
+            let Some(len) = self.row_end_near(&bytes[row..], STRIDE) else { break };
+            row += len;
         }
         if let Some(len) = self.row_ends(&bytes[row..]).last() {
             row += len;
