@@ -142,7 +142,7 @@ impl Label {
 /// Writes labels to their members: the first copy of all, and when it is durable, the second one. So a cut leaves each
 /// member a good label.
 pub(crate) fn write<'a>(
-    labels: impl Iterator<Item = (&'a Arc<dyn Storage>, Label)> + Clone,
+    labels: &(impl Iterator<Item = (&'a Arc<dyn Storage>, Label)> + Clone),
 ) -> Result<()> {
     for copy in 0..2 {
         for (member, label) in labels.clone() {

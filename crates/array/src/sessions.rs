@@ -28,7 +28,7 @@ impl Labels {
     pub(crate) fn note(&self, session: u64, step: Step, checkpoint: u64) -> Result<()> {
         let sitting = Some(Sitting { session, step, checkpoint });
         let labels = self.0.iter().map(|(member, label)| (member, Label { sitting, ..*label }));
-        label::write(labels)
+        label::write(&labels)
     }
 
     /// Sets the pages of the volume in all labels that are written from now on.

@@ -161,7 +161,7 @@ impl Records {
                     blocks.name(),
                     record.seq
                 ));
-                records.drop_from(record, volume_pages);
+                records.drop_from(&record, volume_pages);
                 break;
             }
             records.add(&record, volume_pages);
@@ -260,7 +260,7 @@ impl Records {
         }
     }
 
-    fn drop_from(&mut self, record: Record, volume_pages: u64) {
+    fn drop_from(&mut self, record: &Record, volume_pages: u64) {
         for entry in &record.facts.entries {
             let (page, count) = range_of(entry);
             let end = page.saturating_add(count).min(volume_pages);

@@ -180,7 +180,7 @@ fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
 
 fn serve(typed: ArrayServeArgs) -> Result<ArrayServe, Failure> {
     let door = match (typed.mount, typed.nbd) {
-        (_, Some(nbd)) => DoorConfig::Nbd(NbdConfig::new(&nbd, typed.protection)?),
+        (_, Some(nbd)) => DoorConfig::Nbd(NbdConfig::new(&nbd, &typed.protection)?),
         (Some(mountpoint), None) => {
             DoorConfig::Mount { mountpoint, allow_other: typed.allow_other }
         }

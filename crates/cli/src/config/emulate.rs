@@ -95,7 +95,7 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             None => BackingConfig::Memory(size),
         };
         let door = match (typed.mount, typed.nbd) {
-            (_, Some(nbd)) => DoorConfig::Nbd(NbdConfig::new(&nbd, typed.protection)?),
+            (_, Some(nbd)) => DoorConfig::Nbd(NbdConfig::new(&nbd, &typed.protection)?),
             (Some(mountpoint), None) => {
                 DoorConfig::Mount { mountpoint, allow_other: typed.allow_other }
             }

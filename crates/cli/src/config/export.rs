@@ -30,7 +30,7 @@ impl TryFrom<ExportArgs> for ExportConfig {
     type Error = Failure;
 
     fn try_from(typed: ExportArgs) -> Result<Self, Failure> {
-        let nbd = NbdConfig::new(&typed.nbd, typed.protection)?;
+        let nbd = NbdConfig::new(&typed.nbd, &typed.protection)?;
         let mut views: Vec<(PathBuf, String)> = Vec::new();
         for view in typed.views {
             // `x.view/.` and `.` have a name, too, once resolved.

@@ -26,7 +26,7 @@ pub fn default_bytes() -> u64 {
 /// sort has them, and the system ends a process that tries.
 pub fn within_machine(typed: u64) -> u64 {
     let machine = machine_bytes();
-    if typed <= machine { typed } else { (machine / 8 * 7 >> 20) << 20 }
+    if typed <= machine { typed } else { ((machine / 8 * 7) >> 20) << 20 }
 }
 
 /// All memory of the machine, or the limit of this process's control group when that is less.

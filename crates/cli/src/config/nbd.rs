@@ -16,7 +16,7 @@ pub struct NbdConfig {
 
 impl NbdConfig {
     /// The address as it was typed after `--nbd`, and the options that go with it.
-    pub(super) fn new(address: &str, typed: NbdArgs) -> Result<Self, Failure> {
+    pub(super) fn new(address: &str, typed: &NbdArgs) -> Result<Self, Failure> {
         let address = address.parse().map_err(|why| format!("--nbd: {why}"))?;
         Ok(NbdConfig { address, insecure: typed.insecure })
     }

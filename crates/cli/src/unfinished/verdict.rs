@@ -345,7 +345,7 @@ impl Names {
             let (file_name, found) = (entry.file_name(), entry.metadata().map_err(on_path)?);
             let name = file_name.to_str().unwrap_or_default();
             let is_parts = name == PARTS_NAME && found.is_dir();
-            if !is_parts && !(found.is_file() && is_ours(name)) {
+            if !(is_parts || found.is_file() && is_ours(name)) {
                 let shown = crate::shown::name(Path::new(&file_name));
                 all.stranger.get_or_insert(shown);
             }

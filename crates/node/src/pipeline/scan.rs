@@ -158,7 +158,6 @@ mod tests {
             stages: vec![("a".to_owned(), "cat".to_owned())],
             merge: MergeBy::Cat,
             folder: text("/data"),
-            as_stored: false,
         };
         let inputs = vec![InputNote { name: text("standard input"), file: None }];
         let events = vec![

@@ -141,7 +141,7 @@ fn large_modules_take_no_more_than_they_were_lent() {
     for n in 0..1000usize {
         // All kinds of code, functions and lengths, from those that just fit to those of 4 MiB.
         let times = [3, 40, 500, 6000, 60_000][n % 5];
-        let functions = (1 << (n / 5 % 14)).min(3 << 20 / code(n, times).len());
+        let functions = (1 << (n / 5 % 14)).min((3 << 20) / code(n, times).len());
         let (globals, exports) = ([0, 100, 20_000][n % 3], [0, 1000, 30_000][n / 3 % 3]);
         let locals = [0, 10, 50_000][n / 7 % 3];
         let module = module(functions.max(1), &code(n / 2, times), globals, exports, locals);

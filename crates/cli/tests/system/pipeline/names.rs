@@ -75,7 +75,7 @@ fn n10_no_name_is_run_as_a_command() {
         fs::create_dir(&odd).expect("made");
         fs::write(odd.join("in"), b"b\na\n").expect("written");
         // All contexts for the names that are made to harm, and three each for the others.
-        let few = |context: &usize| number < 25 || (number + context) % 5 == 0;
+        let few = |context: &usize| number < 25 || (number + context).is_multiple_of(5);
         for context in (0..CONTEXTS.len()).filter(few) {
             let stage = format!("s:{}", CONTEXTS[context]);
             let merge = [

@@ -7,7 +7,7 @@ use merganser_testkit::has;
 use serde_json::Value;
 
 use super::{fasta, fastq, lines_of, made, pipeline};
-use crate::harness::{Chance, Folder, fails, output_with, prints, sorted_lines, stderr};
+use crate::harness::{Chance, Folder, output_with, prints, sorted_lines, stderr};
 
 /// The output of `sh -c COMMAND` with `input` to read.
 fn shell(command: &str, input: &[u8]) -> Vec<u8> {

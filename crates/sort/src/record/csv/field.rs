@@ -66,7 +66,6 @@ impl<'a> CsvField<'a> {
     }
 
     /// The value in pieces.
-    #[must_use]
     pub fn pieces(self) -> impl Iterator<Item = &'a [u8]> {
         let toggled = self.quotes == CsvQuotes::Toggled;
         match self.raw.strip_prefix(b"\"") {

@@ -79,7 +79,7 @@ fn check(bytes: &[u8]) {
         let len = CSV.record_len(&bytes[at..]);
         assert_eq!(len, Some(row.end - at), "{shown}");
         let fields = CsvFields::of(&bytes[at..row.end], FRAMING);
-        let values: Vec<Vec<u8>> = fields.clone().map(|field| field.value().into_owned()).collect();
+        let values: Vec<Vec<u8>> = fields.map(|field| field.value().into_owned()).collect();
         assert_eq!(values, row.values, "{shown}");
         let pieces: Vec<Vec<u8>> =
             fields.map(|field| field.pieces().collect::<Vec<_>>().concat()).collect();
