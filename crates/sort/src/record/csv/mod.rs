@@ -6,7 +6,6 @@
 //!
 //! A byte order mark at the beginning of an input belongs to no row, so that it is no part of the first field.
 //! With the header row, it is the input's *preamble*.
-
 //!
 //! ```text
 //!   quoting   what is in quotes              outside   separators and newlines that are not
@@ -63,7 +62,7 @@ pub struct CsvFraming {
     pub quotes: CsvQuotes,
 }
 
-/// A cut looks for a row end about every so many bytes, so that it need not look for the last one from far.
+/// A cut looks for a row end at steps of this many bytes, so that the next look begins nearby.
 const STRIDE: usize = 4096;
 
 impl Framing for CsvFraming {
