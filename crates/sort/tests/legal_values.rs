@@ -2,6 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
@@ -15,6 +17,9 @@ use merganser_storage::Directory;
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
+
+/// Little, because each of some thousand sorts touches all of it.
+const MEMORY_BYTES: u64 = 5 << 20;
 
 /// One sort. [`base`] is an ordinary one.
 #[derive(Debug, Clone)]
@@ -32,16 +37,20 @@ struct Attempt {
     are_streams: bool,
 }
 
+/// The inputs repeat these. One is long, because much data of short records takes much time.
+const ROWS: &[u8] =
+    b"3,c\n1,\"a\"\n2,b\n9,a row that is much longer than all the others, so that there are fewer of them in a megabyte\n";
+
 type Change = (&'static str, fn(&mut Attempt));
 
 fn base() -> Attempt {
     Attempt {
         order: OrderSpec::new(LINES),
-        memory_bytes: 8 << 20,
+        memory_bytes: MEMORY_BYTES,
         threads: 2,
         temp_folders: 1,
         temp_limit_bytes: None,
-        compression: CompressionChoice::Auto,
+        compression: CompressionChoice::Fixed(Compression::Off),
         top: None,
         strategy: Strategy::Auto,
         inputs: vec![1000, 0, 300],
@@ -69,10 +78,11 @@ const CHANGES: &[Change] = &[
     ("distribute", |a| a.strategy = Strategy::Distribute { uniform: false }),
     ("uniform", |a| a.strategy = Strategy::Distribute { uniform: true }),
     ("zstd", |a| a.compression = CompressionChoice::Fixed(Compression::Zstd)),
+    ("compression as it pays", |a| a.compression = CompressionChoice::Auto),
     ("unique", |a| a.order.unique = true),
     ("no inputs", |a| a.inputs = vec![]),
     ("an empty input", |a| a.inputs = vec![0]),
-    ("much data", |a| a.inputs = vec![5 << 20, 4 << 20]),
+    ("much data", |a| a.inputs = vec![3 << 20, 3 << 20]),
     ("streams", |a| a.are_streams = true),
     ("records of no bytes", |a| a.order = OrderSpec::new(Format::Fixed { bytes: 0 })),
     ("records of a byte", |a| a.order = OrderSpec::new(Format::Fixed { bytes: 1 })),
@@ -126,8 +136,7 @@ impl Attempt {
 
     fn inputs(&self) -> Vec<Input> {
         let input = |len: &usize| {
-            let bytes: Vec<u8> =
-                b"3,c\n1,\"a\"\n2,b\n".iter().copied().cycle().take(*len).collect();
+            let bytes: Vec<u8> = ROWS.iter().copied().cycle().take(*len).collect();
             if self.are_streams {
                 Input::Stream {
                     name: "stream".to_owned(),
@@ -172,9 +181,13 @@ impl Attempt {
 
 #[test]
 fn every_pair_of_edges_gives_a_result_or_an_error() {
-    let mut panicked = Vec::new();
-    for (number, (one, change)) in CHANGES.iter().enumerate() {
-        for (other, also) in &CHANGES[number..] {
+    let pairs = (0..CHANGES.len()).flat_map(|one| (one..CHANGES.len()).map(move |two| (one, two)));
+    let pairs: Vec<_> = pairs.collect();
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut panicked = Vec::new();
+        while let Some((one, other)) = pairs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let ((one, change), (other, also)) = (CHANGES[*one], CHANGES[*other]);
             let mut attempt = base();
             change(&mut attempt);
             also(&mut attempt);
@@ -182,7 +195,12 @@ fn every_pair_of_edges_gives_a_result_or_an_error() {
                 panicked.push(format!("{one}, {other}"));
             }
         }
-    }
+        panicked
+    };
+    let panicked: Vec<String> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..3).map(|_| scope.spawn(worker)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("panics are caught")).collect()
+    });
     assert!(panicked.is_empty(), "{} panicked: {panicked:#?}", panicked.len());
 }
 
@@ -206,7 +224,7 @@ fn threads_beyond_the_memory_are_named_and_not_the_memory() {
         let Some(Error::Threads { threads: given, most, limit_bytes }) = refused else {
             panic!("{refused:?}")
         };
-        assert_eq!((given, limit_bytes), (threads, 8 << 20));
+        assert_eq!((given, limit_bytes), (threads, MEMORY_BYTES));
         assert!((1..8).contains(&most), "{most}");
         assert!(Attempt { threads: most, ..base() }.run().is_none(), "{most} are enough");
         let one_more = Attempt { threads: most + 1, ..base() }.run();

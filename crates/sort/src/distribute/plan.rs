@@ -89,7 +89,7 @@ impl DistributePlan {
         }
         let pool = room - fixed;
         let total = total_bytes.unwrap_or(memory_bytes.saturating_mul(UNKNOWN_TIMES));
-        let liked = (total as f64 * EXTENT_BYTES_LIKED as f64 / (2 * pool) as f64) as u64;
+        let liked = (total as f64 * EXTENT_BYTES_LIKED as f64 / (2.0 * pool as f64)) as u64;
         let target =
             Self::bucket_bytes(memory_bytes, sample, threads).min(liked.max(BUCKET_BYTES_LIKED));
         let most = (pool / (BLOCKS_PER_BUCKET * BLOCK_BYTES_MIN)).min(BUCKETS_MAX as u64);

@@ -98,7 +98,7 @@ impl<'a> Sorter<'a> {
         )
         .map_err(|e| match e {
             Error::Memory { owner, least_bytes, .. } => {
-                let least_bytes = least_bytes + limit_bytes - free_bytes;
+                let least_bytes = least_bytes.saturating_add(limit_bytes - free_bytes);
                 Error::Memory { owner, least_bytes, limit_bytes }
             }
             Error::Threads { threads, most, .. } => Error::Threads { threads, most, limit_bytes },
