@@ -28,7 +28,7 @@ impl ColumnKey {
     ) -> Result<Self, String> {
         match format {
             Format::Csv { quotes: CsvQuotes::Toggled, .. } => Self::parse_as_before(text, header),
-            _ => Self::parse(text, header),
+            _ => Self::parse(text, format.has_header(), header),
         }
     }
 
@@ -36,18 +36,22 @@ impl ColumnKey {
     ///
     /// A column's name may have colons, and may look like one with options. So the whole text is tried as a name
     /// first. Then options are taken from its end one by one, and what is left is tried.
-    fn parse(text: &str, header: Option<&CsvHeader>) -> Result<Self, String> {
+    fn parse(text: &str, has_header: bool, header: Option<&CsvHeader>) -> Result<Self, String> {
         let mut options = Options::default();
         let mut column = text;
         loop {
-            match find(column, header) {
+            match find(column, has_header, header) {
                 Ok(column) => return Ok(ColumnKey { column, options }),
-                Err(error @ (ColumnError::Unknown { .. } | ColumnError::NoHeader)) => {
+                Err(
+                    error @ (ColumnError::Unknown { .. }
+                    | ColumnError::NoRows { .. }
+                    | ColumnError::NoHeader),
+                ) => {
                     let Some((rest, word)) = column.rsplit_once(':') else {
                         return Err(error.to_string());
                     };
                     let Some(letters) = letters(word) else {
-                        return Err(match find(rest, header) {
+                        return Err(match find(rest, has_header, header) {
                             Ok(_) => format!("{word} is no type; there are {TYPES}"),
                             Err(_) => error.to_string(),
                         });
@@ -71,7 +75,7 @@ impl ColumnKey {
             column = rest;
         }
         let named = header.and_then(|header| header.first(column));
-        let found = named.map_or_else(|| find(column, None), Ok);
+        let found = named.map_or_else(|| find(column, false, None), Ok);
         found.map(|column| ColumnKey { column, options }).map_err(|error| error.to_string())
     }
 }
@@ -80,14 +84,15 @@ impl ColumnKey {
 const TYPES: &str = "n, r, f, d, i, g, h, M, R and V, several of them such as nr, and text, numeric, general-numeric, \
                      human-numeric, month, random, version";
 
-/// Number, from 0, of the column with this name or number.
-fn find(column: &str, header: Option<&CsvHeader>) -> Result<usize, ColumnError> {
-    match header {
-        Some(header) => header.column(column),
-        None => {
-            let number: usize = column.parse().map_err(|_| ColumnError::NoHeader)?;
-            number.checked_sub(1).ok_or(ColumnError::Zero)
-        }
+/// Number, from 0, of the column with this name or number. Rows that should have a header but have none are no rows.
+fn find(column: &str, has_header: bool, header: Option<&CsvHeader>) -> Result<usize, ColumnError> {
+    if let Some(header) = header {
+        return header.column(column);
+    }
+    match column.parse::<usize>() {
+        Ok(number) => number.checked_sub(1).ok_or(ColumnError::Zero),
+        Err(_) if has_header => Err(ColumnError::NoRows { name: column.to_owned() }),
+        Err(_) => Err(ColumnError::NoHeader),
     }
 }
 

@@ -28,8 +28,14 @@ pub enum ColumnError {
         /// The columns that there are, as part of a sentence.
         columns: String,
     },
+    /// There should be a header, but there are no rows.
+    #[error("there is no column '{name}', because the input is empty and has no header row")]
+    NoRows {
+        /// The name.
+        name: String,
+    },
     /// Several columns have this name.
-    #[error("{count} columns are called '{name}'; give a number")]
+    #[error("{count} columns are called '{name}'; {}", instead_of(name))]
     Ambiguous {
         /// The name.
         name: String,
@@ -181,9 +187,18 @@ impl CsvHeader {
     }
 }
 
+/// What to do when several columns are called `name`.
+fn instead_of(name: &str) -> &'static str {
+    match name.parse::<usize>() {
+        Ok(_) => "rename them, because a name counts before a number",
+        Err(_) => "give a number",
+    }
+}
+
 fn shown(name: &[u8]) -> String {
     match name.len() {
-        ..=NAME_BYTES_MOST => String::from_utf8_lossy(name).into_owned(),
+        0 => "''".to_owned(),
+        1..=NAME_BYTES_MOST => String::from_utf8_lossy(name).into_owned(),
         _ => String::from_utf8_lossy(&name[..NAME_BYTES_MOST]).into_owned() + "...",
     }
 }

@@ -231,6 +231,17 @@ fn columns_are_found_by_name_then_by_number() {
     ] {
         assert_eq!(header.column(column).expect_err(column).to_string(), told);
     }
+    for (header, column, told) in [
+        (
+            &b"1,1\n"[..],
+            "1",
+            "2 columns are called '1'; rename them, because a name counts before a number",
+        ),
+        (b"\n", "a", "there is no column 'a'; the only one is ''"),
+    ] {
+        let header = CsvHeader::of(header, FRAMING);
+        assert_eq!(header.column(column).expect_err(column).to_string(), told);
+    }
     let wide = (0..100_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
     let told =
         CsvHeader::of(wide.as_bytes(), FRAMING).column("no").expect_err("missing").to_string();
