@@ -205,6 +205,18 @@ impl Order {
         Some(KeyError::Value { of: Setting::Key, value, reason })
     }
 
+    /// Encodes `rows` until each key's column was in a row.
+    pub(crate) fn see_columns(&self, mut rows: &[u8]) {
+        let mut key = Vec::new();
+        while self.unseen_column().is_some()
+            && let Some(len) = self.format().first_len(rows)
+        {
+            key.clear();
+            self.encode(&rows[..len], &mut key);
+            rows = &rows[len..];
+        }
+    }
+
     /// The normalised key of sequences of `letters` letters, where their length is the first key.
     pub(crate) fn encode_first_length(&self, letters: u64) -> Option<Vec<u8>> {
         match &self.keys {

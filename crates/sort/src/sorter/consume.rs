@@ -117,15 +117,15 @@ fn sort_in_chunks(
     // They were written before a crash, and more of the inputs is given back because of them.
     runs.iter().try_for_each(|run| check(run, progress))?;
     let begun = !journal.is_untouched();
-    let as_inputs = inputs.storages.iter().map(|storage| match storage {
+    let as_input = |storage: &Option<Arc<dyn Storage>>| match storage {
         Some(storage) => Input::Storage(Arc::clone(storage)),
         None => Input::Storage(MemoryStorage::new("an input that is sorted")),
-    });
-    let as_inputs = as_inputs.collect();
+    };
+    let as_inputs = || inputs.storages.iter().map(as_input).collect();
     // The plan leaves room for the fences of all runs, those that are held already among them.
     let held_bytes = runs.iter().map(|run: &Arc<Run>| run.reserved_bytes()).sum();
     let header = &journal.header.0;
-    let mut sorter = Sorter::prepare_from(as_inputs, options, header, !begun, held_bytes)?;
+    let mut sorter = Sorter::prepare_from(as_inputs(), options, header, !begun, held_bytes)?;
     sorter.runs = runs;
     if let Some(chunk_bytes) = chunk_bytes {
         sorter.plan = sorter.plan.with_chunks_of(chunk_bytes);
@@ -133,6 +133,8 @@ fn sort_in_chunks(
     if begun {
         sorter.plan.block_bytes = journal.block_bytes;
         sorter.compression = journal.compression;
+    } else {
+        sorter.look_for_columns(as_inputs(), progress)?;
     }
     journal.block_bytes = sorter.plan.block_bytes;
     journal.compression = sorter.compression;

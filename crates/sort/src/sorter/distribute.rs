@@ -97,6 +97,8 @@ impl Sorter<'_> {
         report.run_bytes = done.written_bytes;
         report.buckets = done.buckets() as u64;
         report.buckets_split_again = done.split_again;
+        self.check_columns()?;
+        let report = &mut self.report;
         let (budget, threads) = (&options.budget, self.workers.count());
         (report.output_bytes, report.records) = match output {
             SortOutput::Storage(storage) => {

@@ -42,6 +42,7 @@ impl Sorter<'_> {
         header: &[u8],
         progress: &dyn Progress,
     ) -> Result<()> {
+        self.check_columns()?;
         let base = header.len() as u64;
         let total = base + sorted.bytes();
         progress.phase("writing", Some(total));

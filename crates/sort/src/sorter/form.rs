@@ -207,6 +207,37 @@ impl Sorter<'_> {
         }
     }
 
+    /// Reads `inputs` until each key's column was in a row. Nearly always, the sample has shown that already.
+    ///
+    /// # Errors
+    /// When no row has the column of a key.
+    pub(super) fn look_for_columns(
+        &self,
+        inputs: Vec<Input>,
+        progress: &dyn Progress,
+    ) -> Result<()> {
+        if self.order.unseen_column().is_none() {
+            return Ok(());
+        }
+        progress.phase("looking for columns", self.total_bytes);
+        let _reserved = self.reserve_chunks()?;
+        let chunk_bytes = self.plan.chunk_bytes as usize;
+        let mut reader = ChunkReader::new(inputs, self.order.format(), chunk_bytes);
+        let mut chunk = Chunk::new(chunk_bytes)?;
+        let mut has_rows = false;
+        while let Some(error) = self.order.unseen_column() {
+            if reader.finished() {
+                return if has_rows { Err(error.into()) } else { Ok(()) };
+            }
+            reader.fill(&mut chunk, progress)?;
+            for span in &chunk.spans {
+                self.order.see_columns(&chunk.bytes()[span.clone()]);
+            }
+            has_rows |= !chunk.spans.is_empty();
+        }
+        Ok(())
+    }
+
     /// All the memory of this phase.
     fn reserve_chunks(&self) -> Result<Vec<Reservation>> {
         let plan = self.plan;

@@ -74,8 +74,8 @@ pub fn sort(
 }
 
 impl Sorter<'_> {
-    /// Refuses a key whose column no row had. A sort that consumes its inputs has given back what it read, so it
-    /// takes such a key as an empty one.
+    /// Refuses a key whose column no row had. It is asked when all rows were encoded and nothing is in the output.
+    /// A sort that consumes its inputs asked [`Sorter::look_for_columns`] before it gave any back.
     fn check_columns(&self) -> Result<()> {
         let unseen = self.order.unseen_column().filter(|_| self.report.input_bytes > 0);
         match unseen.filter(|_| self.journal.is_none()) {
@@ -96,9 +96,7 @@ impl Sorter<'_> {
         }
         let _front = distribute::look_ahead(self, &output)?;
         if let Some(uniform) = choice::wanted(self, &output)? {
-            let report = self.distribute(uniform, output, started, progress)?;
-            self.check_columns()?;
-            return Ok(report);
+            return self.distribute(uniform, output, started, progress);
         }
         let formed = self.form(&mut output, progress)?;
         self.check_columns()?;
