@@ -9,6 +9,7 @@ use crate::harness::{Chance, Folder, asked, binary, output_with};
 fn python_reads_the_same_rows() {
     let cases = asked("MERGANSER_CSV_CASES", 40);
     let seed = Chance::new().below(1 << 40);
+    eprintln!("seed {seed}, {cases} cases");
     let folder = Folder::new();
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/system/csv_oracle.py");
     let mut python = Command::new("python3");
