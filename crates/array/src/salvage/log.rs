@@ -34,8 +34,9 @@ pub(super) struct Records {
     pub(super) is_complete: bool,
     /// Whether a record shows that the data members are older.
     pub(super) data_are_older: bool,
-    /// Pages of records at the end that were not whole, and not known to be durable.
-    pub(super) dropped: HashSet<u64>,
+    /// Pages of the records at the end, from the first one on that is not whole and not known to be durable. A power cut
+    /// may have torn these, so each such page is given as it is there, and is not certain.
+    pub(super) undecided: HashSet<u64>,
 }
 
 /// All first blocks of records of a volume, by number.
@@ -136,7 +137,7 @@ impl Records {
             certain_from: if known.is_some() { 0 } else { u64::MAX },
             is_complete: known.is_some(),
             data_are_older: false,
-            dropped: HashSet::new(),
+            undecided: HashSet::new(),
         };
         // Without a superblock, all sessions and numbers that are there count.
         let known = known.unwrap_or_else(|| Known {
@@ -152,19 +153,21 @@ impl Records {
             facts.session > known.session || facts.checkpoint > known.checkpoint
         });
         let synced = all.map(|found| found.header.facts.synced).fold(known.synced, u64::max);
+        let mut is_torn = false;
         for record in records.walk(&scan, &known, synced, findings) {
-            if record.seq > synced
-                && !records.sound_pages(record.first, &record.facts).all(|is_sound| is_sound)
-            {
+            let sound: Vec<bool> = match record.seq > synced {
+                true => records.sound_pages(record.first, &record.facts).collect(),
+                false => Vec::new(),
+            };
+            if !is_torn && sound.contains(&false) {
+                is_torn = true;
                 findings.add(format!(
-                    "{}: record {} and those after it are not whole, and not known to be durable",
+                    "{}: record {} is not whole, and it and those after it are not known to be durable",
                     blocks.name(),
                     record.seq
                 ));
-                records.drop_from(&record, volume_pages);
-                break;
             }
-            records.add(&record, volume_pages);
+            records.add(&record, volume_pages, is_torn.then_some(&sound));
         }
         records
     }
@@ -248,11 +251,21 @@ impl Records {
         })
     }
 
-    fn add(&mut self, record: &Record, volume_pages: u64) {
+    /// Adds what a record says. If it may be torn, `sound` says which of its pages are there, and the others stay as
+    /// they were.
+    fn add(&mut self, record: &Record, volume_pages: u64, sound: Option<&Vec<bool>>) {
         let mut block = record.first;
         for entry in &record.facts.entries {
             let (page, count) = range_of(entry);
-            if page.checked_add(count).is_some_and(|end| end <= volume_pages) {
+            let is_inside = page.checked_add(count).is_some_and(|end| end <= volume_pages);
+            if let Some(sound) = sound {
+                self.undecided.extend(page..page.saturating_add(count).min(volume_pages));
+                if matches!(entry, Entry::Page { .. }) && !sound[(block - record.first) as usize] {
+                    block += 1;
+                    continue;
+                }
+            }
+            if is_inside {
                 self.overlay.add(record.seq, entry, &mut block);
             } else if matches!(entry, Entry::Page { .. }) {
                 block += 1;
@@ -260,17 +273,9 @@ impl Records {
         }
     }
 
-    fn drop_from(&mut self, record: &Record, volume_pages: u64) {
-        for entry in &record.facts.entries {
-            let (page, count) = range_of(entry);
-            let end = page.saturating_add(count).min(volume_pages);
-            self.dropped.extend(page..end);
-        }
-    }
-
     /// Whether no later version of a page, or of a trim of it, in record `seq` can be missing.
     pub(super) fn is_certain(&self, page: u64, seq: u64) -> bool {
-        seq >= self.certain_from && !self.dropped.contains(&page)
+        seq >= self.certain_from && !self.undecided.contains(&page)
     }
 
     /// The record that trimmed a page.

@@ -13,6 +13,8 @@
 mod blocks;
 mod log;
 mod store;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -227,7 +229,7 @@ impl Salvage {
                 trusted(records.trimmed_by(page).is_some_and(|seq| records.is_certain(page, seq)))
             }
             Found::Store => {
-                let is_certain = records.is_complete && !records.dropped.contains(&page);
+                let is_certain = records.is_complete && !records.undecided.contains(&page);
                 match self.read_stored(page, out) {
                     Trust::Good => trusted(is_certain),
                     other => other,
