@@ -85,6 +85,8 @@ fn a_volume_of_version_2_opens_and_becomes_one_of_version_3() {
         assert_eq!(versions(&members), (1, 2), "nothing is written");
         let volume = open(&members).expect("opens");
         assert_eq!(versions(&members), (2, 3));
+        // Its states have no room for the checksums, and it says so.
+        assert!(!Volume::describe("vol", &members).expect("described").table_checksums);
         assert_pages(&volume, is_cut);
         assert_eq!(volume.check(&mut |_, _| {}).expect("checks").problems, 0);
         volume.write_at(50 * PAGE as u64, &page(7)).expect("written");

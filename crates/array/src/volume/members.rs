@@ -240,6 +240,7 @@ pub(super) fn describe(name: &str, members: &Members) -> Result<Description> {
         buffer_bytes: arrays.buffer.as_ref().map_or(0, |(array, _)| array.size()),
         sessions: superblock.session - 1,
         clean: superblock.clean,
+        table_checksums: superblock.sums,
         counters: superblock.counters,
     })
 }

@@ -90,6 +90,9 @@ pub struct Description {
     pub sessions: u64,
     /// Whether it was closed in order.
     pub clean: bool,
+    /// Whether the states have a checksum of each table block, so that one that kept its earlier content is an error.
+    /// Volumes that were made before version 3 have none.
+    pub table_checksums: bool,
     /// As of the last checkpoint.
     pub counters: Counters,
 }
