@@ -233,7 +233,8 @@ pub struct ArrayCheckArgs {
 ///
 /// For a volume that 'serve' and 'check' refuse: a page is copied if its own blocks and the ones that name it are good.
 /// A page that is lost becomes zeros. A page may be old if a block is missing that could have had a newer version of it.
-/// Nothing is written to the members. The volume must not be served meanwhile. Exits 1 when the image is partial.
+/// Nothing is written to the members. A volume that is served or checked is refused, and salvage keeps it from being
+/// served meanwhile. Exits 1 when the image is partial.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -6,12 +6,14 @@
 //! - `facts`: what `info`, `report` and the description say, and that the documentation names it
 //! - `room`: file systems that are full, before a volume is made and after; needs root
 //! - `memory`: the memory of a server
+//! - `salvage`: volumes with damage, and descriptions of other volumes
 
 mod clients;
 mod doors;
 mod facts;
 mod memory;
 mod room;
+mod salvage;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,8 +75,12 @@ impl Client {
 }
 
 fn serve(folder: &Folder, more: &[&str]) -> Child {
+    serve_moving(folder, "immediate", more)
+}
+
+fn serve_moving(folder: &Folder, migration: &str, more: &[&str]) -> Child {
     let mut server =
-        merganser_itself(["array", "serve", "--memory", "2M", "--migration", "immediate"])
+        merganser_itself(["array", "serve", "--memory", "2M", "--migration", migration])
             .args(more)
             .arg(folder.at("vol.json"))
             .arg("--nbd")

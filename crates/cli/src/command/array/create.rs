@@ -12,7 +12,7 @@ use merganser_storage::Storage;
 use merganser_storage::file::{check_new, own};
 use rustix::fs::{Advice, fadvise};
 
-use super::file::{Description, lock_new, member_of, open_member};
+use super::file::{Description, Hold, lock_new, member_of, open_member};
 use super::space;
 use crate::config::ArrayCreate;
 use crate::failure::{Failure, notice, plain};
@@ -180,7 +180,7 @@ impl Made {
             }
             Err(error) => return Err(on(error)),
         }
-        let member = open_member(path, true)?;
+        let member = open_member(path, Hold::Alone)?;
         // Now that no other process has it.
         let found = fs::metadata(path).map_err(on)?;
         if !sparse && found.is_file() {

@@ -84,6 +84,7 @@ pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
         ("buffer_bytes", json!(found.buffer_bytes)),
         ("sessions", json!(found.sessions)),
         ("closed_in_order", json!(found.clean)),
+        ("table_checksums", json!(found.table_checksums)),
     ];
     print(typed.json, nature.into_iter().chain(facts.space()))
 }
@@ -109,7 +110,7 @@ pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
 /// The name of a volume, and what is known about it.
 fn describe(volume: &Path) -> Result<(String, Facts), Failure> {
     let description = file::Description::read(volume)?;
-    let (name, members) = (description.name(), description.open(false)?);
+    let (name, members) = (description.name(), description.open(file::Hold::Nothing)?);
     let found = Volume::describe(&name, &members)?;
     let usage = Volume::usage(&name, &members)?;
     Ok((name, Facts { found, usage }))

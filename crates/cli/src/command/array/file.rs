@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::command::patience::patiently;
 use crate::failure::Failure;
+use crate::input::is_same_file;
 use crate::shown;
 
 const FORMAT: &str = "merganser-array";
@@ -76,6 +77,10 @@ impl Description {
             let why = format!("has version {version}; this program reads 1 to {VERSION}");
             return Err(refuse(why));
         }
+        if content.version > 1 && content.id.is_none() {
+            // Without it, it would open whatever volume its members belong to.
+            return Err(refuse(format!("has version {} and no \"id\"", content.version)));
+        }
         if content.data.is_empty() {
             return Err(refuse("names no data member".to_owned()));
         }
@@ -110,11 +115,26 @@ impl Description {
         shown::name(&self.path)
     }
 
-    /// Opens the members. To change them, this process must be the only one that has them open so. Members that were
-    /// made into another volume since are refused.
-    pub fn open(&self, writable: bool) -> Result<Members, Failure> {
+    /// Refuses a result that would take the place of the description or of a member.
+    pub fn refuse_as_result(&self, flag: &str, path: &Path) -> Result<(), Failure> {
         let folder = folder_of(&self.path)?;
-        let open = |member: &PathBuf| open_member(&folder.join(member), writable);
+        let members = self.content.data.iter().chain(&self.content.buffer);
+        let members = members.map(|member| folder.join(member));
+        match members.chain([self.path.clone()]).find(|own| is_same_file(own, path)) {
+            Some(own) => Err(format!(
+                "{flag} {}: is a part of the volume ({}); give another name",
+                shown::name(path),
+                shown::name(&own)
+            )
+            .into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Opens the members. Those that were made into another volume since are refused.
+    pub fn open(&self, hold: Hold) -> Result<Members, Failure> {
+        let folder = folder_of(&self.path)?;
+        let open = |member: &PathBuf| open_member(&folder.join(member), hold);
         let data = self.content.data.iter().map(open).collect::<Result<_, Failure>>()?;
         let buffer = self.content.buffer.iter().map(open).collect::<Result<_, Failure>>()?;
         let members = Members { data, buffer };
@@ -138,8 +158,20 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
     Ok(whole.parent().map_or_else(|| whole.clone(), Path::to_owned))
 }
 
-/// Opens a member; one that is to be changed is locked until it is closed.
-pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Failure> {
+/// What other processes can do with a member while this one has it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Anything: this process looks at a volume that may be served.
+    Nothing,
+    /// Read it.
+    Unchanged,
+    /// Nothing but look at it: this process changes it.
+    Alone,
+}
+
+/// Opens a member, and keeps it locked as `hold` says until it is closed.
+pub fn open_member(path: &Path, hold: Hold) -> Result<Arc<dyn Storage>, Failure> {
+    let writable = hold == Hold::Alone;
     let is_device = |found: fs::Metadata| found.file_type().is_block_device();
     let on = |error: io::Error| Failure::on(path, &error);
     let storage = if writable && fs::metadata(path).is_ok_and(is_device) {
@@ -147,14 +179,15 @@ pub fn open_member(path: &Path, writable: bool) -> Result<Arc<dyn Storage>, Fail
     } else {
         FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?
     };
-    if writable {
-        if !lock_soon(storage.file()) {
-            return Err(in_use(path));
-        }
-        // The process that had it before may have removed it.
-        if storage.file().metadata().map_err(on)?.nlink() == 0 {
-            return Err(in_use(path));
-        }
+    let lock = match hold {
+        Hold::Nothing => return Ok(storage),
+        Hold::Unchanged => FlockOperation::NonBlockingLockShared,
+        Hold::Alone => FlockOperation::NonBlockingLockExclusive,
+    };
+    // The process that had it before may have removed it.
+    let is_free = lock_soon(storage.file(), lock);
+    if !is_free || storage.file().metadata().map_err(on)?.nlink() == 0 {
+        return Err(in_use(path));
     }
     Ok(storage)
 }
@@ -177,9 +210,9 @@ fn in_use(path: &Path) -> Failure {
     format!("{}: is in use by another process", shown::name(path)).into()
 }
 
-/// Locks a member, if no other process does.
-fn lock_soon(file: &File) -> bool {
-    let lock = || flock(file, FlockOperation::NonBlockingLockExclusive);
+/// Locks a member, if no other process has a lock against it.
+fn lock_soon(file: &File, lock: FlockOperation) -> bool {
+    let lock = || flock(file, lock);
     patiently(lock, |error| matches!(*error, Errno::WOULDBLOCK | Errno::INTR)).is_ok()
 }
 
@@ -207,6 +240,7 @@ mod tests {
 
     const GOOD: &str =
         r#"{"format": "merganser-array", "version": 1, "data": ["a", "/b"], "buffer": ["c"]}"#;
+    const WITH_ID: &str = r#"{"format": "merganser-array", "version": 2, "id": "5e", "data": ["a", "/b"], "buffer": ["c"]}"#;
 
     /// A description, or one sentence that begins with its name.
     fn read(bytes: &[u8]) -> Option<Description> {
@@ -232,14 +266,19 @@ mod tests {
         /// Cut, and with bytes changed. What is read is what it says.
         #[test]
         fn a_damaged_description_is_another_one_or_a_sentence(
-            changes in prop::collection::vec((0..GOOD.len(), any::<u8>()), 0..4),
-            cut in 0..=GOOD.len(),
+            has_id: bool,
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            cut in prop::option::of(any::<prop::sample::Index>()),
         ) {
-            let mut bytes = GOOD.as_bytes().to_vec();
-            changes.iter().for_each(|&(at, byte)| bytes[at] = byte);
-            bytes.truncate(cut);
+            let mut bytes = if has_id { WITH_ID } else { GOOD }.as_bytes().to_vec();
+            let len = bytes.len();
+            changes.iter().for_each(|(at, byte)| bytes[at.index(len)] = *byte);
+            bytes.truncate(cut.map_or(len, |cut| cut.index(len)));
             if let Some(Description { content, .. }) = read(&bytes) {
-                prop_assert_eq!((&*content.format, content.version), (FORMAT, VERSION));
+                prop_assert_eq!(&*content.format, FORMAT);
+                prop_assert!((1..=VERSION).contains(&content.version));
+                // A damaged name of the field would open the members of any volume.
+                prop_assert!(content.version == 1 || content.id.is_some());
                 prop_assert!(!content.data.is_empty());
                 let text = String::from_utf8(bytes).expect("it was read as text");
                 // Nothing is added to names, and nothing is left out.
@@ -255,5 +294,13 @@ mod tests {
         let content = read(GOOD.as_bytes()).expect("good").content;
         assert_eq!(content.data, [Path::new("a"), Path::new("/b")]);
         assert_eq!(content.buffer, [Path::new("c")]);
+        assert_eq!(content.id, None);
+        let content = read(WITH_ID.as_bytes()).expect("good").content;
+        assert_eq!(content.id.as_deref(), Some("5e"));
+    }
+
+    #[test]
+    fn a_description_of_version_2_has_an_identity() {
+        assert!(read(GOOD.replace("version\": 1", "version\": 2").as_bytes()).is_none());
     }
 }

@@ -16,10 +16,10 @@ use serde_json::json;
 
 use crate::args::ArrayCheckArgs;
 use crate::config::ArrayConfig;
-use crate::failure::Failure;
+use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
 use crate::{progress, shown, standard};
-use file::Description;
+use file::{Description, Hold};
 
 /// Does what was asked.
 pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -52,10 +52,11 @@ fn check(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let description = Description::read(&typed.volume)?;
-    let members = description.open(true)?;
+    let members = description.open(Hold::Alone)?;
     // Opening it would make the superblocks equal, and say nothing.
     let advised = |error| advised(error, &typed.volume);
     let mended = Volume::mend(&description.name(), &members).map_err(advised)?;
+    let table_checksums = Volume::describe(&description.name(), &members)?.table_checksums;
     let volume = Volume::open(&description.name(), &members, options).map_err(advised)?;
     let dropped = volume.space().records_dropped;
     let progress = progress::on_stderr(typed.quiet, cancel);
@@ -81,13 +82,14 @@ fn check(
             "index_blocks_damaged": checked.index_blocks_damaged,
             "records_dropped": dropped,
             "copies_mended": mended,
+            "table_checksums": table_checksums,
         });
         format!("{found:#}\n")
     } else {
         let mut text: String =
             checked.findings.iter().map(|finding| format!("{}\n", finding.text)).collect();
         text += &format!(
-            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\nrecords dropped       {dropped}\ncopies mended         {mended}\n",
+            "problems              {}\npages with content    {}\npages in the buffer   {}\npages stored          {}\npages leaked          {}\nindex blocks damaged  {}\nrecords dropped       {dropped}\ncopies mended         {mended}\ntable checksums       {table_checksums}\n",
             checked.problems,
             checked.pages_mapped,
             checked.pages_buffered,
@@ -98,6 +100,12 @@ fn check(
         text
     };
     standard::print(text)?;
+    if !table_checksums {
+        notice(&format!(
+            "{}: it was made before tables had checksums, so a map whose last write a disk lost may look right; to be safe, make a new volume and copy this one's content to it",
+            description.name()
+        ));
+    }
     match checked.problems {
         0 => Ok(()),
         problems => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use merganser_array::{Salvage, Trust};
 use serde_json::json;
 
-use super::file::Description;
+use super::file::{Description, Hold};
 use crate::args::ArraySalvageArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -39,7 +39,12 @@ impl Pages {
 pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
     let description = Description::read(&typed.volume)?;
     let name = description.name();
-    let members = description.open(false)?;
+    description.refuse_as_result("-o", &typed.output)?;
+    if let Some(report) = &typed.report {
+        description.refuse_as_result("--report", report)?;
+    }
+    // What another process changed meanwhile would look like damage.
+    let members = description.open(Hold::Unchanged)?;
     let mut salvage = Salvage::open(&name, &members)?;
     let mut report = typed.report.as_deref().map(|path| Output::open(Some(path), cancel));
     let mut report = report.take().transpose()?;

@@ -8,7 +8,7 @@ use merganser_export::nbd::Export;
 use merganser_storage::Storage;
 
 use super::advised;
-use super::file::Description;
+use super::file::{Description, Hold};
 use super::gather::Gathered;
 use crate::command::{mount, nbd};
 use crate::config::{ArrayServe, DoorConfig};
@@ -21,7 +21,7 @@ const NAME: &str = "volume";
 /// Serves a volume until a signal ends it or its folder is unmounted, and closes it.
 pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
     let description = Description::read(&config.volume)?;
-    let members = description.open(true)?;
+    let members = description.open(Hold::Alone)?;
     let volume = Arc::new(
         Volume::open(&description.name(), &members, config.options)
             .map_err(|error| advised(error, &config.volume))?,

@@ -2,11 +2,12 @@
 //! each field that it names is printed.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use super::{Client, FLUSH, PAGE, WRITE, create, end, json, page, serve};
-use crate::harness::{Folder, merganser, prints};
+use crate::harness::{Folder, merganser, prints, stderr};
 
 /// The fields in the first column of the table under `heading` of docs/array.md.
 fn documented(heading: &str) -> BTreeSet<String> {
@@ -120,4 +121,45 @@ fn the_description_is_as_documented() {
 }
 ";
     assert_eq!(text, golden);
+}
+
+/// A volume of format 2 has no room for checksums of its table blocks, also after this version has opened it: it is said.
+#[test]
+fn a_volume_that_does_not_find_lost_map_writes_says_so() {
+    let folder = Folder::new();
+    let dump =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../array/tests/golden/volume-2-closed.txt");
+    // For each member its name and size, and then its bytes but zeros.
+    let mut member = None;
+    for line in fs::read_to_string(dump).expect("there").lines() {
+        let Some((at, bytes)) = line.split_once("  ") else {
+            let (name, size) = line.split_once(' ').expect("a name and a size");
+            let file = File::create(folder.at(name)).expect("made");
+            file.set_len(size.parse().expect("a number")).expect("sized");
+            member = Some(file);
+            continue;
+        };
+        let bytes = bytes.split(' ').map(|byte| u8::from_str_radix(byte, 16).expect("a byte"));
+        let at = u64::from_str_radix(at, 16).expect("hexadecimal");
+        let file = member.as_ref().expect("a member");
+        file.write_all_at(&bytes.collect::<Vec<u8>>(), at).expect("written");
+    }
+    let description = r#"{"format": "merganser-array", "version": 1, "data": ["ssd0", "ssd1"], "buffer": ["hdd0", "hdd1"]}"#;
+    fs::write(folder.at("vol.json"), description).expect("written");
+    // The first check opens it, which makes it one of version 3.
+    for _ in 0..2 {
+        let output = merganser(["array", "check", "--json"]).arg(folder.at("vol.json")).output();
+        let output = output.expect("it starts");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let said = stderr(&output);
+        assert!(said.contains("before tables had checksums"), "{said}");
+        let checked: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(checked["table_checksums"], false);
+        assert_eq!(json(&folder, "info")["table_checksums"], false);
+    }
+    let folder = Folder::new();
+    create(&folder, &[]);
+    let output = merganser(["array", "check"]).arg(folder.at("vol.json")).output();
+    assert_eq!(stderr(&output.expect("it starts")), "");
+    assert_eq!(json(&folder, "info")["table_checksums"], true);
 }
