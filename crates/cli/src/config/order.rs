@@ -177,9 +177,7 @@ fn letters(typed: &OrderArgs) -> String {
 /// The seed of the permutation of -R: from a file, or random. Orders without -R have no seed, so that
 /// they stay comparable.
 fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
-    // Columns may be called anything, and `random` is a type of theirs.
-    let letters: &[char] = if spec.format.sequences().is_some() { &['R'] } else { &['R', 'r'] };
-    let random = spec.options.contains('R') || spec.keys.iter().any(|key| key.contains(letters));
+    let random = spec.is_random();
     let path = match &typed.random_source[..] {
         [] => return Ok(if random { RandomState::new().hash_one("salt") } else { 0 }),
         [first, others @ ..] if others.iter().any(|other| other != first) => {
@@ -189,7 +187,7 @@ fn salt(typed: &OrderArgs, spec: &OrderSpec) -> Result<u64, Failure> {
     };
     let failed = |error: io::Error| Failure::on(path, &error);
     // Without -R the file is not looked at, as by GNU sort.
-    if !spec.options.contains('R') && !spec.keys.iter().any(|key| key.contains('R')) {
+    if !random {
         return Ok(0);
     }
     if fs::metadata(path).map_err(failed)?.is_dir() {
@@ -314,7 +312,32 @@ mod tests {
             assert_eq!(ordered(&[short]).options, short[1..]);
         }
         assert_eq!(ordered(&["-R"]).options, "R");
-        assert_ne!(ordered(&["-R"]).salt, ordered(&["-R"]).salt);
+    }
+
+    #[test]
+    fn only_random_orders_have_a_seed() {
+        for words in [
+            &["-nr"][..],
+            &["-k2nr"],
+            &["--format=csv", "--key", "1:nr"],
+            &["--format=csv", "--key", "1:numeric:r"],
+            &["--format=csv", "--header", "--key", "Region:r"],
+            &["--format=csv", "--header", "--key", "random:n"],
+            &["--format=csv", "--header", "--key", "R"],
+            &["--format=keyed", "--key", ":r"],
+            &["--format=fasta", "--key", "id:V:r"],
+        ] {
+            assert_eq!(ordered(words), ordered(words), "{words:?}");
+        }
+        for words in [
+            &["-R"][..],
+            &["-k2R"],
+            &["--format=csv", "--key", "1:rR"],
+            &["--format=csv", "--key", "1:random:r"],
+            &["--format=csv", "--header", "--key", "name:R"],
+        ] {
+            assert_ne!(ordered(words).salt, ordered(words).salt, "{words:?}");
+        }
     }
 
     #[test]

@@ -110,6 +110,12 @@ pub(super) fn header_of(format: Format, preamble: Option<&[u8]>) -> Option<CsvHe
     Some(CsvHeader::of(row, format.csv()?))
 }
 
+/// Whether the end of a key, where options are, has this one.
+pub(super) fn has_option(key: &str, option: char) -> bool {
+    let words = key.rsplit(':').map_while(letters);
+    words.take(key.matches(':').count()).any(|letters| letters.contains(option))
+}
+
 /// The option letters of `word`: the word itself, or GNU sort's letter for a word such as
 /// `numeric`.
 fn letters(word: &str) -> Option<&str> {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::column::{ColumnKey, ColumnKeys, header_of};
+use super::column::{ColumnKey, ColumnKeys, has_option, header_of};
 use super::error::{KeyError, Records, Setting};
 use super::field::FieldKey;
 use super::line::{CompiledKey, LineKey, LineKeys, Range};
@@ -115,6 +115,17 @@ impl OrderSpec {
             keys,
             last_resort: has_last_resort.then_some(global.reverse),
         })
+    }
+
+    /// Whether a key is in random order, so that the salt counts. Before the header of csv rows is known, a key such
+    /// as `a:R` may be a column of that name, and is taken for a random one.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        let asks = |key: &str| match self.format {
+            Format::Csv { .. } => has_option(key, 'R'),
+            _ => key.contains('R'),
+        };
+        self.options.contains('R') || self.keys.iter().any(|key| asks(key))
     }
 
     /// Whether there can be records of this format. It is asked before any is looked for: what cuts records would
