@@ -18,10 +18,11 @@ impl FromStr for Size {
         let (number, unit) = typed.split_at(end);
         let no_size =
             || format!("'{typed}' is no size: give a number of bytes, such as 512M or 1G");
-        if number.is_empty() {
+        let letters = unit.trim_start();
+        if number.is_empty() || (letters.is_empty() && !unit.is_empty()) {
             return Err(no_size());
         }
-        let unit = unit.trim_start();
+        let unit = letters;
         let factor = factor(unit).ok_or_else(|| {
             format!("'{unit}' is no unit of size: use K, M, G, T (1024) or KB, MB, GB, TB (1000)")
         })?;

@@ -438,6 +438,7 @@ mod tests {
     fn abbreviations_are_looked_up_among_gnus_options_first() {
         for (short, long) in [
             ("--rev", "--reverse"),
+            ("--thr 2", "--threads=2"),
             ("--p=1", "--parallel=1"),
             ("--p 1", "--parallel=1"),
             ("--temp /x", "--temporary-directory=/x"),
@@ -457,16 +458,12 @@ mod tests {
         for (typed, names) in [
             ("r", "'--random-sort' '--random-source' '--reverse'"),
             ("ver=2", "'--version-sort' '--version'"),
-            ("thr", "'--threads'"),
         ] {
             let name = typed.split('=').next().expect("a name");
-            match rewritten(TODAY, &format!("--{typed}")) {
-                Ok(done) => assert_eq!(format!("'{done}'"), names),
-                Err(sentence) => assert_eq!(
-                    sentence,
-                    format!("option '--{name}' is ambiguous; possibilities: {names}")
-                ),
-            }
+            assert_eq!(
+                rewritten(TODAY, &format!("--{typed}")),
+                Err(format!("option '--{name}' is ambiguous; possibilities: {names}"))
+            );
         }
     }
 
