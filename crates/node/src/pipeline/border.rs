@@ -328,7 +328,10 @@ mod tests {
                 let naive = |at: usize| match format {
                     PieceFormat::Lines { .. } => bytes[at - 1] == b'\n',
                     PieceFormat::Fixed { bytes } => (at as u64).is_multiple_of(bytes),
-                    PieceFormat::Fasta => bytes[at - 1] == b'\n' && bytes[at] == b'>',
+                    PieceFormat::Fasta => {
+                        let is_first = bytes[..at].iter().all(|byte| b"\r\n".contains(byte));
+                        bytes[at - 1] == b'\n' && bytes[at] == b'>' && !is_first
+                    }
                     PieceFormat::Fastq => all.contains(&at),
                 };
                 let naive: Vec<_> = (1..bytes.len()).filter(|at| naive(*at)).collect();
