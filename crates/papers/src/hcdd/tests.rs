@@ -90,7 +90,7 @@ fn all_arrangements_serve_a_trace() {
 fn writes_wait_for_a_full_buffer() {
     for migration in [Migration::Immediate, Migration::Idle, Migration::HighWater] {
         let mut setup = paper(Arrangement::Hcdd);
-        (setup.buffer_bytes, setup.migration) = (16 << 20, migration);
+        (setup.buffer_bytes, setup.migration) = (8 << 20, migration);
         let requests: Vec<_> = (0..8000).map(|i| write(0, i * 7 % 5000, u128::from(i))).collect();
         let measured = play(&setup, &requests, &mut Contents::Trace, Pace::Open).expect("served");
         assert_eq!(measured.writes.count(), 8000);

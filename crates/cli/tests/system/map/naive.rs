@@ -26,7 +26,8 @@ fn odd_texts(chance: &mut Chance) -> Vec<Vec<u8>> {
     ];
     let mut texts: Vec<_> = fixed.map(<[u8]>::to_vec).into();
     // Random bytes may begin as a compressed file or UTF-16 does, which are not read as text, so a letter is in front.
-    let random = |make: &mut dyn FnMut() -> u8| [b'a'].into_iter().chain((0..300).map(|_| make())).collect();
+    let random =
+        |make: &mut dyn FnMut() -> u8| [b'a'].into_iter().chain((0..300).map(|_| make())).collect();
     for _ in 0..2 {
         let bytes = b"ab' \t\n\n\r\0\xef\xbb\xbf\xff7.";
         texts.push(random(&mut || bytes[chance.below(bytes.len() as u64) as usize]));

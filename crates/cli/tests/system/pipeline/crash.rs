@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::{lines_of, made, pipeline, pipeline_itself};
@@ -192,9 +192,19 @@ fn n1_the_partitions_of_a_pipe_are_kept() {
     let said = String::from_utf8(said).expect("text");
     assert!(said.contains("it read a pipe, whose bytes may be here alone"), "{said}");
     assert!(said.contains("keep:") && !said.contains("next:"), "{said}");
+    let work = || {
+        let listed = prints(
+            Command::new("find")
+                .arg(folder.at(".out.unfinished"))
+                .args(["-type", "f", "-size", "+0", "-ls"]),
+        );
+        String::from_utf8(listed).expect("text")
+    };
+    let before = work();
+    assert!(before.contains("partial") || before.contains("a/out"), "{before}");
     let sentence = fails(&mut pipeline(&folder, &words));
     assert!(sentence.contains("perhaps the only copy"), "{sentence}");
-    assert!(parts.join("000001.a/out").exists());
+    assert_eq!(work(), before, "nothing is taken away");
 }
 
 /// Killed while it removed what no stage had used: the journal is still there, and partitions are gone.

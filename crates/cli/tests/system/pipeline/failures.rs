@@ -173,7 +173,10 @@ fn other_work_is_refused() {
     fails(&mut pipeline(&folder, &begun));
     let refused = |words: &[&str]| {
         let sentence = fails(&mut pipeline(&folder, words));
-        assert!(sentence.contains("away to begin again") && sentence.contains("began"), "{sentence}");
+        assert!(
+            sentence.contains("away to begin again") && sentence.contains("began"),
+            "{sentence}"
+        );
         sentence
     };
     assert!(
