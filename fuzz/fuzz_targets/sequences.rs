@@ -58,7 +58,7 @@ fuzz_target!(|case: Case<'_>| {
     };
     let mut bytes = bytes;
     if let Tail::Complete(newline) = end.into() {
-        bytes.push(newline);
+        bytes.extend_from_slice(newline);
     }
     let order = options.order.compile(None).expect("an order");
     let ends = starts.iter().skip(1).copied().chain([bytes.len() as u64]);
