@@ -166,7 +166,8 @@ fn kill_copies(strategy: &str) {
             }
             kills += 1;
         }
-        if f.folder.at("made.view").exists() {
+        // A kill after the view was removed may leave the folder of the work, and the repeated command clears it.
+        if f.folder.at("made.view").exists() || f.folder.at(".out.unfinished").exists() {
             prints(merganser(arguments).current_dir(f.folder.path()));
         }
         let out = fs::read(f.folder.at("out")).expect("there");
