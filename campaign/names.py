@@ -6,6 +6,8 @@ import re
 MANIFEST = "manifest"
 JOURNAL = "sort-journal"
 MARKER = "consumed-into"
+NOTE = "work-note"
+"""It has no meaning in a view that has its name. Its removal may fail, which is not told."""
 
 NOTICES = re.compile(
     r"^merganser: (every record is in .*|.*left by .* removed|.*nothing is left to do"

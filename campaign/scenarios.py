@@ -236,7 +236,8 @@ class Stage:
         result = self.folder / self.result
         if self.plan.makes_view and result.is_dir():
             there = {entry.name for entry in result.iterdir()}
-            left += [f"{self.result}/{name}" for name in there - names.files_of_view((result / names.MANIFEST).read_bytes())]
+            known = names.files_of_view((result / names.MANIFEST).read_bytes()) | {names.NOTE}
+            left += [f"{self.result}/{name}" for name in there - known]
         return left
 
     def check_success(self, also=()):
