@@ -158,7 +158,7 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
     Ok(whole.parent().map_or_else(|| whole.clone(), Path::to_owned))
 }
 
-/// What other processes can do with a member while this one has it open.
+/// The access to a member that other processes keep while this one has it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hold {
     /// Anything: this process looks at a volume that may be served.

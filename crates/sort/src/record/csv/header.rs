@@ -187,7 +187,7 @@ impl CsvHeader {
     }
 }
 
-/// What to do when several columns are called `name`.
+/// The advice where several columns are called `name`.
 fn instead_of(name: &str) -> &'static str {
     match name.parse::<usize>() {
         Ok(_) => "rename them, because a name counts before a number",
