@@ -48,7 +48,7 @@ impl AdvisedCommand {
         let named: Vec<_> = inputs.iter().map(|input| Input::File((*input).to_owned())).collect();
         let is_it = sorting.consume
             && sorting.destination == destination
-            && config.order == journal.order
+            && config.order.is_same_order(&journal.order)
             && config.inputs == named;
         is_it.then_some(AdvisedCommand(words))
     }

@@ -128,6 +128,14 @@ impl OrderSpec {
         self.options.contains('R') || self.keys.iter().any(|key| asks(key))
     }
 
+    /// Whether both are the same order. A salt that no key uses does not count: programs before gave one to orders
+    /// with a key such as `2r`.
+    #[must_use]
+    pub fn is_same_order(&self, other: &Self) -> bool {
+        let used = |order: &Self| if order.is_random() { order.salt } else { 0 };
+        *self == OrderSpec { salt: self.salt, ..other.clone() } && used(self) == used(other)
+    }
+
     /// Whether there can be records of this format. It is asked before any is looked for: what cuts records would
     /// divide by a length of 0, or never get on. The command line refuses it, too, but a manifest is written by anyone
     /// (audit finding F17).

@@ -422,7 +422,7 @@ impl Steps for Work<'_> {
         let note = &journal.command;
         let same = note.output == Text::from(self.target.path().as_os_str())
             && note.view == self.is_view()
-            && journal.order == self.options.order
+            && journal.order.is_same_order(&self.options.order)
             && journal.inputs.len() == self.inputs.paths.len()
             && journal.inputs.iter().zip(self.inputs.texts()).all(|(a, b)| a.path == b);
         let free = !same && !has_claimed(journal);
