@@ -747,3 +747,13 @@ proptest! {
         check_pair(&order, &a, &b, expected);
     }
 }
+
+#[test]
+fn a_salt_that_no_key_uses_makes_no_other_order() {
+    let with = |key, salt| OrderSpec { salt, ..with_keys(LINES, &[key]) };
+    assert!(with("2r", 7).is_same_order(&with("2r", 0)));
+    assert!(with("2r", 7).is_same_order(&with("2r", 8)));
+    assert!(!with("2R", 7).is_same_order(&with("2R", 8)));
+    assert!(with("2R", 7).is_same_order(&with("2R", 7)));
+    assert!(!with("2r", 7).is_same_order(&with("2", 7)));
+}
