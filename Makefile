@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build guests test test-build test-bench test-java test-cluster test-python test-rust check lints-and-tests fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-build test-bench test-java test-cluster test-python test-rust test-times check lints-and-tests fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -30,8 +30,8 @@ guests:
 	@.ci/setup base rust guests
 	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
 
-# Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops no other
-# tests: one run shows all that fail.
+# Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
+# them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
 TESTS := test-bench test-campaign test-python test-rust
 TESTED_WITH := base rust java fuse nbd blast compressors guests flight
@@ -39,6 +39,7 @@ test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
 	@.ci/steps --all --beside test-java $(TESTS)
+	@.ci/steps test-times
 
 test-bench:
 	@.ci/setup base
@@ -71,6 +72,11 @@ test-rust: test-build
 	@.ci/setup fuse nbd blast compressors guests
 	@$(CARGO) test --workspace --locked --no-fail-fast
 
+# It compares the times of a program with those of a model, so nothing else may run meanwhile.
+test-times: test-build
+	@.ci/setup fuse nbd
+	@$(CARGO) test --workspace --locked --test system -- --ignored emulate::times
+
 # One build of the command, the examples and the tests, for all steps of `make check` that run something. Another set of
 # packages would choose other features of the libraries, and compile most of them again.
 BUILT := $(CURDIR)/target/debug
@@ -84,6 +90,7 @@ test-build:
 check:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps --beside fuzz lints-and-tests
+	@.ci/steps test-times
 
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:

@@ -9,7 +9,8 @@
 //! The simulator gets the same requests in the same order, as many in flight as fio had, and times of its own. So
 //! chance has no part in the comparison, and some hundred requests are enough. The clocks are so slow that the way
 //! through the kernel, and a program that is woken late, are a small part of each request. Both programs have
-//! real-time priority, because other tests run meanwhile.
+//! real-time priority. Still, on busy processors answers are some per cent late. So it is no part of the run of
+//! all tests: `make test-times` runs it when they have ended.
 
 use std::process::Command;
 
@@ -94,6 +95,7 @@ const CASES: [Case; 11] = [
 ];
 
 #[test]
+#[ignore = "measures times, which other tests disturb: make test-times"]
 fn a_program_waits_as_long_as_the_model_says() {
     if skipped() {
         return;
