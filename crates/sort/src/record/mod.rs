@@ -45,8 +45,8 @@ use serde::{Deserialize, Serialize};
 use crate::run::magic::ContentKind;
 
 pub use csv::{
-    BeforeBlock, ColumnError, CsvField, CsvFields, CsvFraming, CsvHeader, CsvQuotes,
-    HeaderDifference, QuotedBlock, Quoting, StrayQuote,
+    ColumnError, CsvField, CsvFields, CsvFraming, CsvHeader, CsvQuotes, HeaderDifference,
+    QuotedBlock, Quoting, StrayQuote,
 };
 pub use fasta::FastaFraming;
 pub use fastq::FastqFraming;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use merganser_sort::record::{BeforeBlock, CsvField, CsvFraming, CsvHeader, CsvQuotes, Quoting};
+use merganser_sort::record::{CsvField, CsvFraming, CsvHeader, CsvQuotes, Quoting};
 use serde::Deserialize;
 
 use super::COPY_BYTES_MOST;
@@ -156,12 +156,12 @@ impl Rows {
     ) -> Result<(), E> {
         let Rows { separator, columns, ends } = self;
         let mut start = 0;
-        let mut quoting = Quoting::at_row(false);
+        let mut quoting = Quoting::at_row(*separator, false);
         ends.clear();
         each_block(bytes, |at, block, inside| {
             let newlines = places(b'\n', block) & inside;
             let separators = places(*separator, block) & inside;
-            let before = || Some(BeforeBlock::of(*bytes.get(at.checked_sub(1)?)?, *separator));
+            let before = || bytes.get(at.checked_sub(1)?).copied();
             let quoted = quoting.block(places(b'"', block), || newlines | separators, before);
             let (newlines, separators) = (newlines & !quoted.inside, separators & !quoted.inside);
             let mut borders = newlines | separators;

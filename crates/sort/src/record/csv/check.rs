@@ -1,7 +1,7 @@
 //! What a strict reader of csv refuses.
 
-use super::outside::places_in;
-use super::quoting::{BLOCK, BeforeBlock, Quoting};
+use super::places::any_of;
+use super::quoting::{BLOCK, Quoting};
 
 /// A quote that a strict reader refuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +31,13 @@ impl CsvCheck {
     /// Checks `rows`, which are whole.
     pub(crate) fn rows(&mut self, rows: &[u8]) -> Result<(), StrayQuote> {
         let separator = self.separator;
-        let mut quoting = Quoting::at_row(false);
+        let mut quoting = Quoting::at_row(separator, false);
         let mut ended = 0;
         let fault = rows.chunks(BLOCK).enumerate().find_map(|(n, block)| {
             let start = n * BLOCK;
-            let [quotes, newlines] = places_in([b'"', b'\n'], block);
-            let [_, separators] = places_in([b'"', separator], block);
-            let before = || Some(BeforeBlock::of(*rows.get(start.checked_sub(1)?)?, separator));
+            let (quotes, newlines) = (any_of([b'"'], block), any_of([b'\n'], block));
+            let separators = any_of([separator], block);
+            let before = || rows.get(start.checked_sub(1)?).copied();
             let quoted = quoting.block(quotes, || newlines | separators, before);
             let closing = quotes & !quoted.stray & !quoted.inside;
             let mut doubtful = quoted.stray | closing;

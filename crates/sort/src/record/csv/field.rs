@@ -25,7 +25,7 @@ impl<'a> CsvFields<'a> {
         let row = row.strip_suffix(b"\n").unwrap_or(row);
         let row = row.strip_suffix(b"\r").unwrap_or(row);
         let CsvFraming { separator, quotes } = framing;
-        let separators = Outside::new(separator, separator, row, 0, framing.quoting());
+        let separators = Outside::new(separator, row, 0, framing.quoting());
         CsvFields { row, quotes, separators, start: Some(0) }
     }
 }

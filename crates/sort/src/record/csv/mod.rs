@@ -17,6 +17,7 @@ mod check;
 mod field;
 mod header;
 mod outside;
+mod places;
 mod quoting;
 #[cfg(test)]
 mod tests;
@@ -30,7 +31,7 @@ pub(crate) use check::CsvCheck;
 pub use check::StrayQuote;
 pub use field::{CsvField, CsvFields};
 pub use header::{ColumnError, CsvHeader, HeaderDifference};
-pub use quoting::{BeforeBlock, QuotedBlock, Quoting};
+pub use quoting::{QuotedBlock, Quoting};
 
 /// What quotes mean in csv rows.
 ///
@@ -98,26 +99,26 @@ impl Framing for CsvFraming {
 
 impl CsvFraming {
     fn quoting(self) -> Quoting {
-        Quoting::at_row(self.quotes == CsvQuotes::Toggled)
+        Quoting::at_row(self.separator, self.quotes == CsvQuotes::Toggled)
     }
 
     /// Lengths of `bytes`, which begin at a row, up to and including each newline outside quotes.
     #[inline]
     fn row_ends(self, bytes: &[u8]) -> impl Iterator<Item = usize> {
-        let ends = Outside::new(b'\n', self.separator, bytes, 0, self.quoting());
+        let ends = Outside::new(b'\n', bytes, 0, self.quoting());
         ends.map(|at| at + 1)
     }
 
     /// As the first of [`CsvFraming::row_ends`] that is not far before `wanted`.
     fn row_end_near(self, bytes: &[u8], wanted: usize) -> Option<usize> {
-        let (quoting, start) = quoting_near(bytes, wanted, self.separator, self.quoting());
-        let mut ends = Outside::new(b'\n', self.separator, bytes, start, quoting);
+        let (quoting, start) = quoting_near(bytes, wanted, self.quoting());
+        let mut ends = Outside::new(b'\n', bytes, start, quoting);
         ends.next().map(|at| at + 1)
     }
 
     /// Whether `row`, which has no end, ends in quotes.
     pub(super) fn ends_quoted(self, row: &[u8]) -> bool {
-        let mut ends = Outside::new(b'\n', self.separator, row, 0, self.quoting());
+        let mut ends = Outside::new(b'\n', row, 0, self.quoting());
         ends.by_ref().for_each(drop);
         ends.is_inside()
     }
@@ -126,6 +127,6 @@ impl CsvFraming {
     /// then rows end with that alone.
     pub(super) fn has_inner_return(self, row: &[u8]) -> bool {
         let inner = row.strip_suffix(b"\r").unwrap_or(row);
-        Outside::new(b'\r', self.separator, inner, 0, self.quoting()).next().is_some()
+        Outside::new(b'\r', inner, 0, self.quoting()).next().is_some()
     }
 }

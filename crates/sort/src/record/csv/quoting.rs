@@ -28,6 +28,7 @@ pub struct Quoting {
     inside: u64,
     /// Whether the last byte before the block is a quote that is a letter.
     letter_before: bool,
+    separator: u8,
     /// All bits if any quote opens and closes, as programs before this dialect had it.
     toggled: u64,
 }
@@ -42,11 +43,18 @@ pub struct QuotedBlock {
 }
 
 impl Quoting {
-    /// At the beginning of a row. With `toggled`, a quote opens and closes wherever it is.
+    /// At the beginning of a row with this separator. With `toggled`, a quote opens and closes wherever it is.
     #[must_use]
     #[inline]
-    pub fn at_row(toggled: bool) -> Self {
-        Quoting { inside: 0, letter_before: false, toggled: if toggled { u64::MAX } else { 0 } }
+    pub fn at_row(separator: u8, toggled: bool) -> Self {
+        let toggled = if toggled { u64::MAX } else { 0 };
+        Quoting { inside: 0, letter_before: false, separator, toggled }
+    }
+
+    /// The byte between fields.
+    #[inline]
+    pub(super) fn separator(&self) -> u8 {
+        self.separator
     }
 
     /// Whether the next byte is in quotes.
@@ -59,23 +67,22 @@ impl Quoting {
     /// Looks at the next block. Bit *i* of `quotes` stands for a quote at byte *i*, of `borders` for a separator or
     /// a newline there. `before` is the byte before the block, `None` at the beginning of the row.
     ///
-    /// Returns what is in quotes. For a block without quotes, `borders` isn't looked at.
+    /// Returns what is in quotes. For a block without quotes, neither function is called.
     #[inline(always)]
     pub fn block(
         &mut self,
         quotes: u64,
         borders: impl FnOnce() -> u64,
-        before: impl FnOnce() -> Option<BeforeBlock>,
+        before: impl FnOnce() -> Option<u8>,
     ) -> QuotedBlock {
         if quotes == 0 {
             self.letter_before = false;
             return QuotedBlock { inside: self.inside, stray: 0 };
         }
-        let opens = match before() {
-            None | Some(BeforeBlock::Border) => 1,
-            Some(BeforeBlock::Quote) => u64::from(!self.letter_before),
-            Some(BeforeBlock::Other) => 0,
-        };
+        // Without branches: what is before a block is not to be predicted.
+        let before = before().unwrap_or(b'\n');
+        let closed = (before == b'"') & !self.letter_before;
+        let opens = u64::from((before == b'\n') | (before == self.separator) | closed);
         let borders = borders();
         let inside = running_parity(quotes) ^ self.inside;
         let wrong = quotes & inside & !((borders | quotes) << 1 | opens | self.toggled);
@@ -103,31 +110,6 @@ fn without_stray(quotes: u64, borders: u64, opens: u64, inside: u64) -> QuotedBl
             return QuotedBlock { inside, stray: quotes ^ regular };
         }
         regular ^= wrong & wrong.wrapping_neg();
-    }
-}
-
-/// The byte before a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BeforeBlock {
-    /// A separator or a newline.
-    Border,
-    /// A quote.
-    Quote,
-    /// Any other byte.
-    Other,
-}
-
-impl BeforeBlock {
-    /// What `byte` is in rows with this separator.
-    #[must_use]
-    #[inline]
-    pub fn of(byte: u8, separator: u8) -> Self {
-        match byte {
-            b'"' => BeforeBlock::Quote,
-            b'\n' => BeforeBlock::Border,
-            byte if byte == separator => BeforeBlock::Border,
-            _ => BeforeBlock::Other,
-        }
     }
 }
 
