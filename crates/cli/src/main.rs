@@ -9,6 +9,7 @@
 //! ```
 
 mod advised;
+mod apart;
 mod args;
 mod command;
 mod config;

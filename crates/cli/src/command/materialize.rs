@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::map::result;
 use super::{open_folder, open_view, report};
+use crate::apart::Precious;
 use crate::args::RowForm;
 use crate::config::MaterializeConfig;
 use crate::failure::{self, Failure};
@@ -37,9 +38,10 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     if config.consume {
         refuse_compressed(&config.output, CONSUME_CONTINUES)?;
     }
-    let watch = report::Watch::start(config.report.as_ref(), || {
-        vec![config.view.clone(), config.output.clone()]
-    })?;
+    let (view, output) = (&config.view, &config.output);
+    let precious = || [Precious::Input(view), Precious::Result(output)];
+    let files = || vec![view.clone(), output.clone()];
+    let watch = report::Watch::start(config.report.as_ref(), precious, files)?;
     let activity = watch.activity();
     let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);

@@ -1,11 +1,11 @@
 //! `merganser reproduce`.
 
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use merganser_papers::{Caller, Error};
 
+use super::kept::Kept;
 use crate::config::ReproduceConfig;
 use crate::failure::Failure;
 use crate::progress;
@@ -30,10 +30,10 @@ pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
     print(&report.text())?;
     if let Some(path) = &config.json {
         let text = format!("{:#}\n", report.json());
-        fs::write(path, text).map_err(|error| Failure::on(path, &error))?;
+        Kept::open(path)?.write(&text)?;
     }
     if let Some(path) = &config.plot {
-        fs::write(path, report.svg()).map_err(|error| Failure::on(path, &error))?;
+        Kept::open(path)?.write(&report.svg())?;
     }
     Ok(())
 }

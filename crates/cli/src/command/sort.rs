@@ -17,6 +17,7 @@ use rustix::fs::statvfs;
 use super::debug::{self, Marked};
 use super::materialize::CONSUME_CONTINUES;
 use super::{consume, open_folder, report, verify};
+use crate::apart;
 use crate::args::{CompressionName, Size};
 use crate::config::{Destination, SortConfig, Sorting, Task, machine_bytes, view_name};
 use crate::failure::{self, Failure, notice};
@@ -118,7 +119,8 @@ fn sort_with(
         return standard::print(text);
     }
     let plan = prediction(config, sorting, temp, cancel);
-    let watch = report::Watch::start(sorting.report.as_ref(), || files(config, sorting))?;
+    let precious = || apart::precious(&config.inputs, sorting.destination.path());
+    let watch = report::Watch::start(sorting.report.as_ref(), precious, || files(config, sorting))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
     let options = options(config, sorting, temp);

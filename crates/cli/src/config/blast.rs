@@ -12,6 +12,7 @@ use merganser_node::pipeline::Partitions;
 use super::pipeline::{partitions, time_limit};
 use super::simulate::report;
 use super::{ReportForm, memory_bytes, threads};
+use crate::apart::{Precious, refuse_overwriting};
 use crate::args::{BlastArgs, Size};
 use crate::failure::Failure;
 use crate::input::{Input, is_same_file};
@@ -113,8 +114,9 @@ impl TryFrom<BlastArgs> for BlastConfig {
             .into());
         }
         let report = report(typed.report)?;
-        if report.as_ref().is_some_and(|(report, _)| *report == output) {
-            return Err("-out, --report: both would write the same file".to_owned().into());
+        if let Some((report, _)) = &report {
+            // The database and the output are looked at with the pipeline's.
+            refuse_overwriting("--report", report, [Precious::Input(&query)])?;
         }
         let jobs = match typed.jobs {
             Some(0) => return Err("--jobs: at least 1".to_owned().into()),

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::threads;
+use crate::apart::{Precious, refuse_overwriting};
 use crate::args::{AlphabetName, GenerateArgs, GenerateFormat};
 use crate::failure::Failure;
 use crate::generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
@@ -84,13 +85,13 @@ fn truth(typed: &GenerateArgs) -> Result<Option<Truth>, Failure> {
     }
     let output = typed.output.as_ref().filter(|output| *output != Path::new("-"));
     let path = match (&typed.truth, output) {
-        (Some(path), Some(output)) if path == output => {
-            return Err("--truth and -o: name two files".to_owned().into());
-        }
         (Some(path), _) if path == Path::new("-") => {
             return Err("--truth: the table goes to a file; name one".to_owned().into());
         }
-        (Some(path), _) => path.clone(),
+        (Some(path), output) => {
+            refuse_overwriting("--truth", path, output.map(|output| Precious::Result(output)))?;
+            path.clone()
+        }
         (None, Some(output)) => {
             let mut path = output.clone().into_os_string();
             path.push(".truth.tsv");
@@ -130,7 +131,7 @@ mod tests {
             ),
             (&["--alphabet", "dna"], "--alphabet: only with --format fasta"),
             (&["--format", "csv", "--truth", "t"], "--truth: only with --format fasta"),
-            (&["--format", "fasta", "-o", "a", "--truth", "a"], "--truth and -o: name two files"),
+            (&["--format", "fasta", "-o", "a", "--truth", "a"], "--truth: a is the result, and would be overwritten; name another file"),
             (&["--format", "fasta", "--truth", "-"], "--truth: the table goes to a file; name one"),
             (&["--format", "fasta", "--skew"], "--skew: only with --format gensort or ascii"),
             (&["--first", "18446744T"], "--records: record numbers end at 2^64"),

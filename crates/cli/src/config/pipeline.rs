@@ -114,9 +114,6 @@ impl TryFrom<PipelineArgs> for PipelineConfig {
             return Err("--in-flight: at least 1".to_owned().into());
         }
         let report = report(typed.report)?;
-        if report.as_ref().is_some_and(|(report, _)| *report == output) {
-            return Err("-o, --report: both would write the same file".to_owned().into());
-        }
         let (stages, pools) = stages(&typed.stages)?;
         Ok(PipelineConfig {
             inputs,

@@ -87,6 +87,16 @@ pub enum Destination {
     View(PathBuf),
 }
 
+impl Destination {
+    /// The file's or view's name.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Destination::Stdout => None,
+            Destination::File(path) | Destination::View(path) => Some(path),
+        }
+    }
+}
+
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -26,6 +26,7 @@
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
+//! - `apart`: reports and tables that are named like an input or the result
 //! - `array`: a volume served to NBD clients and killed, again and again
 //! - `reported`: what reports and attacks found, a script for each
 //!
@@ -34,6 +35,7 @@
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
 
+mod apart;
 mod array;
 mod blast;
 mod buckets;

@@ -1,11 +1,9 @@
 //! `merganser array info` and `report`.
 
-use std::fs;
-use std::path::Path;
-
 use merganser_array::{Description, Hash, Usage, Volume};
 use serde_json::{Value, json};
 
+use super::super::kept::Kept;
 use super::{file, page};
 use crate::args::{ArrayInfoArgs, ArrayReportArgs};
 use crate::failure::Failure;
@@ -63,7 +61,7 @@ impl Facts {
 
 /// Prints the description of a volume.
 pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
-    let (_, facts) = describe(&typed.volume)?;
+    let (_, facts) = describe(&file::Description::read(&typed.volume)?)?;
     let found = &facts.found;
     let dedup = match found.dedup {
         None => "off",
@@ -91,10 +89,12 @@ pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
 
 /// Prints the counts of a volume, and writes a page of them.
 pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
-    let (name, facts) = describe(&typed.volume)?;
+    let description = file::Description::read(&typed.volume)?;
+    let (name, facts) = describe(&description)?;
     let counters = facts.found.counters;
     if let Some(path) = &typed.page {
-        fs::write(path, page::page(&name, &facts)).map_err(|error| Failure::on(path, &error))?;
+        description.refuse_as_result("--page", path)?;
+        Kept::open(path)?.write(&page::page(&name, &facts))?;
     }
     let derived = [
         ("data_bytes_written", json!(counters.data_bytes_written())),
@@ -108,8 +108,7 @@ pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
 }
 
 /// The name of a volume, and what is known about it.
-fn describe(volume: &Path) -> Result<(String, Facts), Failure> {
-    let description = file::Description::read(volume)?;
+fn describe(description: &file::Description) -> Result<(String, Facts), Failure> {
     let (name, members) = (description.name(), description.open(file::Hold::Nothing)?);
     let found = Volume::describe(&name, &members)?;
     let usage = Volume::usage(&name, &members)?;

@@ -7,6 +7,7 @@ use merganser_array::{Salvage, Trust};
 use serde_json::json;
 
 use super::file::{Description, Hold};
+use crate::apart::{Precious, refuse_overwriting};
 use crate::args::ArraySalvageArgs;
 use crate::failure::Failure;
 use crate::output::Output;
@@ -42,6 +43,7 @@ pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
     description.refuse_as_result("-o", &typed.output)?;
     if let Some(report) = &typed.report {
         description.refuse_as_result("--report", report)?;
+        refuse_overwriting("--report", report, [Precious::Result(&typed.output)])?;
     }
     // What another process changed meanwhile would look like damage.
     let members = description.open(Hold::Unchanged)?;

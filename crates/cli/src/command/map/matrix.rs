@@ -39,7 +39,7 @@ pub fn run(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<(),
         }
     };
     refuse_unfit(config)?;
-    let watch = report::Watch::start(config.report.as_ref(), || super::files(config))?;
+    let watch = super::watch(config)?;
     let activity = watch.activity();
     let _worker = activity.enroll("map");
     let [a, b] = factors(config, raw, cancel)?;

@@ -37,6 +37,7 @@ use merganser_sort::{Budget, Progress};
 use merganser_storage::file::FileDirectory;
 
 use super::{open_folder, report};
+use crate::apart;
 use crate::args::RowForm;
 use crate::config::{Choice, Destination, MapConfig, Program, view_name};
 use crate::failure::{self, Failure};
@@ -67,7 +68,7 @@ pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
     if config.explain {
         return standard::print(explain::text(config, &what.description, &temp, cancel)?);
     }
-    let watch = report::Watch::start(config.report.as_ref(), || files(config))?;
+    let watch = watch(config)?;
     let activity = watch.activity();
     let _worker = activity.enroll("map");
     let progress = progress::on_stderr(config.quiet, cancel);
@@ -145,9 +146,15 @@ fn gives_records(config: &MapConfig, what: &What) -> bool {
 }
 
 /// The files and folders whose devices do the work.
-fn files(config: &MapConfig) -> Vec<PathBuf> {
+/// Watches the work for the report.
+fn watch(config: &MapConfig) -> Result<report::Watch<'_>, Failure> {
     // Those of nodes are not files of this machine.
     let here = if config.nodes.is_none() { &config.inputs[..] } else { &[] };
+    let precious = || apart::precious(here, config.destination.path());
+    report::Watch::start(config.report.as_ref(), precious, || files(config, here))
+}
+
+fn files(config: &MapConfig, here: &[Input]) -> Vec<PathBuf> {
     let inputs = here.iter().map(|input| match input {
         Input::Stdin => PathBuf::from("/dev/stdin"),
         Input::File(path) => path.clone(),

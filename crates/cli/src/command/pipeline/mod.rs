@@ -17,8 +17,9 @@ use merganser_sort::Budget;
 use merganser_sort::journal::{CommandNote, FileNote, Text};
 use merganser_sort::run::magic::ContentKind;
 use merganser_storage::Directory;
-use merganser_storage::file::check_new;
 
+use super::kept::Kept;
+use crate::apart::{precious, refuse_overwriting};
 use crate::config::{PipelineConfig, ReportForm};
 use crate::failure::{self, Failure};
 use crate::input::{Input, OpenInputs};
@@ -62,6 +63,7 @@ pub struct Job<'a> {
 
 /// Runs a pipeline, or continues it.
 pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
+    let report_file = report_file(job)?;
     let target = Target::new(job.output)?;
     let replaced = target.check_file()?;
     let cancels = watch::Cancels { command: cancel.clone(), reading: Cancel::default() };
@@ -75,12 +77,6 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     settings.check().map_err(PipelineError::from)?;
     refuse_foreign_work(&work)?;
     refuse_stream_of_before(&work)?;
-    if let Some((path, _)) = job.report {
-        // Told now, not after the run.
-        check_new(path)
-            .and_then(|()| fs::File::create(path))
-            .map_err(|error| Failure::on(path, &error))?;
-    }
     let look_again = || job.inputs.iter().map(file_note).collect();
     let watch = watch::on_stderr(&settings, job.quiet, cancels);
     let ran = pipeline::run(&settings, inputs, &look_again, &*watch);
@@ -108,7 +104,10 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
         other => other,
     })?;
     work.close()?;
-    write_report(job, &settings, &report)
+    match report_file {
+        Some((file, form)) => file.write(&report_text(job, form, &settings, &report)),
+        None => Ok(()),
+    }
 }
 
 /// The inputs, each with the file that it is now. `reading` ends reads that wait.
@@ -264,21 +263,23 @@ fn after_the_end(target: &Target, work: WorkFolder) -> Result<(), Failure> {
     Err(format!("{shown}: {text}").into())
 }
 
-fn write_report(
+/// The report's file, if one is wanted: one that can't be written is told now, not after the run.
+fn report_file(job: &Job<'_>) -> Result<Option<(Kept, ReportForm)>, Failure> {
+    let Some((path, form)) = job.report else { return Ok(None) };
+    refuse_overwriting("--report", path, precious(job.inputs, Some(job.output)))?;
+    Ok(Some((Kept::open(path)?, *form)))
+}
+
+fn report_text(
     job: &Job<'_>,
+    form: ReportForm,
     settings: &Settings,
     report: &PipelineReport,
-) -> Result<(), Failure> {
-    let Some((path, form)) = job.report else { return Ok(()) };
-    let text = match form {
+) -> String {
+    match form {
         ReportForm::Html => page::page(&shown::name(job.output), settings, report),
         ReportForm::Json => {
             format!("{:#}\n", serde_json::json!({ "report_version": 1, "pipeline": report }))
         }
-    };
-    write(path, &text)
-}
-
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(path, text).map_err(|error| Failure::on(path, &error))
+    }
 }

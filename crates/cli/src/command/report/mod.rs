@@ -14,7 +14,6 @@ mod plan;
 mod system;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -26,6 +25,8 @@ use merganser_storage::RealClock;
 use merganser_storage::page_size::BufferPages;
 use serde::Serialize;
 
+use super::kept::Kept;
+use crate::apart::{Precious, refuse_overwriting};
 use crate::config::{ReportConfig, ReportForm};
 use crate::failure::Failure;
 use efficiency::{Efficiency, Machine};
@@ -40,6 +41,7 @@ pub struct Watch<'a>(Option<Watching<'a>>);
 
 struct Watching<'a> {
     config: &'a ReportConfig,
+    file: Kept,
     started: Instant,
     system: System,
     activity: Activity,
@@ -156,9 +158,10 @@ impl<'a> Watch<'a> {
     /// Counts from now on, if `config` asks for it, the devices under `files` too.
     ///
     /// # Errors
-    /// When there is no folder for the report: better now than after the work.
-    pub fn start(
+    /// When the report can't be written, or is one of `precious`: better now than after the work.
+    pub fn start<'b, P: IntoIterator<Item = Precious<'b>>>(
         config: Option<&'a ReportConfig>,
+        precious: impl FnOnce() -> P,
         files: impl FnOnce() -> Vec<PathBuf>,
     ) -> Result<Self, Failure> {
         let Some(config) = config else { return Ok(Watch(None)) };
@@ -170,8 +173,10 @@ impl<'a> Watch<'a> {
             )
             .into());
         }
+        refuse_overwriting("--report", &config.path, precious())?;
         Ok(Watch(Some(Watching {
             config,
+            file: Kept::open(&config.path)?,
             system: System::look(&files()),
             started: Instant::now(),
             activity: Activity::new(Arc::new(RealClock::new())),
@@ -194,8 +199,7 @@ impl<'a> Watch<'a> {
             ReportForm::Html => page::page(&report),
             ReportForm::Json => data::data(&report),
         };
-        let path = &watching.config.path;
-        fs::write(path, text).map_err(|error| Failure::on(path, &error))
+        watching.file.write(&text)
     }
 }
 

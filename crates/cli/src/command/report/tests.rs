@@ -4,14 +4,15 @@ use merganser_sort::{Estimate, Explanation};
 use super::*;
 
 fn report(name: &str) -> Report {
+    let folder = tempfile::tempdir().expect("a folder");
     let config = ReportConfig {
-        path: "report.html".into(),
+        path: folder.path().join("report.html"),
         form: ReportForm::Html,
         price_dollars: Some(1000.0),
         power_watts: None,
         endurance_bytes: Some(600_000_000_000_000),
     };
-    let watch = Watch::start(Some(&config), || vec![".".into()]).expect("a folder");
+    let watch = Watch::start(Some(&config), || [], || vec![".".into()]).expect("a folder");
     {
         let activity = watch.activity();
         let _worker = activity.enroll("sort");
@@ -130,7 +131,7 @@ fn the_forecast_stands_beside_what_was_measured() {
 
 #[test]
 fn nothing_is_watched_or_written_when_nobody_asks() {
-    let watch = Watch::start(None, || panic!("nobody asked")).expect("nothing to refuse");
+    let watch = Watch::start(None, || [], || panic!("nobody asked")).expect("nothing to refuse");
     assert!(watch.activity().report().is_none());
     assert!(watch.finish(|| panic!("nobody asked")).is_ok());
 }
