@@ -131,7 +131,10 @@ mod tests {
             ),
             (&["--alphabet", "dna"], "--alphabet: only with --format fasta"),
             (&["--format", "csv", "--truth", "t"], "--truth: only with --format fasta"),
-            (&["--format", "fasta", "-o", "a", "--truth", "a"], "--truth: a is the result, and would be overwritten; name another file"),
+            (
+                &["--format", "fasta", "-o", "a", "--truth", "a"],
+                "--truth: a is the result, and would be overwritten; name another file",
+            ),
             (&["--format", "fasta", "--truth", "-"], "--truth: the table goes to a file; name one"),
             (&["--format", "fasta", "--skew"], "--skew: only with --format gensort or ascii"),
             (&["--first", "18446744T"], "--records: record numbers end at 2^64"),

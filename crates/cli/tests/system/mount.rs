@@ -229,3 +229,23 @@ fn damage_is_an_error_of_the_read() {
     assert_ne!(status, Some(0), "{said}");
     assert!(said.contains(&largest), "{said}");
 }
+
+/// A mounted view stays locked as long as it is mounted, whether or not anybody reads.
+#[test]
+fn e3_a_mounted_view_is_not_consumed() {
+    let Some(mut m) = Mounted::new() else { return };
+    let consume = || {
+        let mut command = merganser(["materialize", "made.view", "-o", "out", "--consume"]);
+        command.current_dir(m.folder.path());
+        command
+    };
+    let mut refused = consume();
+    let said = fails(&mut refused);
+    let holder = format!("process {} (merganser mount)", m.server.id());
+    assert!(said.contains(&holder), "{said}");
+    m.shell("cmp $V $P");
+    let mut taken = consume();
+    assert_eq!(m.end(libc::SIGTERM).0, Some(0));
+    prints(&mut taken);
+    assert!(fs::read(m.folder.at("out")).expect("read") == m.sorted);
+}

@@ -171,13 +171,11 @@ impl ColumnKeys {
     /// Appends the keys of `row`, with or without its newline.
     #[inline]
     pub(super) fn encode(&self, row: &[u8], out: &mut Vec<u8>) {
-        let all = CsvFields::of(row, self.framing);
-        let mut rest = all;
-        let mut next = 0;
+        let (mut rest, mut next) = (CsvFields::of(row, self.framing), 0);
         let unseen = self.unseen.load(Ordering::Relaxed);
         for (key, (column, element)) in self.keys.iter().enumerate() {
             if *column < next {
-                (rest, next) = (all, 0);
+                (rest, next) = (CsvFields::of(row, self.framing), 0);
             }
             let field = match rest.nth(*column - next) {
                 Some(field) => {

@@ -161,8 +161,8 @@ impl Rows {
         each_block(bytes, |at, block, inside| {
             let newlines = places(b'\n', block) & inside;
             let separators = places(*separator, block) & inside;
-            let before = || bytes.get(at.checked_sub(1)?).copied();
-            let quoted = quoting.block(places(b'"', block), || newlines | separators, before);
+            let before = at.checked_sub(1).map(|last| bytes[last]);
+            let quoted = quoting.block(places(b'"', block), newlines | separators, before);
             let (newlines, separators) = (newlines & !quoted.inside, separators & !quoted.inside);
             let mut borders = newlines | separators;
             while borders != 0 {

@@ -1,6 +1,6 @@
 //! What a strict reader of csv refuses.
 
-use super::places::any_of;
+use super::places::places_in;
 use super::quoting::{BLOCK, Quoting};
 
 /// A quote that a strict reader refuses.
@@ -35,10 +35,10 @@ impl CsvCheck {
         let mut ended = 0;
         let fault = rows.chunks(BLOCK).enumerate().find_map(|(n, block)| {
             let start = n * BLOCK;
-            let (quotes, newlines) = (any_of([b'"'], block), any_of([b'\n'], block));
-            let separators = any_of([separator], block);
-            let before = || rows.get(start.checked_sub(1)?).copied();
-            let quoted = quoting.block(quotes, || newlines | separators, before);
+            let [quotes, newlines] = places_in([b'"', b'\n'], block);
+            let [_, separators] = places_in([b'"', separator], block);
+            let before = start.checked_sub(1).map(|last| rows[last]);
+            let quoted = quoting.block(quotes, newlines | separators, before);
             let closing = quotes & !quoted.stray & !quoted.inside;
             let mut doubtful = quoted.stray | closing;
             while doubtful != 0 {

@@ -2,7 +2,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use super::places::any_in_block_avx2;
-use super::places::{any_in_block, any_of};
+use super::places::{any_in_block, places_in};
 use super::quoting::{BLOCK, Quoting};
 
 /// The places of one byte outside quotes, in rising order.
@@ -38,18 +38,20 @@ impl Iterator for Outside<'_> {
     fn next(&mut self) -> Option<usize> {
         while self.found == 0 {
             let rest = self.bytes.get(self.next_block..).filter(|rest| !rest.is_empty())?;
-            let (separator, start) = (self.quoting.separator(), self.next_block);
-            let (quotes, wanted) = (any_of([b'"'], rest), any_of([self.wanted], rest));
-            let borders = || {
-                if self.wanted == separator {
-                    // Newlines outside quotes end the row, so none is before a quote in it.
-                    return wanted;
-                }
-                any_of([b'\n', separator], rest)
+            let [quotes, wanted] = places_in([b'"', self.wanted], rest);
+            let inside = if quotes == 0 {
+                self.quoting.block_without_quotes()
+            } else {
+                let separator = self.quoting.separator();
+                // Newlines outside quotes end the row, so none is before a quote in it.
+                let borders = match self.wanted == separator {
+                    true => wanted,
+                    false => borders_in(separator, rest),
+                };
+                let before = self.next_block.checked_sub(1).map(|last| self.bytes[last]);
+                self.quoting.block(quotes, borders, before).inside
             };
-            let before = || self.bytes.get(start.checked_sub(1)?).copied();
-            let quoted = self.quoting.block(quotes, borders, before);
-            self.found = wanted & !quoted.inside;
+            self.found = wanted & !inside;
             self.next_block += BLOCK;
         }
         let place = self.next_block - BLOCK + self.found.trailing_zeros() as usize;
@@ -72,7 +74,7 @@ fn quoting_behind(blocks: &[[u8; BLOCK]], quoting: Quoting) -> Quoting {
         // SAFETY: the processor has AVX2, as was just found.
         return unsafe { quoting_behind_avx2(blocks, quoting) };
     }
-    each_block(blocks, quoting, |block| any_in_block([b'"'], block), any_in_block)
+    quoting_behind_any(blocks, quoting)
 }
 
 /// [`quoting_behind`] for processors with AVX2, whose comparisons are twice as wide.
@@ -83,7 +85,12 @@ fn quoting_behind_avx2(blocks: &[[u8; BLOCK]], quoting: Quoting) -> Quoting {
     each_block(blocks, quoting, quotes, |bytes, block| any_in_block_avx2(bytes, block))
 }
 
-/// Looks at each block in turn. A block without quotes costs one comparison per piece.
+/// [`quoting_behind`] for any processor.
+fn quoting_behind_any(blocks: &[[u8; BLOCK]], quoting: Quoting) -> Quoting {
+    each_block(blocks, quoting, |block| any_in_block([b'"'], block), any_in_block)
+}
+
+/// Looks at each block in turn. One without quotes costs one comparison per piece.
 #[inline(always)]
 fn each_block(
     blocks: &[[u8; BLOCK]],
@@ -91,11 +98,49 @@ fn each_block(
     quotes: impl Fn(&[u8; BLOCK]) -> u64,
     either: impl Fn([u8; 2], &[u8; BLOCK]) -> u64,
 ) -> Quoting {
-    let separator = quoting.separator();
     let mut before = None;
     for block in blocks {
-        quoting.block(quotes(block), || either([b'\n', separator], block), || before);
+        match quotes(block) {
+            0 => _ = quoting.block_without_quotes(),
+            quotes => {
+                let borders = either([b'\n', quoting.separator()], block);
+                quoting.block(quotes, borders, before);
+            }
+        }
         before = Some(block[BLOCK - 1]);
     }
     quoting
+}
+
+/// The newlines and separators in the first block of `rest`. Not inlined: rows without quotes don't need it.
+#[inline(never)]
+fn borders_in(separator: u8, rest: &[u8]) -> u64 {
+    let [newlines, separators] = places_in([b'\n', separator], rest);
+    newlines | separators
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever the processor has, the state is that of a walk.
+        #[test]
+        fn the_state_is_the_same_on_every_processor(
+            bytes in prop::collection::vec(prop::sample::select(&b"\"\",\na"[..]), 0..5 * BLOCK),
+            toggled: bool,
+        ) {
+            let (blocks, _) = bytes.as_chunks();
+            let at_row = Quoting::at_row(b',', toggled);
+            let places = |quoting| Outside::new(b'a', &bytes, blocks.len() * BLOCK, quoting);
+            let found = quoting_behind(blocks, at_row);
+            prop_assert_eq!(found, quoting_behind_any(blocks, at_row));
+            let walked: Vec<usize> = Outside::new(b'a', &bytes, 0, at_row)
+                .skip_while(|&at| at < blocks.len() * BLOCK)
+                .collect();
+            prop_assert_eq!(places(found).collect::<Vec<_>>(), walked);
+        }
+    }
 }

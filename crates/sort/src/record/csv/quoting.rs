@@ -22,7 +22,7 @@
 pub(crate) const BLOCK: usize = 64;
 
 /// The state between two blocks of csv bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quoting {
     /// All bits if the next block begins in quotes, else none.
     inside: u64,
@@ -67,23 +67,16 @@ impl Quoting {
     /// Looks at the next block. Bit *i* of `quotes` stands for a quote at byte *i*, of `borders` for a separator or
     /// a newline there. `before` is the byte before the block, `None` at the beginning of the row.
     ///
-    /// Returns what is in quotes. For a block without quotes, neither function is called.
+    /// Returns what is in quotes.
     #[inline(always)]
-    pub fn block(
-        &mut self,
-        quotes: u64,
-        borders: impl FnOnce() -> u64,
-        before: impl FnOnce() -> Option<u8>,
-    ) -> QuotedBlock {
+    pub fn block(&mut self, quotes: u64, borders: u64, before: Option<u8>) -> QuotedBlock {
         if quotes == 0 {
-            self.letter_before = false;
-            return QuotedBlock { inside: self.inside, stray: 0 };
+            return QuotedBlock { inside: self.block_without_quotes(), stray: 0 };
         }
         // Without branches: what is before a block is not to be predicted.
-        let before = before().unwrap_or(b'\n');
+        let before = before.unwrap_or(b'\n');
         let closed = (before == b'"') & !self.letter_before;
         let opens = u64::from((before == b'\n') | (before == self.separator) | closed);
-        let borders = borders();
         let inside = running_parity(quotes) ^ self.inside;
         let wrong = quotes & inside & !((borders | quotes) << 1 | opens | self.toggled);
         if wrong == 0 {
@@ -95,6 +88,14 @@ impl Quoting {
         self.inside = ((block.inside as i64) >> (BLOCK - 1)) as u64;
         self.letter_before = block.stray >> (BLOCK - 1) == 1;
         block
+    }
+
+    /// As [`Quoting::block`] for a block without quotes, whose borders make no difference. Returns the bytes in quotes:
+    /// all or none.
+    #[inline(always)]
+    pub fn block_without_quotes(&mut self) -> u64 {
+        self.letter_before = false;
+        self.inside
     }
 }
 
