@@ -97,7 +97,7 @@ fuzz_target!(|case: Case<'_>| {
         vec![Input::Stream { name: "input".to_owned(), reader }]
     };
     let mut input_records = InputRecords::of_input(format);
-    // A byte order mark. Where there is too little to tell, there is none.
+    // A byte order mark. A start that is too short to tell has no such mark.
     let preamble_len = input_records.preamble_len(&bytes).expect("no strict reader").unwrap_or(0);
     let end = preamble_len + whole(format, &bytes[preamble_len..]);
     input_records.records(&bytes[preamble_len..end]).expect("no strict reader");

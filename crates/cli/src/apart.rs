@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::input::{Input, is_same_file};
 use crate::shown;
 
-/// What must stay as it is.
+/// A file that must stay as it is.
 #[derive(Debug, Clone, Copy)]
 pub enum Precious<'a> {
     /// An input: a file, or the folder of a view.
@@ -76,7 +76,7 @@ mod tests {
 
     use super::*;
 
-    /// What is said of `path`, where `in` is an input, `view` is one too, and `out`, which is not there, is the result.
+    /// The sentence for `path`, where `in` is an input, `view` is one too, and `out`, which is not there, is the result.
     fn said(path: &str) -> Option<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);

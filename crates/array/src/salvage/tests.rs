@@ -66,7 +66,7 @@ fn options() -> OpenOptions {
 struct Made {
     name: String,
     members: Vec<Vec<u8>>,
-    /// Of each page, what it had in turn; the last one is what it has now.
+    /// For each page, what it had in turn; the last one is what it has now.
     versions: Vec<Vec<Vec<u8>>>,
     named: Named,
     /// Blocks that are not zeros: all of them, and those that are no pages.
@@ -163,10 +163,10 @@ enum By {
 /// What names what in a volume without damage.
 #[derive(Default)]
 struct Named {
-    /// Of each page, sets of blocks: each is enough to know its newest content.
+    /// For each page, sets of blocks: each is enough to know its newest content.
     enough: Vec<Vec<Vec<Place>>>,
     by: Vec<By>,
-    /// Of each page that the journal stored: the segment block that an opening changes. Salvage does without it.
+    /// For each page that the journal stored: the segment block that an opening changes. Salvage does without it.
     segments: BTreeMap<u64, Place>,
     /// The blocks of each transaction.
     transactions: BTreeMap<u64, Vec<Place>>,

@@ -263,7 +263,7 @@ fn after_the_end(target: &Target, work: WorkFolder) -> Result<(), Failure> {
     Err(format!("{shown}: {text}").into())
 }
 
-/// The report's file, if one is wanted: one that can't be written is told now, not after the run.
+/// The report's file, if one is wanted: one that can't be written is an error now, not after the run.
 fn report_file(job: &Job<'_>) -> Result<Option<(Kept, ReportForm)>, Failure> {
     let Some((path, form)) = job.report else { return Ok(None) };
     refuse_overwriting("--report", path, precious(job.inputs, Some(job.output)))?;
