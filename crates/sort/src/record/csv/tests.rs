@@ -84,6 +84,13 @@ fn check(bytes: &[u8]) {
         let pieces: Vec<Vec<u8>> =
             fields.map(|field| field.pieces().collect::<Vec<_>>().concat()).collect();
         assert_eq!(pieces, row.values, "{shown}");
+        // The key of a column, and of the next one.
+        for n in 0..=row.values.len() {
+            let mut rest = fields;
+            let mut value = |skipped| rest.nth(skipped).map(|field| field.value().into_owned());
+            assert_eq!(value(n).as_ref(), row.values.get(n), "{shown}: {n}");
+            assert_eq!(value(1).as_ref(), row.values.get(n + 2), "{shown}: {n}");
+        }
         at = row.end;
     }
     assert_eq!(CSV.record_len(&bytes[at..]), None, "{shown}");
