@@ -9,6 +9,7 @@ use merganser_sort::record::Format;
 use merganser_sort::run::magic::ContentKind;
 
 use super::order::RecordFlags;
+use super::report::refuse_overwriting_lists;
 use super::sort::temp_dirs;
 use super::{Destination, ReportConfig, guest, memory_bytes, threads};
 use crate::args::{FormatName, MapArgs, PartitionName, RowForm, RowOrder};
@@ -96,6 +97,8 @@ impl TryFrom<MapArgs> for MapConfig {
     type Error = Failure;
 
     fn try_from(typed: MapArgs) -> Result<Self, Failure> {
+        let read = typed.program.keys.iter().chain(&typed.token_file).chain(&typed.ca);
+        refuse_overwriting_lists(&typed.report, read)?;
         let format = format(&typed)?;
         let inputs: Vec<_> = match &typed.inputs[..] {
             [] => vec![Input::Stdin],

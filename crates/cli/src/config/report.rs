@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::apart::{Precious, refuse_overwriting};
 use crate::args::{ReportArgs, Size};
 use crate::failure::Failure;
 
@@ -47,6 +48,16 @@ impl ReportForm {
             }
         }
     }
+}
+
+/// Refuses a report that would overwrite one of `read`, which other options name. Inputs and results are looked at
+/// when the work begins.
+pub(super) fn refuse_overwriting_lists<'a>(
+    typed: &ReportArgs,
+    read: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<(), Failure> {
+    let Some(path) = &typed.report else { return Ok(()) };
+    refuse_overwriting("--report", path, read.into_iter().map(|path| Precious::Input(path)))
 }
 
 /// Less than any drive endures: a unit was forgotten.

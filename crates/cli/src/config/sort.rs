@@ -9,6 +9,7 @@ use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::run::magic::ContentKind;
 
+use super::report::refuse_overwriting_lists;
 use super::{ReportConfig, list, memory, memory_bytes, order, threads};
 use crate::args::{CheckHow, CompressionName, FormatName, Size, SortArgs, StrategyName, TempArgs};
 use crate::failure::Failure;
@@ -270,6 +271,8 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
     if typed.debug {
         refuse_with_debug(&typed)?;
     }
+    let read = typed.order.random_source.iter().chain(&typed.files0_from);
+    refuse_overwriting_lists(&typed.report, read)?;
     let output = typed.output.into_iter().next();
     let destination = match (output, typed.view) {
         (Some(_), Some(_)) => {

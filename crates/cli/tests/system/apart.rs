@@ -4,8 +4,9 @@ use std::fs;
 
 use super::harness::{Folder, fails, merganser, prints};
 
-/// Commands that read `in.json` or the view `v`, and write `out.json`. The name of one more file follows.
-const COMMANDS: [&[&str]; 12] = [
+/// Commands that read the view `v` and each other word that ends with `.json`, and write `out.json`. The name of one
+/// more file follows.
+const COMMANDS: [&[&str]; 15] = [
     &["sort", "in.json", "-o", "out.json", "--report"],
     &["sort", "in.json", "-o", "out.json", "--consume", "--report"],
     &["sort", "-m", "in.json", "-o", "out.json", "--report"],
@@ -14,6 +15,9 @@ const COMMANDS: [&[&str]; 12] = [
     &["materialize", "v", "-o", "out.json", "--report"],
     &["materialize", "v", "-o", "out.json", "--consume", "--report"],
     &["map", "wordcount", "in.json", "-o", "out.json", "--report"],
+    &["map", "match", "--keys", "keys.json", "in.json", "-o", "out.json", "--report"],
+    &["sort", "--files0-from", "list.json", "-o", "out.json", "--report"],
+    &["sort", "-R", "--random-source", "keys.json", "in.json", "-o", "out.json", "--report"],
     &["map", "matrix", "in.json", "-o", "out.json", "--report"],
     &["pipeline", "in.json", "--stage", "a:cat", "-o", "out.json", "--report"],
     &["blast", "--report", "in.json", "blastn", "-query", "in.json", "-db", "db.fa", "-out"],
@@ -37,6 +41,8 @@ fn content(folder: &Folder) -> Vec<(String, Vec<u8>)> {
 fn place() -> Folder {
     let folder = Folder::new();
     folder.write("in.json", b">b\nC\n>a\nC\n");
+    folder.write("keys.json", b"C\nrandom bytes for an order\n");
+    folder.write("list.json", b"in.json\0");
     folder.write("db.fa", b">b\nC\n>a\nC\n");
     prints(merganser(["sort", "in.json", "--view", "v"]).current_dir(folder.path()));
     fs::hard_link(folder.at("in.json"), folder.at("hard.json")).expect("linked");
@@ -49,19 +55,22 @@ fn no_second_file_overwrites_an_input_or_the_result() {
     let folder = place();
     let before = content(&folder);
     for command in COMMANDS {
-        let reads: &[&str] = match command[0] {
-            "materialize" => &["v/manifest.json"],
-            "generate" => &[],
-            _ => &["in.json", "./in.json", "hard.json", "soft.json"],
-        };
-        let writes: &[&str] =
-            if command.contains(&"new") { &[] } else { &["out.json", "v/../out.json"] };
-        let writes = if command[0] == "blast" { &[][..] } else { writes };
-        for name in reads.iter().chain(writes) {
-            let words = command.iter().chain([name]);
+        let mut names: Vec<&str> =
+            command.iter().copied().filter(|word| word.ends_with(".json")).collect();
+        if names.contains(&"in.json") {
+            names.extend(["./in.json", "hard.json", "soft.json"]);
+        }
+        if names.contains(&"out.json") {
+            names.push("v/../out.json");
+        }
+        if command.contains(&"v") {
+            names.push("v/report.json");
+        }
+        for name in names {
+            let words = command.iter().copied().chain([name]);
             let told = fails(merganser(words).current_dir(folder.path()));
-            let names_it = ["would be overwritten", "could overwrite", "both name the same file"];
-            assert!(names_it.iter().any(|part| told.contains(part)), "{command:?} {name}: {told}");
+            let why = ["would be overwritten", "is inside v", "both name the same file"];
+            assert!(why.iter().any(|part| told.contains(part)), "{command:?} {name}: {told}");
             assert_eq!(content(&folder), before, "{command:?} {name}");
             assert!(!folder.at("new").exists(), "{command:?} {name}");
         }

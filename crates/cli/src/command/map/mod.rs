@@ -145,7 +145,6 @@ fn gives_records(config: &MapConfig, what: &What) -> bool {
     what.rows_most.is_some() && config.form.is_none() && config.choice == Choice::ByKey
 }
 
-/// The files and folders whose devices do the work.
 /// Watches the work for the report.
 fn watch(config: &MapConfig) -> Result<report::Watch<'_>, Failure> {
     // Those of nodes are not files of this machine.
@@ -154,6 +153,7 @@ fn watch(config: &MapConfig) -> Result<report::Watch<'_>, Failure> {
     report::Watch::start(config.report.as_ref(), precious, || files(config, here))
 }
 
+/// The files and folders whose devices do the work; `here` are the inputs that this machine has.
 fn files(config: &MapConfig, here: &[Input]) -> Vec<PathBuf> {
     let inputs = here.iter().map(|input| match input {
         Input::Stdin => PathBuf::from("/dev/stdin"),
