@@ -52,6 +52,7 @@ fn absent(dirs: &[PathBuf], what: &str) {
 /// Serves until a signal arrives.
 pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     heap::keep_little();
+    heap::give_back();
     let mut servers = Vec::new();
     if let Some(config) = config.shuffle {
         servers.push(shuffle::listen(config)?);
