@@ -16,6 +16,11 @@
 //! - [`pipeline`] runs stages of any programs over partitions of a stream. [`blast`] makes BLAST over partitions exact.
 //! - [`shuffle`] merges Hadoop's spills while reducers fetch them.
 //! - [`hdfs`] runs map tasks of Hadoop on the blocks of this node.
+//!
+//! Three doors lead to the same SSDlets: `session`, which has no network itself and which the crate
+//! `merganser-flight` carries over Arrow Flight; `smart_fam`, over files; and `isc`, over reads and writes of a
+//! device. A hostile client can end its own session only. `message` and `talk` are what the protocols of `shuffle`
+//! and `hdfs` have in common.
 
 pub mod active_sort;
 mod beneath;

@@ -5,6 +5,10 @@
 //!   request  magic 4 ─ version u16 ─ kind u16 ─ length u32 ─ body
 //!   frame    type u8 ─ length u32 ─ body                             text   length u16 ─ UTF-8
 //! ```
+//!
+//! The reader takes checked slices out of borrowed bytes, and has the errors of its protocols, as those of
+//! `export/nbd/wire.rs` and `active_sort/descriptor.rs` have. `bytes::Buf` takes checked integers but no borrowed
+//! slice, so all of them would stay, with another error to convert.
 
 use std::ops::RangeInclusive;
 

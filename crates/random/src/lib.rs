@@ -10,6 +10,9 @@
 //! assert_eq!(random.bits(), 6_457_827_717_110_365_317);
 //! assert!(random.below(10) < 10);
 //! ```
+//!
+//! The crates rand and rand_xoshiro have the bits of the published SplitMix64, but no range and no fraction by an
+//! algorithm that stays.
 
 /// SplitMix64 (Steele, Lea, Flood 2014): a counter and a mixing function, so that any two seeds
 /// give unrelated sequences from the first number on.

@@ -1,4 +1,10 @@
 //! One memory budget, set by the user, that every large buffer reserves from.
+//!
+//! Memory that grows with records or fan-in is reserved before it is allocated; the fixed rest (code, stacks,
+//! rings, a sample of 1 MiB) is small. The fences of all runs stay in memory, about 60 bytes per block. Each run
+//! holds the memory of its own fences, and `plan` leaves room for all of them. If that is too little (a pipe is
+//! longer than assumed, keys are longer than in the sample), later runs get larger blocks. It is an error only if
+//! the largest blocks don't help.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -5,6 +5,10 @@
 //!   values    0 … 63 64 … 127   128 … 255     256 … 511
 //!   buckets   1 each 1 each     2 in a bucket 4 in a bucket …
 //! ```
+//!
+//! hdrhistogram would not replace it: it computes mean and deviation from its buckets and rounds the extremes. Our
+//! means are compared with published ones within 0.1 %, so the exact sums would stay next to it, and only 20 lines
+//! of index arithmetic would go.
 
 /// Buckets per doubling, as a power of two.
 const BITS: u32 = 6;

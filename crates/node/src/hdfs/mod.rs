@@ -21,6 +21,10 @@
 //!   module                    SSDlets that jobs bring
 //!   counts                    what the process did since it started
 //! ```
+//!
+//! A map takes one thread and a fixed memory, and writes no file: whole records pass from a block to the mapper in
+//! batches, without a copy; a full table is sorted by partition and key, and its rows are framed while they leave.
+//! Maps get their turns from the admission of sessions.
 
 mod answer;
 mod batch;

@@ -10,6 +10,10 @@
 //! [`SegmentMerge`] makes it from files. It is all that a reduce task needs, in its own process. For
 //! fetches, [`server`] runs many of them next to Hadoop's NodeManager, on request ([`protocol`]).
 //! `admission` bounds how many run at once, `local_dirs` which files they read.
+//!
+//! The engine has the parts: `sort/record/ifile.rs` frames records, `sort/key/writable/` knows how serialized keys
+//! compare (a slice of the record, a number, or an encoding of several fields), and `sort/merge/ifile.rs` merges
+//! sources that fill themselves, by the loser tree of the kernel. Only the head of a record has to be in memory.
 
 mod admission;
 pub mod calibration;

@@ -14,6 +14,15 @@
 //! Equal keys keep input order: batches are split in parallel and appended in turn. A bucket that
 //! does not fit into memory, whatever the sample promised, is split again by a sample of itself. A
 //! bucket of one key needs no sort and is streamed as it is.
+//!
+//! Records that vary in length are merged unless the user asks for buckets: a distribution takes no record longer
+//! than about a fortieth of the memory (docs/guide.md).
+//!
+//! A distribution does not consume its inputs. A run is whole, synced and named in the journal before the chunk
+//! that it came from is given back. A bucket is whole only at the end: until then its last records are in memory,
+//! and its file has no index. If all buckets were closed from time to time, each would become several short
+//! segments, which no reader takes. So `--consume` with `--strategy distribute` is refused. A finished view of
+//! buckets is consumed like one of runs: from bucket to bucket, and from block to block in a bucket of one key.
 
 mod batch;
 pub(crate) mod bucket;

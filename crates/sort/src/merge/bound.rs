@@ -1,4 +1,7 @@
 //! A place in the total order of all records: by key, then by run, then by position in the run.
+//!
+//! It is total, so billions of equal keys are cut like any others, and equal keys keep the order of the input
+//! without a counter in each record.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -20,6 +20,10 @@
 //! its reads together: the device serves them in whatever order its channels are free, which is
 //! ActiveSort's rule (4.1.3) of never waiting for a busy channel while another could work. Windows
 //! know nothing of each other, so they are merged on as many cores as there are.
+//!
+//! So random reads, streams and parallel file output are one piece of code, and skew costs nothing, because a
+//! window is bounded in blocks and not in blocks per run. The price: a window needs about four blocks of every run,
+//! which bounds the fan-in. More runs than that are merged in an extra pass.
 
 pub(crate) mod bound;
 pub(crate) mod exact;

@@ -1,4 +1,8 @@
 //! How large windows are, and how much memory they take.
+//!
+//! Windows are small, so that the bytes are still in a cache when they are merged. Blocks are small (8 KiB) if the
+//! budget has room for their fences: a random read looks at a block or two of every run, and two neighbouring
+//! windows share few bytes (figures: bench/results/2026-11-22.md, "Choices that were measured").
 
 use super::stream::{StreamSize, windows_held};
 use super::window::Segments;

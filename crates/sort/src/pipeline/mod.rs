@@ -16,6 +16,9 @@
 //!
 //! `distribute::one_pass::work` is of another shape: see there. Reading ahead by one thread
 //! (`sorter::form`) is a channel.
+//!
+//! With `threads: 0` the caller's thread makes each item when it wants it, and nothing overlaps. Modelled clocks
+//! need this, and the engine asks no clock what it is.
 
 mod crew;
 pub(crate) mod ordered;

@@ -3,14 +3,17 @@
 //! ```text
 //!   0          header, 4096 bytes: magic, version, block size, CRC; the rest zero
 //!   4096       data: blocks of `block_bytes` logical bytes, the last one shorter.
-//!              Records are packed end to end and may cross blocks; nothing else lies between.
-//!              Uncompressed blocks lie end to end; compressed ones where the index says.
+//!              Records are packed end to end and may cross blocks; nothing else is between them.
+//!              Uncompressed blocks are end to end; compressed ones where the index says.
 //!   index      specification (JSON), then one entry a block: place, CRC32C, first record
 //!              that starts in it (its number, where, its key: the *fence*)
 //!   footer     64 bytes at the very end: where the index is, totals, CRCs
 //! ```
 //!
 //! The place of each field is drawn in docs/formats.md and pinned by a golden dump.
+//!
+//! Runs hold records and nothing else between them, since checksums and fences are at the end. So neighbouring
+//! blocks are one stretch of records, a record may be longer than a block, and merged bytes need no copy.
 
 use crate::{Error, Result};
 

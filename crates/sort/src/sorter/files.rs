@@ -11,6 +11,10 @@
 //! The first runs have files of their own, because punching a hole waits for the reads of the same
 //! file that are in flight: in one file, runs that are given back behind a merge would delay one
 //! another.
+//!
+//! Inputs, and the runs of a view that is being made, are closed while others are in use
+//! (`merganser_storage::closable`). `Directory::storages_left` says how many storages can be open; `sort -m` and
+//! views merge no more than that at once.
 
 use std::sync::Arc;
 

@@ -11,6 +11,9 @@
 //! open such a file for output, where `fs.protected_symlinks`, `fs.protected_regular` and
 //! `fs.protected_fifos` are set. Replacing a file by a rename doesn't pass these checks, so they are
 //! made here, whatever the settings say.
+//!
+//! A name is resolved once. Commands run as root, in folders that other users may write, so later calls use the
+//! handle of the folder and the last name, and not the path again.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions};

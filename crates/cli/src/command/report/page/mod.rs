@@ -1,5 +1,8 @@
 //! A report as one page: styles and drawings are in it, there is no script, and its policy forbids
 //! to fetch or run anything.
+//!
+//! There is no template engine: about a tenth of the lines here hold tags, and the others compute shapes and
+//! numbers. All text passes one function that escapes it, which has tests with hostile names.
 
 pub(in crate::command) mod chart;
 pub(in crate::command) mod frame;
