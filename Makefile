@@ -85,8 +85,8 @@ test-build:
 	@$(CARGO) test --workspace --locked --no-run
 	@$(CARGO) build --workspace --lib --examples --locked
 
-# Each step says how long it took: all of them together should take less than 30 minutes on two cores. The fuzz targets
-# are built and run at low priority next to everything else, because a build often waits for one of its parts.
+# Each step says how long it took; docs/testing.md ("How long CI takes") has measured times. The fuzz targets are built
+# and run at low priority next to everything else, because a build often waits for one of its parts.
 check:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps --beside fuzz lints-and-tests
@@ -117,7 +117,7 @@ deny:
 fuzz:
 	@.ci/fuzz 60
 
-# It takes half an hour on two cores, so it is not part of `make check`.
+# It takes too long for `make check` (docs/testing.md).
 sanitize:
 	@.ci/sanitize
 
