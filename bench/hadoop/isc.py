@@ -174,7 +174,7 @@ def state_of(pair, kept, here):
 
 
 def written(path):
-    """What an earlier call wrote, maybe in another checkout; nothing if there is no such file."""
+    """The results of an earlier call, maybe in another checkout; nothing if there is no such file."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):

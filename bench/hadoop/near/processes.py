@@ -68,7 +68,7 @@ def taken(place):
 
 
 class Series:
-    """What was taken in each second, from totals that only grow."""
+    """The amount taken in each second, from totals that only grow."""
 
     def __init__(self, started_s):
         self._next_s = started_s

@@ -1,4 +1,4 @@
-//! Where everything lies on the data members, in the address space of their array.
+//! Where everything is on the data members, in the address space of their array.
 //!
 //! ```text
 //!   0        superblock, twice

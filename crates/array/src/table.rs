@@ -29,7 +29,7 @@ const SEAL: usize = 4;
 /// Memory that a cached block takes, in bytes, with its places in the maps.
 const CACHED_BYTES: u64 = 4096 + 160;
 const CACHED_MIN: usize = 64;
-/// What is wrong with a block whose own checksum is right, and is not the one that is named by what refers to it.
+/// The fault of a block whose own checksum is right, but is not the one that its reference names.
 pub(crate) const OLD_BLOCK: &str = "it is whole, but not the one that was written last: the disk lost a write, or an older copy was put back";
 const CURRENT: u8 = 0b0011;
 const PENDING: u8 = 0b1100;

@@ -153,7 +153,7 @@ mod tests {
         let lines = OrderSpec::new(Format::Lines { delimiter: 0 });
         let random = OrderSpec { options: "R".to_owned(), salt: 5, ..lines.clone() };
         assert_eq!(AdvisedCommand::sort(&journal(random, "/in", "/out")), None);
-        // What the parser would refuse is not printed.
+        // A command that the parser would refuse is not printed.
         let odd = OrderSpec { options: "n -o /etc/passwd".to_owned(), ..lines };
         assert_eq!(AdvisedCommand::sort(&journal(odd, "/in", "/out")), None);
     }

@@ -88,7 +88,7 @@ pub struct FlashStatistics {
     pub moved_pages: u64,
     /// Of these, pages of the map.
     pub map_programs: u64,
-    /// Of the pages sensed, pages of the map.
+    /// Pages of the map among the pages sensed.
     pub map_reads: u64,
     /// Entries of the map that were in its cache when they were needed. 0 if the whole map is in memory.
     pub map_hits: u64,
@@ -110,7 +110,7 @@ pub struct FlashStatistics {
     pub cached_pages: u64,
 }
 
-/// The two counts of which write amplification is the quotient.
+/// The two counts whose quotient is the write amplification.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FlashBytes {
     /// Bytes that the host wrote.

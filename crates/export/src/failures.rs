@@ -1,4 +1,4 @@
-//! Requests that failed: each is told of at once, and the first is kept for the end.
+//! Requests that failed: each is reported at once, and the first is kept for the end.
 
 use std::io;
 

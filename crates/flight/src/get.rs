@@ -178,7 +178,7 @@ impl Getter {
         })
     }
 
-    /// A part of a view. What is wrong with the ticket is said before the stream begins.
+    /// A part of a view. A fault of the ticket is reported before the stream begins.
     pub(crate) async fn view(
         &self,
         ticket: ViewTicket,

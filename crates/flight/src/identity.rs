@@ -48,7 +48,7 @@ pub enum TlsDoubt {
     /// Its time has not begun.
     #[error("its certificate is not valid yet, so clients refuse it; is the clock right?")]
     NotYetValid,
-    /// It says that it signs other certificates, as that of `openssl req -x509` does unless it is told otherwise.
+    /// It says that it signs other certificates, as that of `openssl req -x509` does without other options.
     #[error(
         "its certificate is that of an authority (CA:TRUE), which many clients refuse for a server; \
          make one with basicConstraints=CA:FALSE"

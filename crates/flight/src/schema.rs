@@ -1,4 +1,4 @@
-//! What the columns of a stream are.
+//! The columns of a stream.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -6,7 +6,7 @@
 //!                                     its connection is closed, and its memory is free
 //! ```
 //!
-//! A stream that waits for this server (for memory, for the end of a run) does not stand still. A client that goes on
+//! A stream that waits for this server (for memory, for the end of a run) does not stand still. A client that continues
 //! reading, however slowly, is not cut off by this: each batch that it takes begins its time again.
 
 use std::sync::Arc;

@@ -122,7 +122,7 @@ impl Part {
         let mut range = self.range.clone();
         let preamble = &self.view.manifest().preamble;
         if range.start == 0 && !preamble.is_empty() {
-            // A header row is a row of its own, with a byte order mark before it; a mark alone is none.
+            // A header row is a row of its own, with a byte order mark before it; a mark alone isn't a row.
             range.start = range.end.min(preamble.len() as u64);
             if self.view.order().format().has_header() && range.start == preamble.len() as u64 {
                 values.extend_from_slice(preamble);

@@ -11,7 +11,7 @@ use crate::machine::Machine;
 /// How an experiment is run. Each experiment uses the fields that apply to it.
 #[derive(Debug)]
 pub struct Setup {
-    /// Bytes of data, or at most; `None` is the experiment's own default.
+    /// Bytes of data; for experiments with several sizes, the largest. `None` is the experiment's own default.
     pub size_bytes: Option<u64>,
     /// How often to measure; `None` is the experiment's own default.
     pub rounds: Option<usize>,

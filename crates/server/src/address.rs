@@ -17,7 +17,7 @@ pub enum Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// `HOST:PORT`, or a path: anything with a `/`, or without a colon. What is surely a host and has no
+    /// `HOST:PORT`, or a path: anything with a `/`, or without a colon. A name that is surely a host and has no
     /// port is refused.
     fn from_str(typed: &str) -> Result<Self, String> {
         let address = typed.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();

@@ -286,7 +286,7 @@ fn row_of(row: Option<u64>) -> String {
     row.map_or_else(String::new, |row| format!("row {row}, "))
 }
 
-/// What is wrong with a quote in csv.
+/// The fault of a quote in csv.
 fn quote_fault(closed: bool) -> &'static str {
     if closed {
         "text follows a quote that closes its field"

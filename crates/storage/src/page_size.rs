@@ -97,7 +97,7 @@ impl fmt::Display for BufferPages {
     }
 }
 
-/// What advice a fresh buffer of `len` bytes gets, which is large enough for huge pages. Before a choice is made,
+/// The advice for a fresh buffer of `len` bytes, which is large enough for huge pages. Before a choice is made,
 /// smaller buffers are in huge pages.
 pub(crate) fn advice(len: usize) -> Advice {
     let pages = if len >= MEASURED_FROM_BYTES {

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Both read the same chunks into a buffer, as the engine does for every SSDlet; that is a part of their time.
-//! What they hand over is not measured: it is the same work of the engine for both. A guest pays for its fuel,
+//! Their output is not measured: it is the same work of the engine for both. A guest pays for its fuel,
 //! its bounds, and the copy of the chunk into its memory. It needs clang and lld (`.ci/setup base guests`).
 
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]

@@ -1,4 +1,4 @@
-//! The blocks of a RAID 0 of members, one of which may be short or partly unreadable.
+//! The blocks of a RAID 0 of members. A member may be short or partly unreadable.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is left of the log: all first blocks of records, from either copy, and the pages behind them.
+//! The remains of the log: all first blocks of records, from either copy, and the pages behind them.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -57,7 +57,7 @@ pub struct Salvage {
     findings: Findings,
 }
 
-/// What is wrong with the members.
+/// The faults of the members.
 #[derive(Debug, Default)]
 struct Findings {
     texts: Vec<String>,
@@ -186,7 +186,7 @@ impl Salvage {
         self.volume_pages * PAGE as u64
     }
 
-    /// What is wrong with the members: the number, and sentences about the first hundred.
+    /// The faults of the members: their number, and sentences about the first hundred.
     #[must_use]
     pub fn findings(&self) -> (u64, &[String]) {
         (self.findings.count, &self.findings.texts)

@@ -1,4 +1,4 @@
-//! What is left on the data members: the last checkpoint, and the journal after it.
+//! The remains on the data members: the last checkpoint, and the journal after it.
 
 use foldhash::HashMap;
 
@@ -98,7 +98,7 @@ impl Maps {
         Ok(BlockStates::decode(&self.layout, &payload))
     }
 
-    /// What the log has to continue.
+    /// The state that the log has to continue.
     pub(super) fn known(&self, superblock: &Superblock) -> Known {
         Known {
             tail: self.tail,
@@ -202,7 +202,7 @@ impl Maps {
         self.changed.extend((page..end).map(|page| (page, (kept, seq))));
     }
 
-    /// A table block of the checkpoint: `None` if it is damaged, and a block of zeros if there is none.
+    /// A table block of the checkpoint: `None` if it is damaged, and a block of zeros if it was never written.
     fn table_block(&mut self, block: u64, findings: &mut Findings) -> Option<&Page> {
         let is_segment = block >= self.layout.map_blocks;
         let cached = matches!(&self.recent[usize::from(is_segment)], Some((of, _)) if *of == block);

@@ -238,7 +238,7 @@ impl State {
             match slot.read(log, &self.store.name, page, &mut content) {
                 Ok(()) => self.store.put(page, &content)?,
                 Err(error) if error.is_damage() => {
-                    // A member that is away for a while may have all of them.
+                    // If a member is only away for a while, it may still have all these pages.
                     if matches!(error, Error::Unreadable(_)) && !self.buffer_answers() {
                         return Err(error);
                     }

@@ -20,7 +20,7 @@ const MAPS_AT_ONCE: u64 = 64;
 /// Blocks of the log that are read at once.
 const LOG_AT_ONCE: u64 = 64;
 
-/// What a volume holds. Numbers of the data members are those of the last checkpoint.
+/// The contents of a volume, in numbers. Those of the data members are from the last checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Pages of the data members that hold data.

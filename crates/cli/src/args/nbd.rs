@@ -1,8 +1,8 @@
-//! Who may reach an NBD server.
+//! The clients that may reach an NBD server.
 
 use clap::Args;
 
-/// What protects exports at an address that other machines can reach.
+/// The protection of exports at an address that other machines can reach.
 #[derive(Debug, Args)]
 pub struct NbdArgs {
     /// Serve other machines without protection: whoever reaches the port can read all data, and change what

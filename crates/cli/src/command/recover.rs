@@ -204,7 +204,7 @@ fn work(path: &Path) -> Leftover {
     }
 }
 
-/// What a folder of unfinished work is, and what to do with it.
+/// The kind of a folder of unfinished work, and the advice on it.
 fn told(path: &Path, contents: &WorkContents) -> Leftover {
     let verdict = judge(&contents.facts);
     let what = || what(verdict, contents);

@@ -78,7 +78,7 @@ impl AdviseMaps {
     }
 }
 
-/// What a task takes besides mapping: a virtual machine, its classes, its end.
+/// The cost of a task besides mapping: a virtual machine, its classes, its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TaskStart {
     /// Seconds, on an idle processor.
@@ -132,7 +132,7 @@ pub enum AdviseOn {
     Device(DeviceChoice),
 }
 
-/// Names the values that are taken from this machine because they were not given; `None` if there are none.
+/// Names the values that are taken from this machine because they were not given; `None` if all were given.
 pub fn assumed(typed: &AdviseArgs) -> Option<String> {
     let AdviseCommand::Hadoop(typed) = &typed.what;
     typed.job?;

@@ -1,4 +1,4 @@
-//! What a folder of unfinished work is, by what is in it, and what may be done with it.
+//! The kind of a folder of unfinished work, by its files, and the steps that are allowed.
 //!
 //! ```text
 //!   look    the folder as it is    names, journal, note, resume point, journal of a pipeline
@@ -80,7 +80,7 @@ pub struct WorkFacts {
     pub stranger: bool,
     /// Whether it has a file that can hold records.
     pub records: bool,
-    /// Whether it has the manifest of a view of which nothing is given back.
+    /// Whether it has the manifest of a view that has given nothing back.
     pub whole_view: bool,
     /// The journal of a sort that consumes its inputs.
     pub journal: Evidence<SortFacts>,
@@ -92,7 +92,7 @@ pub struct WorkFacts {
     pub pipeline: Evidence<PipelineFacts>,
 }
 
-/// What a folder of unfinished work is.
+/// The kind of a folder of unfinished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// It has files of others, and no work of this program.
@@ -130,7 +130,7 @@ pub enum Verdict {
     },
 }
 
-/// What a user can do with it.
+/// The step that is open to a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextStep {
     /// Repeat the command: it continues, or begins again.
@@ -197,7 +197,7 @@ impl Verdict {
         }
     }
 
-    /// What to do with it. It is followed literally, so it must never cost a record.
+    /// The advice on it. It is followed literally, so it must never cost a record.
     pub fn next_step(self) -> NextStep {
         match self {
             Verdict::Begun | Verdict::Sort(_) | Verdict::Copy { .. } => NextStep::Repeat,

@@ -91,7 +91,7 @@ impl Lag {
 mod tests {
     use super::*;
 
-    /// A thousand requests of 1 ms, of which `late` have this lag and the others 1 us.
+    /// A thousand requests of 1 ms: `late` of them have this lag, and the others 1 us.
     fn lag(late: u64, delay_ns: u64, overtaken: bool) -> Lag {
         let mut lag = Lag::default();
         for i in 0..1000 {

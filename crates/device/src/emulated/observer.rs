@@ -1,4 +1,4 @@
-//! What a listener gets of an emulated device: each request once it has been answered.
+//! The events of an emulated device for a listener: each request once it has been answered.
 
 use crate::request::Request;
 

@@ -385,7 +385,7 @@ impl Hdd {
         }
     }
 
-    /// The read that arrived first of those that the heads come to soon.
+    /// The oldest of the reads whose sectors the heads will reach soon.
     fn next_of(&self, stream: &Stream) -> Option<usize> {
         let last = stream.near.min(self.layout.sectors() - 1);
         let [from, to] = [stream.first, last].map(|sector| self.layout.place(sector).cylinder);

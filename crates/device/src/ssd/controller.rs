@@ -372,7 +372,7 @@ impl Controller {
                 if let Some(target) = &mut job.buffer {
                     target.copy_from_slice(&bytes);
                 }
-                // What a program made is in the memory already, and only leaves it.
+                // Data that a program made are in the memory already, and only leave it.
                 let left = if self.settings.programs_use_memory == 1 {
                     self.memory.carry(now, len)
                 } else {

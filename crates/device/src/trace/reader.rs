@@ -120,7 +120,7 @@ impl<R: BufRead> Trace<R> {
     }
 }
 
-/// What a line has.
+/// The contents of a line.
 enum Line {
     /// A request; `None` if it is of another disk.
     Request(Option<Request>),

@@ -194,7 +194,7 @@ struct Player<'a, I> {
     device: &'a mut dyn Device,
     ended: &'a mut dyn FnMut(&dyn Device, &Ended),
     queues: Vec<Queue<I>>,
-    /// The time from which on all streams have begun.
+    /// The time when all streams have begun.
     all_begun: SimTime,
     /// Whether a stream has submitted its last request.
     some_given: bool,

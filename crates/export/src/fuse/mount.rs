@@ -87,10 +87,10 @@ pub struct Mount {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// What a thread of a mount does besides reading requests.
+/// The work of a thread of a mount besides reading requests.
 type Work = Box<dyn FnOnce() + Send>;
 
-/// What is the same for every mount.
+/// The options that are the same for every mount.
 struct Served<F> {
     filesystem: F,
     mountpoint: PathBuf,

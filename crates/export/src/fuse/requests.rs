@@ -44,7 +44,7 @@ pub(super) enum Reply {
     Write(ReplyWrite),
     /// A write that is flushed before it is answered.
     DurableWrite(ReplyWrite),
-    /// Its flush, after so many bytes were written.
+    /// Its flush, after this number of bytes was written.
     WriteFlush {
         reply: ReplyWrite,
         count: usize,
@@ -123,7 +123,7 @@ fn answer(
             reply.error(number_of(&error));
             ("flushing", error)
         }
-        // Of storages that cannot free space; programs go on without.
+        // A storage that cannot free space gives this error; programs continue without.
         (Reply::Discard(reply), Err(error)) if error.kind() == io::ErrorKind::Unsupported => {
             reply.error(Errno::EOPNOTSUPP);
             return None;
@@ -140,7 +140,7 @@ fn answer(
     Some(error)
 }
 
-/// The number by which a program gets the error of a change.
+/// The error number that a program gets for a failed change.
 fn number_of(error: &io::Error) -> Errno {
     if is_full(error) { Errno::ENOSPC } else { Errno::EIO }
 }

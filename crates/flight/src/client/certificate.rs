@@ -8,7 +8,7 @@ pub enum CertificateFault {
         "the node's certificate is that of an authority (CA:TRUE); a node needs one of its own, which the authority signs"
     )]
     IsAuthority,
-    /// Another authority signed it, or nobody.
+    /// Another authority signed it, or no authority.
     #[error("the node's certificate is not signed by the authority that was given")]
     OtherAuthority,
     /// It is for other names.

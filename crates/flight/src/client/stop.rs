@@ -28,7 +28,7 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// What `call` gives, if that takes at most `patience`.
+    /// The result of `call`, if that takes at most `patience`.
     pub(super) async fn within<T>(
         &self,
         patience: Duration,
@@ -43,7 +43,7 @@ impl Stop {
         }
     }
 
-    /// What `call` gives, however long it takes.
+    /// The result of `call`, however long it takes.
     pub(super) async fn unless_set<T>(&self, call: impl Future<Output = T>) -> Result<T> {
         let stopped = async {
             while !self.is_set() {

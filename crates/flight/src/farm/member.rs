@@ -17,7 +17,7 @@ use crate::wire::{SessionTicket, SetBody, TextAs, Ticket};
 const PAUSE: Duration = Duration::from_millis(1);
 /// How long a node may take for its next rows.
 const ROW_PATIENCE: Duration = Duration::from_secs(90);
-/// How often a node whose rows wait for those of others is told so.
+/// The interval of messages to a node whose rows wait for those of others.
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
 /// A session that is open, and closed with this.

@@ -138,7 +138,7 @@ fn look_at(dir: &Path) -> io::Result<bool> {
 
 /// Opens the first block that is `depth` folders below `folder`, if the first folders lead to one.
 fn open_a_block(dir: &Path, folder: &Path, depth: u32) -> io::Result<()> {
-    // What has just been removed is no error.
+    // A file that has just been removed is no error.
     let there = |error: &io::Error| error.kind() != io::ErrorKind::NotFound;
     let opened = match beneath::open_folder(dir, folder) {
         Ok(opened) => opened,

@@ -147,7 +147,7 @@ impl Isc {
         self.control + (slot as u64 + 1) * self.settings.window_bytes
     }
 
-    /// Obeys a command. Returns the slot of its session if that may go on now.
+    /// Obeys a command. Returns the slot of its session if the session may continue now.
     fn command(
         &mut self,
         request: RequestId,
@@ -245,7 +245,7 @@ impl Isc {
         Ok(out)
     }
 
-    /// Lets the session of `slot` go on, and removes it when it is closed.
+    /// Lets the session of `slot` continue, and removes it when it is closed.
     fn advance(&mut self, slot: usize, inside: &mut dyn Inside) {
         let Some(open) = &mut self.slots[slot] else { return };
         let mut tokens = Tokens { next: &mut self.next_token, owners: &mut self.owners, slot };

@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn pages_are_read_ahead_and_taken_in_order() {
-        // 10,000 bytes, of which 100 at the start and 500 at the end are not mapped; two extents,
-        // the first of which begins in the middle of a page.
+        // 10,000 bytes without 100 at the start and 500 at the end, which are not mapped; two extents,
+        // and the first one begins in the middle of a page.
         let mut pages = pages((10_000, 100, 500), &[(2048, 6144), (20_480, 4096)]);
         assert_eq!(start(&mut pages), [(2048, 2048, 100, 2048), (4096, 4096, 0, 4096)]);
         arrive(&mut pages, 4096);

@@ -14,7 +14,7 @@ const ENTRY_BYTES: u64 = 64;
 /// The same for another value of a key whose values are all kept.
 const VALUE_BYTES: u64 = 24;
 
-/// What is kept for a key.
+/// The state of a key.
 #[derive(Debug)]
 enum Kept {
     One(Vec<u8>),

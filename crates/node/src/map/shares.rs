@@ -27,7 +27,7 @@ use crate::ssdlet::{Description, Output};
 /// has 1 MiB or more, next to the part of its table that is used most.
 const CHUNK_BYTES: u64 = 512 << 10;
 const CHUNK_BYTES_MIN: u64 = 64 << 10;
-/// Of the memory above the least, chunks get up to this part, 1 / 8.
+/// Chunks get up to this part (1 / 8) of the memory above the least.
 const CHUNKS_SHARE: u64 = 8;
 /// A stream is read ahead by this many chunks, so that its decompressor and the workers seldom wait for each other.
 const FEED_CHUNKS: u64 = 8;
@@ -73,7 +73,7 @@ pub fn sort_least_bytes() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shares {
     pub(super) chunk_bytes: usize,
-    /// By which a stream is read ahead; 0 if there is none.
+    /// Bytes by which a stream is read ahead; 0 without a stream.
     pub(super) feed_bytes: usize,
     /// Of each worker's table, at most.
     pub(super) table_bytes: u64,

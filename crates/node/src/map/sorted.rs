@@ -79,7 +79,7 @@ impl<'a> Check<'a> {
     }
 }
 
-/// What takes the rows of a result, and how many it took.
+/// The sink for the rows of a result, and how many it took.
 struct Rows<'a> {
     sink: &'a mut dyn RowSink,
     rows: u64,

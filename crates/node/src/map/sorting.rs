@@ -198,7 +198,7 @@ impl Sorting<'_> {
         let capacity = move |mean: Means| {
             let most = RunPlan::stream_bytes_max(memory_bytes, mean.key_bytes);
             if to_view {
-                // What its runs do not take is written twice, as in an extra pass.
+                // Bytes that its runs do not take are written twice, as in an extra pass.
                 return most;
             }
             let sample = Sample {

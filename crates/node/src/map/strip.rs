@@ -29,7 +29,7 @@ const HEAD_BYTES: usize = 12;
 const PACKED_PARTS: (usize, usize) = (2, 3);
 /// Blocks that are not tried after one that packing made no shorter.
 const NOT_TRIED: u32 = 15;
-/// What a writer holds: a block, the same packed, and while it is packed what LZ4 may make of it.
+/// The memory of a writer: a block, the same packed, and while it is packed what LZ4 may make of it.
 pub(super) const WRITER_BYTES: u64 = 3 * (HEAD_BYTES + BLOCK_BYTES + BLOCK_BYTES / 16) as u64;
 /// Copies of the longest record that a reader holds, at most: its row, and a key without its escapes; one more while a
 /// copy grows.
@@ -135,7 +135,7 @@ impl StripWriter {
     }
 }
 
-/// What is before the bytes of a block.
+/// The head of a block.
 #[derive(Clone, Copy, PartialEq)]
 struct Head {
     /// Bytes of records.

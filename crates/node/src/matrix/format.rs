@@ -68,7 +68,7 @@ pub(super) fn open(storage: Arc<dyn Storage>) -> Result<Matrix, MatrixError> {
     Ok(matrix)
 }
 
-/// What comes before the elements.
+/// The header, before the elements.
 pub(super) fn header(format: MatrixFormat, element: Element, shape: Shape) -> Vec<u8> {
     if format == MatrixFormat::Raw {
         return Vec::new();
@@ -153,7 +153,7 @@ impl Header {
 const NOT_A_HEADER: &str =
     "not a header that numpy.save writes; the file is damaged, save the matrix again";
 
-/// What is left of a header's text.
+/// The rest of a header's text.
 struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {

@@ -40,7 +40,7 @@ pub fn multiply(
     }
 }
 
-/// What is multiplied at a time: a part of both sides of the product, and of k.
+/// The part that is multiplied at a time: a range of both sides of the product, and of k.
 #[derive(Clone, Copy)]
 struct Step {
     row: u64,

@@ -59,7 +59,7 @@ impl Plan {
             let grown = largest(sides.rows.max(sides.columns), |side| {
                 Some(Plan::of::<T>(sides, side, side, k, threads)).filter(fits)
             });
-            // What one side leaves over is for the other.
+            // Memory that one side leaves over is for the other.
             let grown = grown.and_then(|square| {
                 let wide = |side| Plan::of::<T>(sides, square.rows, side, k, threads);
                 let wide = largest(sides.columns, |side| Some(wide(side)).filter(fits))?;

@@ -62,7 +62,7 @@ impl PieceFormat {
 pub struct BadRecord {
     /// Where it begins in its input.
     pub offset: u64,
-    /// What is wrong.
+    /// The fault.
     pub detail: &'static str,
 }
 

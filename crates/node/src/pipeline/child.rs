@@ -281,7 +281,7 @@ impl Waiting {
         self.pipe.is_some()
     }
 
-    /// What was written before the end. A process that left the group could write forever.
+    /// The output that was written before the end. A process that left the group could write forever.
     fn hear_rest(&mut self) {
         self.hear(16 * SAID_BYTES);
         let extra = self.said.len().saturating_sub(SAID_BYTES);

@@ -157,7 +157,7 @@ impl Writing {
             match written {
                 Ok(written) => rest = &rest[written..],
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // What is written stays; the rest follows when others have finished.
+                // Written bytes stay; the rest follows when others have finished.
                 Err(error) if is_full(&error) && (asks.wait_for_space)(freed) => {}
                 Err(error) => return Err(PipelineError::file(path)(error)),
             }

@@ -1,4 +1,4 @@
-//! What the lines of a journal say together: how far every partition is.
+//! The sum of the lines of a journal: how far every partition is.
 
 use merganser_sort::Error;
 

@@ -1,4 +1,4 @@
-//! What can go wrong in a pipeline.
+//! The errors of a pipeline.
 
 use std::io;
 use std::path::PathBuf;
@@ -41,7 +41,7 @@ pub enum PipelineError {
     /// The journal belongs to other work.
     #[error("{what}")]
     Changed {
-        /// What is different, and how.
+        /// The difference, in words.
         what: String,
     },
     /// An input has other content than when it was read before.

@@ -35,7 +35,7 @@ impl Shared<'_> {
         Some(Gather { path, file: None, temporary: self.plan.merge.is_some() })
     }
 
-    /// Makes the whole output of the results, all of which are there; returns its bytes.
+    /// Makes the whole output of the results, which must all be there; returns its bytes.
     pub(super) fn merge(&self) -> Result<u64, PipelineError> {
         let partial = self.folder.partial();
         if let Some(path) = self.plan.gathered_path(self.folder) {

@@ -185,7 +185,7 @@ pub(super) struct Joined<'a> {
     /// The terminator, which was added to the last input and is not taken yet.
     joint: Option<[u8; 1]>,
     buffer: Vec<u8>,
-    /// What of the buffer is not taken yet.
+    /// The part of the buffer that is not taken yet.
     filled: Range<usize>,
     /// The last byte that was taken.
     last: Option<u8>,

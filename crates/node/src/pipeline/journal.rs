@@ -203,7 +203,7 @@ pub struct Record {
     pub header: Header,
     /// The others, in order.
     pub events: Vec<Event>,
-    /// Bytes of all these lines. What comes after them was cut by a crash.
+    /// Bytes of all these lines. Bytes after them were cut by a crash.
     pub whole_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The names by which commands know the files of a work folder.
+//! The names that commands use for the files of a work folder.
 //!
 //! A name is put into the text of a command, and a place in it may be in quotes, in a here-document, in a
 //! command within a command, or in a text that another shell reads later. No quoting is right for all of these,

@@ -39,7 +39,7 @@ pub struct Pool {
 pub struct Settings {
     /// The records that are kept whole.
     pub records: PieceFormat,
-    /// What the inputs hold: [`PieceFormat::content`], or their bytes as they are stored.
+    /// The content of the inputs: [`PieceFormat::content`], or their bytes as they are stored.
     pub content: ContentKind,
     /// How the inputs are divided.
     pub partitions: Partitions,
@@ -98,7 +98,7 @@ pub enum SettingsError {
     Command {
         /// The stage.
         stage: String,
-        /// What is wrong.
+        /// The fault.
         error: TemplateError,
     },
     /// A merge that can't be.

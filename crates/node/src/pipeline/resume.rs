@@ -130,7 +130,7 @@ fn other_content(path: &Path) -> String {
     )
 }
 
-/// What is different, if anything is.
+/// The difference, if there is one.
 fn changed(
     was: &Work,
     now: &Work,

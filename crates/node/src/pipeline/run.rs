@@ -34,7 +34,7 @@ pub struct Standing {
     pub passed: Vec<usize>,
 }
 
-/// Told how far a pipeline is, and asked whether it goes on.
+/// A watcher of a pipeline: it sees how far the pipeline is, and says whether it continues.
 pub trait Watch: Sync {
     /// Whether the end was asked for.
     fn cancelled(&self) -> bool;
@@ -50,7 +50,7 @@ pub trait Watch: Sync {
 pub struct Outcome {
     /// The whole output, to be renamed; then [`finish`] is called.
     pub partial: PathBuf,
-    /// What was done.
+    /// The work that was done.
     pub report: PipelineReport,
 }
 
@@ -58,7 +58,7 @@ pub struct Outcome {
 /// order, when all of them were read.
 ///
 /// # Errors
-/// See [`PipelineError`]. What is done stays done: the same call continues.
+/// See [`PipelineError`]. Finished work stays: the same call continues.
 pub fn run(
     settings: &Settings,
     mut inputs: Vec<Input>,

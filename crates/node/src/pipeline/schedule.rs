@@ -1,4 +1,4 @@
-//! Who does what next: partitions on their way through the stages.
+//! The next task of each thread: partitions on their way through the stages.
 //!
 //! ```text
 //!   cut ──► ready: stage 0 ──► a thread of its pool ──► ready: stage 1 ──► … ──► result, to be gathered

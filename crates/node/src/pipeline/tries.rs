@@ -28,7 +28,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// A command to try.
 pub(super) struct Tries<'a> {
-    /// What it is, for errors: `the stage 'search' of partition 3`.
+    /// Its name for errors: `the stage 'search' of partition 3`.
     pub(super) who: String,
     /// The folder that it becomes.
     pub(super) folder: PathBuf,

@@ -86,7 +86,7 @@ pub struct Stretch {
     pub bytes: u64,
 }
 
-/// What tells a changed file from the one that was placed.
+/// The marks that tell a changed file from the one that was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     inode: u64,

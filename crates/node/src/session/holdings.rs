@@ -42,7 +42,7 @@ impl Held {
     }
 }
 
-/// What has to be reserved, in addition to `held` bytes, to hold `wanted` bytes.
+/// Bytes that have to be reserved, in addition to `held` bytes, to hold `wanted` bytes.
 pub(super) fn due(wanted: u64, held: u64) -> u64 {
     match wanted.saturating_sub(held) {
         0..=FREE_BYTES => 0,

@@ -1,4 +1,4 @@
-//! What clients are in the middle of: a GET, or the PUT of a blob. Meanwhile a session does not become idle.
+//! Requests of clients under way: a GET, or the PUT of a blob. Meanwhile a session does not become idle.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -26,7 +26,7 @@ const INDEX_BYTES: u64 = 1 << 20;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;
 
-/// The longest row, in bytes. Clients of gRPC take messages of 4 MiB unless they are told otherwise.
+/// The longest row, in bytes. Clients of gRPC take messages of 4 MiB unless they are configured otherwise.
 pub const ROW_BYTES_MAX: usize = 2 << 20;
 
 /// The format in which rows of `output` are kept.
@@ -178,7 +178,7 @@ impl Results {
 /// Reads rows in order.
 pub struct RowReader {
     results: Arc<Results>,
-    /// Bytes of the file before `next_place`, of which `used` are passed.
+    /// Bytes of the file before `next_place`; `used` of them are passed.
     buffer: Vec<u8>,
     used: usize,
     next_place: u64,

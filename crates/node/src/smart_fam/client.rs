@@ -96,7 +96,7 @@ impl Client {
     /// Calls `module` and waits for its rows, at most `limit`.
     ///
     /// # Errors
-    /// As [`CallError`] says. After a timeout, [`Client::ask`] with the same number goes on.
+    /// As [`CallError`] says. After a timeout, [`Client::ask`] with the same number continues.
     pub fn call(
         &mut self,
         module: &str,

@@ -24,7 +24,7 @@ pub(super) struct ResultSink {
     crc: u32,
 }
 
-/// A file of rows that is being written. It is removed when it is dropped before it is in its place for good.
+/// A file of rows that is being written. If it is dropped before it has its final name, it is removed.
 struct Part {
     folder: PathBuf,
     path: PathBuf,

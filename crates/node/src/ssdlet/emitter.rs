@@ -1,4 +1,4 @@
-//! What a worker hands out, and where it goes.
+//! The output of a worker, and where it goes.
 //!
 //! ```text
 //!              ┌─ Collect   in memory, for tests

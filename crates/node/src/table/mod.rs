@@ -67,7 +67,7 @@ pub(crate) struct Table {
     /// Keys crowd with these seeds.
     crowded: bool,
     arena: Arena,
-    /// Partial sums of keys whose sum left 64 bits: equal keys twice. Who reads the rows sums with more.
+    /// Partial sums of keys whose sum left 64 bits: equal keys twice. A reader of the rows sums with more bits.
     aside: Vec<Slot>,
     budget: Budget,
     memory: Reservation,

@@ -95,7 +95,7 @@ mod tests {
         near(&nodes, "predicted: 16 GB in devices", "4 nodes", 0.9, 1.01);
     }
 
-    /// What the model misses is printed, and stays as far off as docs/isc.md says.
+    /// The figures that the model misses are printed, and stay as far off as docs/isc.md says.
     #[test]
     fn resources_and_energy_have_the_papers_direction() {
         let host = outcome("isc-resources");

@@ -74,7 +74,7 @@ pub struct Task {
     pub busy: [f64; 3],
     /// Bandwidth inside over the link's: by the parts, and with the overhead of a page.
     pub ratios: [f64; 2],
-    /// What was mapped, and what differs, in sentences.
+    /// Sentences that say which data was mapped, and what differs from the paper.
     pub differs: Vec<String>,
 }
 
@@ -307,8 +307,8 @@ fn in_device(door: &mut Link<'_>, input: &Input) -> Result<Vec<u8>, Error> {
     Ok(result)
 }
 
-/// What SET saves: a session for each range (their records are cut at its ends, which is of no
-/// importance for the time).
+/// A session for each range, which shows what SET saves. Records are cut at the ends of ranges, which is
+/// of no importance for the time.
 fn one_session_a_range(door: &mut Link<'_>, input: &Input) -> Result<(), Error> {
     let [split, record] = input.splits();
     let ranges = split.extents.iter().map(|extent| Split {
@@ -344,7 +344,7 @@ fn check(input: &Input, result: &[u8]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What carrying `bytes` to the host takes of the device's parts.
+/// The time of the device's parts to carry `bytes` to the host.
 fn carrying(settings: &SsdSettings, bytes: u64) -> Statistics {
     use merganser_device::device::Use;
     use merganser_device::request::SimTime;

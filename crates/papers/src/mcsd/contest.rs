@@ -31,7 +31,7 @@ const MEMORY_BYTES_LEAST: u64 = 128 << 20;
 /// Longer than this, a program swaps without an end in sight.
 const SECONDS_MOST: u64 = 1800;
 
-/// What is done with the data.
+/// The work on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
     WordCount,
@@ -49,7 +49,7 @@ impl Job {
     }
 }
 
-/// Who does it.
+/// The contestant that does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contestant {
     /// Ours on one core, with partitions as memory allows.
@@ -91,7 +91,7 @@ impl Contestant {
     }
 }
 
-/// What a contestant needed; no seconds if it did not end well, or is not here.
+/// The measurements of a contestant; no seconds if it did not end well, or is not here.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
     pub size: usize,
@@ -286,7 +286,7 @@ impl<'a> Arena<'a> {
         Err(Error::Command { command: "map".to_owned(), message })
     }
 
-    /// What is the same in all experiments of this paper.
+    /// The differences from the paper that all its experiments have.
     pub fn differs(&self) -> Vec<String> {
         let mebibytes = |bytes: u64| bytes >> 20;
         let mut differs = vec![
@@ -328,7 +328,7 @@ fn map_name(job: Job) -> &'static str {
     }
 }
 
-/// What our command is told: half of the group is its own, the rest is for the page cache.
+/// The words of our command. Half of the memory of the group is its own, the rest is for the page cache.
 fn words(job: Job, contestant: Contestant, memory_bytes: u64, threads: usize) -> Vec<String> {
     let partition = match contestant {
         Contestant::DuoParts => ((memory_bytes as f64 * PARTITION_SHARE) as u64).to_string(),

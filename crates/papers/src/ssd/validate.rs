@@ -191,7 +191,7 @@ fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<
     Ok(section)
 }
 
-/// Four rates of the data sheet, to each of which a parameter is fitted, and two that a review measured.
+/// Four rates of the data sheet, with a parameter fitted to each, and two that a review measured.
 fn samsung_830(lab: &Lab<'_>, most: u64) -> Result<Section, Error> {
     let mut section = Section::new("830 (data sheet; ComputerBase, December 2011)");
     let span = 4 * GIB;

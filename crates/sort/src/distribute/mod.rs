@@ -217,7 +217,7 @@ impl Distributor<'_> {
         });
         let reader = Box::new(BucketReader::new(Arc::clone(&alone)));
         let input = Input::Stream { name: "a bucket".to_owned(), reader };
-        // What comes before the records was taken off already.
+        // The header and the byte order mark were taken off already.
         let reader =
             ChunkReader::of_records(vec![input], self.order.format(), plan.chunk_bytes as usize);
         let options = PassOptions {

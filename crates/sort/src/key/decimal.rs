@@ -7,7 +7,7 @@
 //! NaN and hexadecimal digits are no numbers. `1`, `1.0` and `10e-1` are one number, and so are `0` and `-0`.
 //! `numeric` orders the front of a text as `sort -n` does, without exponents; this is for whole texts.
 //!
-//! A number has a key, whose byte order is the order of numbers, and from which its text can be made again:
+//! A number has a key, whose byte order is the order of numbers, and its text can be made again from it:
 //!
 //! ```text
 //! zero       80

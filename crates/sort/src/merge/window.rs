@@ -58,7 +58,7 @@ pub(crate) struct WindowPlan {
     pub(crate) upper: Option<Bound>,
     /// For each run, the blocks to read; may be empty.
     pub(crate) blocks: Vec<Range<u64>>,
-    /// For each run, the position from which the lower bound is searched, at or before it.
+    /// For each run, the position where the search for the lower bound begins, at or before it.
     pub(crate) from: Vec<u64>,
     /// For each run, the fences on the left of each bound.
     pub(crate) lower_left: Vec<usize>,
@@ -496,7 +496,7 @@ pub(crate) struct Window {
     memory: Buffer,
     /// Where it begins.
     pub(crate) lower: Option<Bound>,
-    /// For each run, the position from which it was searched: a window that begins here or later
+    /// For each run, the position where the search for it began: a window that begins here or later
     /// reads nothing before it.
     pub(crate) needed: Vec<u64>,
     /// Where in the output its first byte is (before any removal of duplicates).

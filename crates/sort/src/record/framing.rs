@@ -6,7 +6,7 @@ pub trait Framing: Copy + Send + Sync + 'static {
     /// not end within `bytes`, or when that is not known before the bytes behind them.
     fn next(self, bytes: &[u8]) -> Option<usize>;
 
-    /// Length of the first record of `bytes`, which are whole records; `None` when there is none, or
+    /// Length of the first record of `bytes`, which are whole records; `None` when there is no record, or
     /// when they are not whole. A record whose end is where the next one begins may end with `bytes`.
     #[inline]
     fn first(self, bytes: &[u8]) -> Option<usize> {

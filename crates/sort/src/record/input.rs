@@ -95,7 +95,7 @@ impl InputRecords {
         Tail::Complete(if crlf { b"\r\n" } else { b"\n" })
     }
 
-    /// What is wrong with `bytes`, the beginning of the first record, if its rows end with carriage returns alone.
+    /// The fault of `bytes`, the beginning of the first record, if its rows end with carriage returns alone.
     #[must_use]
     pub fn returns_alone(&self, bytes: &[u8]) -> Option<&'static str> {
         let csv = self.format.csv().filter(|_| !self.has_records)?;

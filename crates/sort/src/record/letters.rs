@@ -1,6 +1,6 @@
 //! The parts of a record of sequences: its header, its id and its letters.
 //!
-//! They are total: of bytes that are no such record they are something, too.
+//! They are defined for any bytes, also for those that are no record of sequences.
 
 use memchr::{memchr, memchr2, memchr3};
 

@@ -1,4 +1,4 @@
-//! What a file is, by its first bytes and not by its name: one table for every command that opens data.
+//! The kind of a file, by its first bytes and not by its name: one table for every command that opens data.
 //!
 //! ```text
 //!   first bytes ─► TABLE ─► compressed    decompressed by `packed`, whatever the records are
@@ -47,7 +47,7 @@ pub enum Codec {
     Lz4,
 }
 
-/// What is done with a file.
+/// How a file is treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Deed {
     /// Its content is read.
@@ -61,7 +61,7 @@ pub enum Deed {
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Magic {
-    /// What the file is, with its article.
+    /// The kind of the file, with its article.
     pub what: &'static str,
     /// Where its magic is.
     pub at: usize,
@@ -71,7 +71,7 @@ pub struct Magic {
     pub mask: &'static [u8],
     /// Whether it counts only if a byte that no text has is near it.
     pub with_control: bool,
-    /// What is done.
+    /// How it is treated.
     pub deed: Deed,
 }
 
@@ -210,7 +210,7 @@ fn has_control(head: &[u8]) -> bool {
 /// A file that is no text where one is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Foreign {
-    /// What it is, with its article.
+    /// Its kind, with its article.
     pub what: &'static str,
     /// What makes a text of it.
     pub advice: &'static str,

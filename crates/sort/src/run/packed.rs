@@ -250,7 +250,7 @@ impl Front {
     ) -> io::Result<(Self, io::Cursor<Vec<u8>>)> {
         let mut head = Vec::with_capacity(HEAD_BYTES);
         let mut at = 0;
-        // What came before `at` is needed if it turns out to be no frame.
+        // The bytes before `at` are needed if it turns out to be no frame.
         let mut before = Vec::new();
         loop {
             let missing = (HEAD_BYTES - head.len()) as u64;

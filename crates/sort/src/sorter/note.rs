@@ -1,4 +1,4 @@
-//! The note in a folder of unfinished work: from which inputs it is made, and whether they lose bytes
+//! The note in a folder of unfinished work: the inputs that it is made from, and whether they lose bytes
 //! meanwhile.
 //!
 //! It is written before the first record comes into the folder, synced, and never changed. So it says what

@@ -57,8 +57,8 @@ impl ReadMemory {
         while self.budget.free_bytes() < bytes && self.kept.forget_one() {}
     }
 
-    /// Keeps a piece that a sequential reader has passed; pieces that were used less recently go for it.
-    /// Gives the portion back without memory for it, or when the piece is kept already.
+    /// Keeps a piece that a sequential reader has passed, in the place of pieces that were used less recently.
+    /// Returns the portion if there is no memory for it, or if the piece is kept already.
     pub(super) fn keep_passed(&self, id: PieceId, mut portion: Portion) -> Option<Portion> {
         let bytes = portion.len.next_multiple_of(ALIGNMENT) as u64;
         self.make_room(bytes);

@@ -157,7 +157,7 @@ impl Flight {
                     self.fail(io::ErrorKind::WriteZero.into());
                 }
             }
-            // Of two syncs at a time, only one gets the error.
+            // If there are two syncs at a time, only one gets the error.
             Task::Sync => match self.file.lost.check() {
                 Ok(()) => self.finish(Ok(0)),
                 Err(lost) => self.fail(lost),

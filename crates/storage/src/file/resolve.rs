@@ -94,7 +94,7 @@ pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
     resolve().map_err(|e| FileError::wrap(&path.display().to_string(), "create", e))
 }
 
-/// Refuses a name under which a file would be made in a folder of devices. What is there is not looked at.
+/// Refuses a name that would make a file in a folder of devices. A file that is there is not looked at.
 ///
 /// # Errors
 /// The [`Refusal`], or the system's own. The path is not in the text.

@@ -125,7 +125,7 @@ struct Made {
     files: Vec<PathBuf>,
     /// Whether files that are there may be used.
     replace: bool,
-    /// What to do when there is no room.
+    /// The advice when there is no room.
     remedy: &'static str,
     /// The first member whose space could not be reserved.
     unreserved: Option<PathBuf>,

@@ -12,7 +12,7 @@ use crate::standard;
 /// A page, in bytes.
 const PAGE: u64 = 4096;
 
-/// What is known about a volume from its members.
+/// The facts about a volume that its members tell.
 pub struct Facts {
     /// Its nature, and its counts.
     pub found: Description,

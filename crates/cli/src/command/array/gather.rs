@@ -69,7 +69,7 @@ impl Shared {
         while let Some((token, operation, completions)) = self.next() {
             let submit = || self.storage.submit(token, operation, &completions);
             if catch_unwind(AssertUnwindSafe(submit)).is_err() {
-                // The program that waits gets an error, and the others go on.
+                // The program that waits gets an error, and the others continue.
                 let result = Err(io::Error::other("the storage panicked"));
                 completions.post(Completion { token, buffer: None, result });
             }

@@ -38,7 +38,7 @@ pub fn check<'a>(
             Ok(_) => continue,
             Err(_) => (folder_of(member), bytes),
         };
-        // What is wrong with the place is said when the member is made there.
+        // A fault of the place is reported when the member is made there.
         let (Ok(found), Ok(system)) = (fs::metadata(place), statvfs(place)) else { continue };
         match needs.iter_mut().find(|need| need.device == found.dev()) {
             Some(need) => need.bytes += missing,

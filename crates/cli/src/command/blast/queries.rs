@@ -15,7 +15,7 @@ use crate::shown;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
 
-/// What the file of queries has.
+/// The contents of the file of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Queries {
     /// Nothing but blanks.

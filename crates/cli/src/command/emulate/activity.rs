@@ -1,4 +1,4 @@
-//! What happened to an emulated disk over time: bytes, requests in flight, and where they were.
+//! The activity of an emulated disk over time: bytes, requests in flight, and where they were.
 
 use merganser_device::emulated::Served;
 use merganser_device::request::RequestKind;

@@ -78,7 +78,7 @@ fn tls(certificate: &Path, key: &Path) -> Result<Tls, Failure> {
     Ok(Tls { certificate: read(certificate)?, key: read(key)? })
 }
 
-/// What is wrong, with the certificate and the key as they were named.
+/// The fault, with the certificate and the key as they were named.
 fn sentence(error: &BindError, files: Option<&(PathBuf, PathBuf)>) -> String {
     match (error, files) {
         (BindError::Open { .. }, _) => {

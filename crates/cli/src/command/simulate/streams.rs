@@ -126,7 +126,7 @@ pub fn alone(
     Ok(measured)
 }
 
-/// What is shown of a stream, next to others or alone: all requests, their rate and their latency.
+/// The figures of a stream, next to others or alone: all requests, their rate and their latency.
 fn all(share: &Share) -> (Class, f64) {
     let all = share.reads.with(&share.writes);
     let seconds = share.seconds();

@@ -18,7 +18,7 @@ impl Ftl {
         random: &mut Random,
         ops: &mut Vec<Op>,
     ) -> bool {
-        // What collection does to the map must not collect again and again; see `map_traffic`.
+        // Changes of the map by a collection must not start collections again and again; see `map_traffic`.
         let free_blocks = self.rooms[plane as usize].free_blocks;
         if writer != Writer::Map && u64::from(free_blocks) <= self.derived.gc_free_blocks {
             let together = self.settings.multi_plane == 1

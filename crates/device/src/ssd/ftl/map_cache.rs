@@ -22,7 +22,7 @@ use crate::ssd::nand::LogicalUnit;
 /// The bytes of an entry in memory: the number of a unit and its place.
 const ENTRY_BYTES: u64 = 8;
 
-/// What flash has to do for entries that are needed, in this order.
+/// The work of flash for entries that are needed, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Read a page of the map.

@@ -42,7 +42,7 @@ use wear::WearLevelling;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WornOut;
 
-/// Who writes a page; each has an open block in each plane, or the first two share one.
+/// The writer of a page. Each has an open block in each plane, or the first two share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Writer {
     Host,
@@ -100,7 +100,7 @@ impl Derived {
         }
     }
 
-    /// The most valid units of a plane of so many blocks.
+    /// The most valid units of a plane with this number of blocks.
     fn valid_max(&self, blocks: u32) -> u64 {
         u64::from(blocks).saturating_sub(self.kept_blocks) * self.movable_units
     }

@@ -21,7 +21,7 @@ impl Room {
         self.valid + units <= self.valid_max
     }
 
-    /// The pages of the free blocks and of the open block at `frontier`, with so many pages in a block.
+    /// The pages of the free blocks and of the open block at `frontier`, for blocks of this number of pages.
     pub fn pages(&self, frontier: usize, pages_per_block: u32) -> u32 {
         self.free_blocks * pages_per_block + self.open_pages[frontier]
     }

@@ -13,8 +13,8 @@
 //! channel one after another. Without interleaving a die holds its channel for as long as it works.
 //!
 //! With `reads_first`, reads of the host overtake other work that waits at their die, as long as none of
-//! that work is on the block that they read, and for at most so many reads in a row. With `suspend_ns`,
-//! they interrupt a program or an erase, too, which then goes on for the time that it had left:
+//! that work is on the block that they read, and for a limited number of reads in a row. With `suspend_ns`,
+//! they interrupt a program or an erase, too, which then continues for the time that it had left:
 //!
 //! ```text
 //!   program ───┐ suspend │ read │ read │ resume ┌─── the rest of the program
@@ -195,7 +195,7 @@ impl Flash {
         let die = &self.dies[index as usize];
         let Some(settles_at) = die.settles_at else { return };
         let left = settles_at.0 - engine.now().0;
-        // What ends sooner than it is suspended and resumed is not worth it.
+        // A suspension isn't worth it if the work ends sooner than it could be suspended and resumed.
         if self.suspend.0 == 0 || left <= 2 * self.suspend.0 || self.first_read(die).is_none() {
             return;
         }

@@ -35,7 +35,7 @@ pub enum ArchiveError {
         part: usize,
         /// The line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault.
         detail: &'static str,
     },
 }

@@ -34,7 +34,7 @@ pub enum FrameError {
         which: Which,
         /// The line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault.
         detail: &'static str,
     },
 }

@@ -135,7 +135,7 @@ impl Queue {
                 return Ok(Some(piece));
             }
             match &mut state.end {
-                // An error is told once.
+                // An error is reported once.
                 Some(end) => return std::mem::replace(end, Ok(())).map(|()| None),
                 None if self.stopped.load(Ordering::Relaxed) => return Ok(None),
                 None => {

@@ -195,7 +195,7 @@ impl Rows {
     }
 }
 
-/// What a field means, copied to `copy` only if it has quotes in quotes; `None` if that is too long.
+/// The text of a field, copied to `copy` only if it has quotes in quotes; `None` if that is too long.
 pub(super) fn text_of<'a>(field: &'a [u8], copy: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let field = CsvField { raw: field, quotes: CsvQuotes::Lazy };
     match field.plain() {

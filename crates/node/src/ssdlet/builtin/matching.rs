@@ -181,7 +181,7 @@ fn distinct(
 const REGEX_KEYS_MOST: usize = 32;
 /// Keys up to this number are searched for by a table of all states, the fastest automaton.
 const TABLE_KEYS_MOST: usize = 1000;
-/// Bytes of all keys up to which both hold. Each byte is a state, which takes up to 1 KiB of the table, so
+/// The limit for both, in bytes of all keys. Each byte is a state, which takes up to 1 KiB of the table, so
 /// that longer keys, which any client may send, would take gigabytes before they can be counted.
 const FAST_BYTES_MOST: usize = 32 << 10;
 /// The longest regular expression, in bytes. The crate bounds what it compiles to, but not what it parses.

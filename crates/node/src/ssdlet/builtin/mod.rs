@@ -42,7 +42,7 @@ pub const COPY_BYTES_MOST: usize = 1 << 20;
 pub struct Builtin {
     /// The name.
     pub name: &'static str,
-    /// What it does.
+    /// Its work, in one line.
     pub about: &'static str,
     /// Its arguments, the members of a JSON object.
     pub arguments: &'static [Argument],
@@ -136,7 +136,7 @@ pub const ALL: &[Builtin] = &[
 /// Opens the built-in SSDlet `name` with `args`, a JSON object; `null` means no arguments.
 ///
 /// # Errors
-/// When there is none of this name, or its arguments make no sense.
+/// When no SSDlet has this name, or its arguments make no sense.
 pub fn open(name: &str, args: &Value) -> Result<Box<dyn Ssdlet>, SsdletError> {
     open_within(name, args, &Alone { memory_bytes: u64::MAX })
 }

@@ -19,7 +19,7 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Ranges of `width`, one of which begins at `start`, or at 0.
+    /// Ranges of `width`; one of them begins at `start`, or at 0.
     pub(super) fn new(start: Option<&OwnedDecimal>, width: &OwnedDecimal) -> Result<Self, String> {
         let width = width.get();
         let scale_of = |number: &Decimal<'_>| number.scale();

@@ -131,7 +131,7 @@ impl Key {
 }
 
 impl Indexer {
-    /// Hands out the words of `bytes`, which lie at `offset` of an input.
+    /// Hands out the words of `bytes`, which are at `offset` of an input.
     fn index(
         &mut self,
         document: &[u8],

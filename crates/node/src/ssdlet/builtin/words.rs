@@ -16,7 +16,7 @@ use super::COPY_BYTES_MOST;
 use super::block::{self, each_block};
 use crate::ssdlet::SsdletError;
 
-/// What a word is.
+/// The rule for words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Rule {
@@ -54,7 +54,7 @@ impl Words {
         Words { rule, delimiter, upper: Vec::new() }
     }
 
-    /// Calls `take` for each word of `bytes`, which lie at `offset` of an input.
+    /// Calls `take` for each word of `bytes`, which are at `offset` of an input.
     #[inline(always)]
     pub(super) fn each(
         &mut self,

@@ -75,7 +75,7 @@ pub enum HeaderDifference {
     },
 }
 
-/// Names are listed up to about this many bytes: a list of thousands helps nobody.
+/// Names are listed up to about this many bytes: a list of thousands helps no reader.
 const LIST_BYTES_MOST: usize = 400;
 /// A longer name is cut in a list.
 const NAME_BYTES_MOST: usize = 100;

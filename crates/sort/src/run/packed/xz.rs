@@ -14,7 +14,7 @@ const TABLES_BYTES: u64 = 256 << 10;
 const STREAM_HEADER_BYTES: usize = 12;
 const LZMA2: u64 = 0x21;
 
-/// What a decoder takes for this dictionary.
+/// The memory of a decoder for this dictionary.
 pub(super) fn memory_bytes(dictionary_bytes: u64) -> u64 {
     dictionary_bytes + TABLES_BYTES
 }

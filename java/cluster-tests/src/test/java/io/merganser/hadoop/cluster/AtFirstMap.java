@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 final class AtFirstMap implements AutoCloseable {
   private static final int ANSWER_MILLIS = 10_000;
 
-  /** What goes wrong. */
+  /** The fault. */
   @FunctionalInterface
   interface Fault {
     void happen() throws Exception;
