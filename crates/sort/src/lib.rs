@@ -37,6 +37,7 @@
 
 mod access;
 pub mod activity;
+mod bound;
 pub mod budget;
 mod distribute;
 pub mod error;
@@ -53,6 +54,7 @@ pub mod run;
 mod sealed;
 mod shares;
 mod sorter;
+mod text;
 pub mod verify;
 pub mod view;
 

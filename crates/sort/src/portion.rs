@@ -13,7 +13,7 @@ use std::ops::Range;
 use merganser_storage::Buffer;
 
 use crate::Result;
-use crate::merge::bound::Bound;
+use crate::bound::Bound;
 
 /// Ordered bytes in a buffer.
 pub(crate) struct Portion {

@@ -1,5 +1,22 @@
 //! The first bytes of a key as a number: what keys, tags and merges compare first.
 
+/// The first bytes of a key as an integer, which ascends in key order.
+pub(crate) trait Word: Copy + Ord {
+    /// All ones.
+    const MAX: Self;
+    const ZERO: Self;
+}
+
+impl Word for u64 {
+    const MAX: Self = u64::MAX;
+    const ZERO: Self = 0;
+}
+
+impl Word for u128 {
+    const MAX: Self = u128::MAX;
+    const ZERO: Self = 0;
+}
+
 /// The first eight bytes of `key` from `depth` on, as a big-endian number, zeros beyond its end.
 #[inline]
 #[must_use]

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use merganser_node::pipeline::{self, Left};
 use merganser_sort::journal::{Journal, Phase, Text};
-use merganser_sort::output::{PARTIAL_NAME, Resume, consumed_into};
-use merganser_sort::view::MANIFEST_NAME;
+use merganser_sort::output::{PARTIAL_NAME, Resume};
+use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME, consumed_into};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
 use serde::Serialize;
@@ -109,8 +109,7 @@ const REPLACED: &str = "; it replaces the file that has the result's name now";
 /// Finds leftovers in a folder, or next to a result.
 fn leftovers(path: &Path) -> Result<Vec<Leftover>, Failure> {
     let is_leftover = |path: &Path| path.file_name().is_some_and(|name| result_of(name).is_some());
-    let is_view = path.join(MANIFEST_NAME).exists()
-        || path.join(merganser_sort::output::CONSUMED_NAME).exists();
+    let is_view = path.join(MANIFEST_NAME).exists() || path.join(CONSUMED_NAME).exists();
     let absolute = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
     let name = absolute.file_name().unwrap_or_default();
     let folder = absolute.parent().unwrap_or(Path::new("/"));

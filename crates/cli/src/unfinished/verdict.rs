@@ -29,8 +29,8 @@ use std::sync::Arc;
 use merganser_node::pipeline::{self, Left, PARTS_NAME};
 use merganser_sort::journal::{FileNote, Journal, Phase};
 use merganser_sort::note::{NOTE_NAME, WorkNote};
-use merganser_sort::output::{CONSUMED_NAME, PARTIAL_NAME, RESUME_NAME, Resume};
-use merganser_sort::view::MANIFEST_NAME;
+use merganser_sort::output::{PARTIAL_NAME, RESUME_NAME, Resume};
+use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME};
 use merganser_storage::Directory;
 
 use super::{has_claimed, note_of};

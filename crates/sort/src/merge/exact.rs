@@ -7,8 +7,8 @@
 
 use std::ops::Range;
 
-use super::bound::Bound;
-use super::window::Segments;
+use super::segments::Segments;
+use crate::bound::Bound;
 use crate::record::{Framing, with_framing};
 use crate::run::Run;
 use crate::{Error, Result};

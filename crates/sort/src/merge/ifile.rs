@@ -11,9 +11,10 @@
 
 use std::cmp::Ordering;
 
-use super::tree::{self, Leaves, Node, Word};
+use super::tree::{self, Leaves, Node};
 use crate::key::writable::{EncodedReader, KeyReader};
 use crate::key::{KeyFault, WritableOrder};
+use crate::prefix::Word;
 use crate::record::ifile::{HEADER_BYTES_MAX, HeaderFault, header};
 
 /// The records of one segment, without the marker behind them.

@@ -6,8 +6,9 @@
 
 use std::cmp::Ordering;
 
-use super::tree::{self, Leaves, Node, Word};
+use super::tree::{self, Leaves, Node};
 use crate::access::KeyAccess;
+use crate::prefix::Word;
 use crate::record::Framing;
 
 /// Counts of one merge, for charging a clock and for reports.

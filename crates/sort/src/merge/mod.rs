@@ -1,7 +1,7 @@
 //! Merging: many sorted segments in, one ordered stretch of bytes out.
 //!
 //! ```text
-//!   bound   a place in the total order (key, run, position): where one window ends and the next begins
+//!   segments  the runs, in tie order, and how to compare their records
 //!   exact   whole keys of fences, where the cut ones leave a place open
 //!   plan    walks all fences in key order and cuts the output into windows of bounded memory
 //!   window  the blocks of every run that one window needs: all asked for at once, merged when there
@@ -25,11 +25,11 @@
 //! window is bounded in blocks and not in blocks per run. The price: a window needs about four blocks of every run,
 //! which bounds the fan-in. More runs than that are merged in an extra pass.
 
-pub(crate) mod bound;
 pub(crate) mod exact;
 pub mod ifile;
 pub(crate) mod kernel;
 pub(crate) mod plan;
+pub(crate) mod segments;
 pub(crate) mod sizes;
 mod sorted_inputs;
 pub mod step;

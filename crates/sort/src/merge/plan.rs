@@ -10,10 +10,11 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::bound::Bound;
 use super::exact::{fences_left, full_key};
-use super::window::{Segments, WindowPlan};
+use super::segments::Segments;
+use super::window::WindowPlan;
 use crate::Result;
+use crate::bound::Bound;
 
 /// Makes the plans of consecutive windows, lazily.
 pub(crate) struct Planner {

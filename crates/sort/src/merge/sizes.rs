@@ -4,8 +4,8 @@
 //! budget has room for their fences: a random read looks at a block or two of every run, and two neighbouring
 //! windows share few bytes (figures: bench/results/2026-11-22.md, "Choices that were measured").
 
+use super::segments::Segments;
 use super::stream::{StreamSize, windows_held};
-use super::window::Segments;
 use crate::pipeline::Workers;
 use crate::run::format::Footer;
 use crate::{Budget, Error, Result, shares};

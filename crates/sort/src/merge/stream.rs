@@ -10,9 +10,10 @@
 
 use merganser_storage::{ALIGNMENT, Buffer, Work};
 
-use super::bound::Bound;
 use super::plan::Planner;
-use super::window::{LoadingWindow, Segments, Window, WindowPlan};
+use super::segments::Segments;
+use super::window::{LoadingWindow, Window, WindowPlan};
+use crate::bound::Bound;
 use crate::budget::Reservation;
 use crate::pipeline::Workers;
 use crate::pipeline::ordered::{Claim, Desk, Pipeline, Stage};

@@ -15,22 +15,7 @@
 use std::cmp::Ordering;
 use std::hint::select_unpredictable;
 
-/// The first bytes of a key as an integer, which ascends in key order.
-pub(crate) trait Word: Copy + Ord {
-    /// All ones.
-    const MAX: Self;
-    const ZERO: Self;
-}
-
-impl Word for u64 {
-    const MAX: Self = u64::MAX;
-    const ZERO: Self = 0;
-}
-
-impl Word for u128 {
-    const MAX: Self = u128::MAX;
-    const ZERO: Self = 0;
-}
+use crate::prefix::Word;
 
 /// The leaves of a tree: each has one record at a time.
 pub(crate) trait Leaves {

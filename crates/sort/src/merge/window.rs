@@ -12,16 +12,16 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Completions};
 
-use super::bound::Bound;
 use super::exact::fences_left;
 use super::kernel::{MergeCount, SortedSlice, merge};
-use super::width::Width;
+use super::segments::Segments;
 use crate::access::with_access;
 use crate::activity::{WorkerState, wait};
+use crate::bound::Bound;
 use crate::key::Order;
 use crate::record::{Framing, with_framing};
 use crate::run::Run;
-use crate::run::format::{Footer, corrupt};
+use crate::run::format::corrupt;
 use crate::{Error, Result};
 
 /// The largest single read, in bytes.
@@ -29,27 +29,6 @@ const READ_BYTES: u64 = 1 << 20;
 
 /// Records are small when a block holds at least this many.
 const SMALL_RECORDS: u64 = 32;
-
-/// Runs in tie order, and how to compare their records.
-#[derive(Clone)]
-pub(crate) struct Segments {
-    pub(crate) runs: Arc<[Arc<Run>]>,
-    pub(crate) order: Arc<Order>,
-    pub(crate) unique: bool,
-    pub(crate) width: Arc<Width>,
-}
-
-impl Segments {
-    /// Bytes of all runs.
-    pub(crate) fn data_bytes(&self) -> u64 {
-        self.runs.iter().map(|run| run.data_bytes()).sum()
-    }
-
-    /// Totals of each run.
-    pub(crate) fn footers(&self) -> impl Iterator<Item = &Footer> + Clone {
-        self.runs.iter().map(|run| run.footer())
-    }
-}
 
 /// The reads of one window: a plan that holds no memory yet.
 #[derive(Debug, Clone)]

@@ -27,14 +27,12 @@ use merganser_storage::{Directory, DirectoryExt, Storage, StorageExt};
 use super::copy_view::{Steps, copy_view};
 use super::resume::{RESUME_NAME, Resume, check_written};
 use crate::activity::{WorkerState, wait};
-use crate::merge::bound::Bound;
-use crate::sorter::journal::Text;
+use crate::bound::Bound;
 use crate::sorter::note::WorkNote;
-use crate::view::{MANIFEST_NAME, Manifest, ResumePoint, View};
+use crate::text::Text;
+use crate::view::{CONSUMED_NAME, MANIFEST_NAME, Manifest, ResumePoint, View, consumed_into};
 use crate::{Budget, Error, Progress, Result};
 
-/// Name of the marker in the folder of a view that is being consumed.
-pub const CONSUMED_NAME: &str = "consumed-into";
 /// Name of the output in the folder of unfinished work.
 pub const PARTIAL_NAME: &str = "partial";
 /// Resume points are this far apart, or a 64th of the whole when that is further.
@@ -69,19 +67,6 @@ pub struct Materialize<'a> {
     /// a view that is consumed 2 MiB or a 64th. A shorter one loses less work to an interruption
     /// and takes less space, and syncs more often.
     pub checkpoint_bytes: Option<u64>,
-}
-
-/// The output that the view in `folder` is being consumed into, if it is.
-///
-/// # Errors
-/// The storage's own.
-pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<Text>> {
-    let Some(file) = folder.open_if_exists(CONSUMED_NAME)? else { return Ok(None) };
-    let mut bytes = file.read_vec(0, file.size().min(4096) as usize)?;
-    if bytes.last() == Some(&b'\n') {
-        bytes.pop();
-    }
-    Ok(Some(Text(bytes)))
 }
 
 /// Copies a view out to a file. A call that was killed, repeated, continues where the last resume

@@ -10,9 +10,7 @@ mod ordered;
 mod resume;
 
 pub use compressed::Compressed;
-pub use consume::{
-    CONSUMED_NAME, Materialize, PARTIAL_NAME, Publish, consumed_into, finish, forget, materialize,
-};
+pub use consume::{Materialize, PARTIAL_NAME, Publish, finish, forget, materialize};
 pub(crate) use copy::{Follow, Out, copy};
 pub(crate) use file::FileSink;
 pub(crate) use ordered::{InTurn, Top};

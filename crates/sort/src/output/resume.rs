@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::format::corrupt;
 use crate::sealed::{seal, unseal};
-use crate::sorter::journal::Text;
+use crate::text::Text;
 use crate::view::View;
 use crate::{Error, Progress, Result};
 

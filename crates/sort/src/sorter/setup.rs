@@ -13,7 +13,7 @@ use super::files::TempFiles;
 use super::options::{CompressionChoice, SortOptions, SortReport};
 use super::unpack::Unpacking;
 use crate::key::Order;
-use crate::merge::window::Segments;
+use crate::merge::segments::Segments;
 use crate::pipeline::Workers;
 use crate::plan::{RunPlan, Sample, sample};
 use crate::record::Format;

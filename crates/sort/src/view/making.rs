@@ -14,7 +14,7 @@ use merganser_storage::Storage;
 
 use super::memory::ReadMemory;
 use crate::Result;
-use crate::merge::bound::Bound;
+use crate::bound::Bound;
 use crate::portion::{Portion, Portions, Start};
 
 /// Neighbouring buckets whose bytes are made in one way: one bucket of sorted segments, or as many

@@ -28,6 +28,7 @@
 //! Opening asks `output` whether a view is being consumed, and `output` copies views: the marker is one
 //! of the files that a copy writes, and only the code that writes it knows it.
 
+mod consumed;
 mod give_back;
 mod making;
 mod manifest;
@@ -49,6 +50,7 @@ use merganser_storage::{
 };
 use parking_lot::Mutex;
 
+pub use consumed::{CONSUMED_NAME, consumed_into};
 pub(crate) use give_back::GivingBack;
 use making::Section;
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, MapResult, Segment};
@@ -58,9 +60,9 @@ use readers::Readers;
 pub use stream::ViewStream;
 pub use typed_key::{TypedKeyError, unescape_key};
 
+use crate::bound::Bound;
 use crate::budget::Reservation;
 use crate::key::Order;
-use crate::merge::bound::Bound;
 use crate::pipeline::Workers;
 use crate::record::Format;
 use crate::run::format::corrupt;
@@ -149,7 +151,7 @@ impl View {
     }
 
     fn refuse_consumed(folder: &Arc<dyn Directory>) -> Result<()> {
-        if let Some(output) = crate::output::consumed_into(folder)? {
+        if let Some(output) = consumed_into(folder)? {
             return Err(Error::BeingConsumed {
                 view: folder.name().to_owned(),
                 output: output.as_os_str().to_owned(),

@@ -9,10 +9,10 @@
 use std::ops::Range;
 
 use crate::Result;
-use crate::merge::bound::Bound;
+use crate::bound::Bound;
 use crate::merge::exact::fences_left;
 use crate::merge::plan::bound_at_fence;
-use crate::merge::window::Segments;
+use crate::merge::segments::Segments;
 use crate::run::Run;
 
 /// The unit of a place in the output.

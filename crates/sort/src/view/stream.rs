@@ -15,7 +15,7 @@ use super::making::{Measure, Origin, Purpose, Section};
 use super::memory::ReadMemory;
 use super::{ResumePoint, View};
 use crate::Result;
-use crate::merge::bound::Bound;
+use crate::bound::Bound;
 use crate::portion::{Portion, Portions, Ticket};
 use crate::run::format::corrupt;
 

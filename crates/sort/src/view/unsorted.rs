@@ -16,12 +16,12 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use super::making::{Making, Measure, Origin, Purpose, Space};
 use super::memory::{KeptPiece, ReadMemory};
 use super::readers::HELD;
+use crate::bound::Bound;
 use crate::distribute::bucket::{BucketPiece, BucketSet, PieceMemory, PieceSorter, StoredBucket};
 use crate::distribute::stream::{
     PieceStream, StreamOptions, holding_memory_bytes, read_ahead_memory_bytes, useful_memory_bytes,
 };
 use crate::distribute::stream_room;
-use crate::merge::bound::Bound;
 use crate::portion::{Portion, Portions, Start};
 use crate::record::{Framing, with_framing};
 use crate::run::release::ignore_unsupported;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::order::{FieldKind, KeyFault, WritableField, WritableOrder};
-use crate::merge::tree::Word;
+use crate::prefix::Word;
 use crate::prefix::prefix_at;
 use crate::record::ifile::vlong;
 
