@@ -64,7 +64,7 @@ impl Origin<'_> {
 pub(super) enum Purpose {
     /// A caller that reads all of it at once.
     Whole,
-    /// Read-ahead for a reader that was not announced. It keeps up to [`HELD`](super::readers::HELD) portions, and
+    /// Read-ahead for a reader that was not announced. It keeps up to [`HELD`](super::memory::HELD) portions, and
     /// reads at random stay possible.
     ReadAhead,
 }

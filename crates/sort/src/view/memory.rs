@@ -5,13 +5,12 @@
 //!                      given up last                   given up first, oldest first
 //! ```
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use merganser_storage::{ALIGNMENT, Buffer};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::readers::Readers;
 use crate::budget::Reservation;
 use crate::portion::Portion;
 use crate::{Budget, Result};
@@ -19,12 +18,22 @@ use crate::{Budget, Result};
 /// How long a random read waits for the memory of others.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The state that all readers of a view share.
+/// Portions that a reader of a stream holds while it waits for the next one.
+pub(super) const HELD: usize = 2;
+
+/// Read-ahead, whose memory goes to a read that can't be made without it.
+pub(super) trait ReadAhead: Send + Sync {
+    /// Ends all read-ahead; it begins again when readers continue.
+    fn give_up(&self);
+}
+
+/// The memory that all readers of a view share.
 pub(super) struct ReadMemory {
     pub(super) budget: Budget,
     /// Threads that make the bytes for one reader.
     pub(super) threads: usize,
-    pub(super) readers: Readers,
+    /// The view's own. Its streams hold this memory, so this is no reason to keep them.
+    pub(super) ahead: Weak<dyn ReadAhead>,
     pub(super) kept: KeptPieces,
     pub(super) spare: Mutex<Option<Scratch>>,
 }
@@ -48,8 +57,15 @@ impl ReadMemory {
                 break;
             }
         }
-        self.readers.give_up();
+        self.give_up_ahead();
         self.budget.reserve_within(PATIENCE, bytes, owner)
+    }
+
+    /// Ends all read-ahead of the view.
+    pub(super) fn give_up_ahead(&self) {
+        if let Some(ahead) = self.ahead.upgrade() {
+            ahead.give_up();
+        }
     }
 
     /// Forgets kept pieces until `bytes` are free, or until none is left.

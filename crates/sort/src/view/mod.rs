@@ -43,7 +43,7 @@ mod unsorted;
 
 use std::io::ErrorKind;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use merganser_storage::{
     Clock, Completion, Completions, Directory, Geometry, Hold, Operation, Storage,
@@ -78,6 +78,7 @@ pub struct View {
     order: Arc<Order>,
     sections: Arc<[Section]>,
     memory: Arc<ReadMemory>,
+    readers: Arc<Readers>,
     clock: Arc<dyn Clock>,
     /// How far ahead of a stream's place a read may be and still wait for the stream.
     reach_bytes: u64,
@@ -197,10 +198,12 @@ impl View {
         let opened = open::open(folder, &manifest, &order, writable, (budget, workers))?;
         let Opened { sections, streams, indexes } = opened;
         let reach = sections.iter().map(|section| section.making.portion_bytes()).max();
+        let readers = Arc::new(Readers::new(streams.clamp(1, STREAMS_MAX)));
+        let ahead: Weak<Readers> = Arc::downgrade(&readers);
         let memory = ReadMemory {
             budget: budget.clone(),
             threads: workers.count(),
-            readers: Readers::new(streams.clamp(1, STREAMS_MAX)),
+            ahead,
             kept: KeptPieces::default(),
             spare: Mutex::new(None),
         };
@@ -210,6 +213,7 @@ impl View {
             order,
             sections: sections.into(),
             memory: Arc::new(memory),
+            readers,
             clock: folder.clock(),
             reach_bytes: reach.unwrap_or(0),
             _indexes: indexes,

@@ -11,7 +11,8 @@
 //! order. Sorted pieces that a reader has passed are kept longer, for reads at random, as long as nothing
 //! else needs their memory.
 //!
-//! This file is the part of [`View`] that answers reads, so it and `view/mod.rs` import each other.
+//! This file is the part of [`View`] that answers reads, so it and `view/mod.rs` import each other. Streams hold the
+//! memory of the view, which knows [`Readers`] as [`ReadAhead`] that can be given up, and does not keep them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::View;
+use super::memory::{HELD, ReadAhead};
 use super::stream::ViewPortions;
 use crate::portion::{Portion, Portions};
 use crate::{Error, Result};
@@ -30,8 +32,6 @@ const ENDS: usize = 16;
 const GAP_BYTES: u64 = 1 << 20;
 /// A stream is started when a sequential reader is this near to the end of the kept bytes.
 const NEAR_BYTES: u64 = 1 << 20;
-/// Portions that a reader of a stream holds while it waits for the next one.
-pub(super) const HELD: usize = 2;
 
 pub(super) struct Readers {
     known: Mutex<Known>,
@@ -66,9 +66,10 @@ impl Readers {
     fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock()
     }
+}
 
-    /// Ends all read-ahead; it begins again when readers continue.
-    pub(super) fn give_up(&self) {
+impl ReadAhead for Readers {
+    fn give_up(&self) {
         let streams = std::mem::take(&mut self.lock().streams);
         // Workers are waited for without the lock.
         drop(streams);
@@ -106,14 +107,14 @@ impl View {
         let (out, end) = (&mut out[..len], offset + len as u64);
         let preamble = self.preamble_bytes();
         if offset < preamble || len == 0 {
-            self.memory.readers.lock().remember(end);
+            self.readers.lock().remember(end);
             return self.read_random(offset, out);
         }
         let place = offset - preamble;
         let enough = end - preamble + NEAR_BYTES;
         let kept = self.kept_until(place, enough);
         let slot = {
-            let mut known = self.memory.readers.lock();
+            let mut known = self.readers.lock();
             let follows = known.follows(offset);
             known.remember(end);
             match known.near(kept) {
@@ -134,7 +135,7 @@ impl View {
                 self.read_random(kept + preamble, after)?;
             }
             Err(e) => {
-                let mut known = self.memory.readers.lock();
+                let mut known = self.readers.lock();
                 known.streams.retain(|s| !Arc::ptr_eq(s, &slot));
                 drop(known);
                 drop(slot);
@@ -154,7 +155,7 @@ impl View {
         if place >= self.whole().bytes {
             return Ok(None);
         }
-        if known.streams.len() >= self.memory.readers.streams_max {
+        if known.streams.len() >= self.readers.streams_max {
             known.streams.remove(0);
         }
         match self.read_ahead(place) {
@@ -211,5 +212,48 @@ impl Slot {
             *self.reach.lock() = start..end + reach_bytes;
         }
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use merganser_storage::Directory;
+    use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+
+    use super::*;
+    use crate::key::OrderSpec;
+    use crate::record::Format;
+    use crate::run::Input;
+    use crate::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+
+    /// Streams hold memory of the view, and the view holds its streams.
+    #[test]
+    fn a_view_that_is_closed_keeps_no_memory_of_its_streams() {
+        let lines: Vec<u8> = (0..400_000_u32)
+            .flat_map(|n| format!("{:09}\n", n.reverse_bits()).into_bytes())
+            .collect();
+        let folder: Arc<dyn Directory> = MemoryDirectory::new();
+        let options = SortOptions {
+            order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
+            budget: Budget::new(16 << 20),
+            threads: 2,
+            temp: vec![Arc::clone(&folder)],
+            temp_limit_bytes: None,
+            compression: CompressionChoice::Auto,
+            top: None,
+            strategy: Strategy::Merge,
+        };
+        let input = Input::Storage(MemoryStorage::from_bytes("lines", &lines));
+        let output = SortOutput::View { folder: Arc::clone(&folder), name: "v".to_owned() };
+        sort(vec![input], output, &options, &Silent).expect("sorted");
+        let budget = Budget::new(64 << 20);
+        let view = View::open(&folder, &budget, 2).expect("opened");
+        let mut read = vec![0; 64 << 10];
+        for at in 0..4 {
+            view.read(at * (64 << 10), &mut read).expect("read");
+        }
+        assert!(!view.readers.lock().streams.is_empty(), "a stream reads ahead");
+        drop(view);
+        assert_eq!(budget.free_bytes(), 64 << 20);
     }
 }

@@ -140,7 +140,7 @@ impl Making for SortedBucket {
         memory.make_room(self.size.memory_bytes(&self.segments));
         let stream = match start() {
             Err(Error::Memory { .. }) if purpose == Purpose::Whole => {
-                memory.readers.give_up();
+                memory.give_up_ahead();
                 start()?
             }
             started => started?,

@@ -14,8 +14,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::making::{Making, Measure, Origin, Purpose, Space};
-use super::memory::{KeptPiece, ReadMemory};
-use super::readers::HELD;
+use super::memory::{HELD, KeptPiece, ReadMemory};
 use crate::bound::Bound;
 use crate::distribute::bucket::{BucketPiece, BucketSet, PieceMemory, PieceSorter, StoredBucket};
 use crate::distribute::stream::{
@@ -204,7 +203,7 @@ impl Making for UnsortedBuckets {
                 Error::Memory { .. } => {
                     // Pieces kept for reads at random go first, then streams that read ahead.
                     memory.make_room(u64::MAX);
-                    memory.readers.give_up();
+                    memory.give_up_ahead();
                     start(stream_room(budget))
                 }
                 other => Err(other),
