@@ -351,7 +351,7 @@ class Results(unittest.TestCase):
             self.kept.put(replace(self.cell, round=number), measured(seconds, device_joules=seconds * 2))
         self.kept.put(replace(self.cell, slower=2), measured(99.0))
         (entry,), late = gathered(self.kept, [self.cell, replace(self.cell, sort_mb=64)])
-        # Of the two in the middle, the faster one, with all of its own figures.
+        # The faster one of the two in the middle, with all of its own figures.
         self.assertEqual((entry["elapsed_s"], entry["device_joules"]), (11.0, 22.0))
         self.assertEqual([one["elapsed_s"] for one in entry["rounds"]], [12.0, 10.0, 15.0, 11.0])
         self.assertEqual((entry["spread"], late), (5 / 11, []))

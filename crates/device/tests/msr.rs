@@ -125,7 +125,7 @@ fn random_writes() {
     check("random write", workload(Write, 250_000, 1), &published, Longest::Misses, &ours);
 }
 
-/// Five million random writes, most of which are collected: DiskSim's counts of cleans and of pages that
+/// Five million random writes; most of them are collected: DiskSim's counts of cleans and of pages that
 /// they moved, summed over its eight elements.
 #[test]
 fn five_million_random_writes() {

@@ -114,7 +114,7 @@ fn f9_a_full_buffer_of_one_list_uses_all_packages() {
 }
 
 /// Audit finding F10: with one open block for both, old data that collection moves mix with new data, and
-/// so every block keeps some of them. What is written in order after random writes should soon leave
+/// so every block keeps some of them. Data written in order after random writes should soon leave
 /// nothing to move.
 #[test]
 fn f10_collection_has_a_block_of_its_own() {
@@ -366,7 +366,7 @@ fn f11_a_read_waits_for_the_whole_write_before_it() {
         (read.at.0, write.at.0)
     };
     let (waited, write) = read("whole_transfers=on");
-    // 128 programs at each of eight packages, of which the read's is one.
+    // 128 programs at each of eight packages, and the read is at one of these.
     assert!(write > 39_000_000 && waited > 39_000_000, "{waited} {write}");
     let (overtook, _) = read("whole_transfers=off");
     assert!(overtook < 10_000_000, "{overtook}");

@@ -31,7 +31,7 @@ fn nvme() {
     close("writes in order, bytes/s", throughput(&ended), flash, 0.02);
 }
 
-/// The four rates of the data sheet, to each of which one parameter is fitted. Samsung measures them
+/// The four rates of the data sheet, with one parameter fitted to each. Samsung measures them
 /// on a fresh drive, 128 KiB at a time in order and 4 KiB at random, 32 in flight.
 #[test]
 fn samsung_830_does_what_its_data_sheet_says() {

@@ -209,7 +209,7 @@ fn a_disk_keeps_its_size() {
     drop(mount);
 }
 
-/// The kernel asks the file's permissions, too, so without them the option would let nobody in.
+/// The kernel asks the file's permissions, too, so without them the option would let no user in.
 #[test]
 fn other_users_may_use_a_disk_that_is_theirs_too() {
     if skipped() {

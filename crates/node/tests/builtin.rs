@@ -34,7 +34,7 @@ fn record_len(description: &Description, bytes: &[u8]) -> usize {
     description.input.record_len(bytes).unwrap_or(bytes.len())
 }
 
-/// What an SSDlet hands out for inputs whose last records have their terminators.
+/// The output of an SSDlet for inputs whose last records have their terminators.
 fn run_cut(name: &str, args: &Value, inputs: &[&[u8]], cuts: Cuts) -> Result<Collect, SsdletError> {
     let ssdlet = opened(name, args);
     let description = ssdlet.description();

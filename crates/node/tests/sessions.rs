@@ -248,7 +248,7 @@ fn a_part_of_a_compressed_file_is_refused_and_all_of_it_is_not() {
     }
 }
 
-/// Nothing is mapped of a file of another kind, and its session can go on.
+/// Nothing is mapped of a file of another kind, and its session can continue.
 #[test]
 fn a_file_that_is_no_text_is_refused() {
     let node = node();

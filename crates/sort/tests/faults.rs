@@ -53,7 +53,7 @@ fn fixed_records(seed: u64, bytes: usize) -> Vec<u8> {
     std::iter::repeat_with(|| random.bits().to_be_bytes()).take(bytes / 8).flatten().collect()
 }
 
-/// The three directories of a sort, one of which fails: inputs and output are on `disk`, runs of
+/// The three directories of a sort, where one fails: inputs and output are on `disk`, runs of
 /// views in `folder`, others in `temp`.
 #[derive(Clone)]
 struct World {

@@ -1,4 +1,4 @@
-//! Values that the types allow and nobody should use: each gives a result or an error, never a panic.
+//! Values that the types allow and no caller should use: each gives a result or an error, never a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

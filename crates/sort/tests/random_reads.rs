@@ -97,7 +97,7 @@ fn runs_that_follow_one_another_or_hold_other_keys() {
     check("all equal", vec![vec!["same line\n".to_owned(); 5000]; RUNS]);
 }
 
-/// Keys longer than fences hold, most of which begin alike, so that fences do not decide.
+/// Keys longer than fences hold. Most of them begin alike, so that fences do not decide.
 #[test]
 fn runs_of_long_keys_that_begin_alike() {
     let mut random = Random::new(3);

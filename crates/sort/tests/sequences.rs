@@ -349,7 +349,7 @@ fn damaged_inputs_are_refused_with_the_place() {
             assert!(error.to_string().starts_with("input: at byte "), "{error}");
         }
     }
-    // Nothing but headers: the first line that is none is not a header of a sequence.
+    // Nothing but headers: the first line that isn't one is no header of a sequence.
     let error = Case::new(Format::Fasta, &["id"]).to_storage(&[good]).expect_err("FASTQ");
     assert!(matches!(error, Error::Input { offset: 0, .. }), "{error} after {first}");
 }

@@ -20,7 +20,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::buffer::{Buffer, HUGE_PAGE_BYTES, SMALL_PAGE_BYTES};
 
 /// Buffers from this size on are worth a measurement, which takes 5 to 35 ms: less than a hundredth of the time to
-/// sort so many bytes.
+/// sort that number of bytes.
 pub const MEASURED_FROM_BYTES: usize = 128 << 20;
 
 /// Huge pages that are touched, and as many bytes in small ones.

@@ -27,7 +27,7 @@ fn placed(blocks: u64, place: Place, pages: usize) -> Option<Resident> {
 }
 
 impl Log {
-    /// All records that could be at the head, of which the next one has a copy.
+    /// All records that could be at the head, whose first block has a copy in the next one.
     pub(super) fn repeated(&self) -> Result<Vec<Repeated>> {
         let Ring { head, blocks: all, .. } = self.ring;
         // The next record is behind it, or at the begin of the ring, or behind it there.

@@ -245,7 +245,7 @@ fn a_kill_is_seen_by_the_task_and_the_next_process_serves() {
 /// What became of a map.
 #[derive(Debug, PartialEq, Eq)]
 enum Became {
-    /// Its result is whole: so many records.
+    /// Its result is whole: this number of records.
     Done(u64),
     /// It was refused, or failed.
     Told(ErrorKind),

@@ -1,4 +1,4 @@
-//! What a file is: every row of the table of magics, for every command that opens data.
+//! The kind of a file: every row of the table of magics, for every command that opens data.
 #![allow(clippy::print_stderr, reason = "a skipped test says so")]
 
 use std::fs::{self, File};

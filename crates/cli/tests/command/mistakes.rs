@@ -94,7 +94,7 @@ fn names(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// What GNU sort takes and this one once refused: nothing is opened that is not needed.
+/// Commands that GNU sort takes and this one once refused: nothing is opened that is not needed.
 #[test]
 fn what_is_not_needed_is_not_looked_for() {
     let dir = folder();
@@ -117,7 +117,7 @@ fn what_is_not_needed_is_not_looked_for() {
     assert_eq!(said, "merganser: /does/not/exist: No such file or directory\n");
 }
 
-/// Whatever there is to merge or sort: six descriptors, or seven with `-o`, three of which are standard input, output and error.
+/// Whatever there is to merge or sort: six descriptors, or seven with `-o`; three of them are standard input, output and error.
 #[test]
 fn six_descriptors_are_enough_for_any_number_of_inputs() {
     let dir = folder();

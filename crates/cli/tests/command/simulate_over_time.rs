@@ -99,7 +99,7 @@ fn a_run_says_whether_it_was_steady() {
     let names: Vec<&str> = figures.iter().filter_map(|f| f["figure"].as_str()).collect();
     assert_eq!(names, ["requests per second", "mean latency, ns", "write amplification"]);
     assert_eq!(worn.pointer("/results/steady_state/steady"), Some(&Value::Bool(true)), "{worn}");
-    // Of an empty device, the first rounds program a byte per byte.
+    // On an empty device, the first rounds program one byte for each byte.
     let fresh = data(dir.path(), &[&device[..], &writes].concat());
     let rounds = fresh.pointer(&format!("{steady}/2/rounds")).and_then(Value::as_array);
     let rounds: Vec<f64> = rounds.expect("rounds").iter().filter_map(Value::as_f64).collect();

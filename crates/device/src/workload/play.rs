@@ -141,7 +141,7 @@ struct Queue<I> {
 
 impl<I> Queue<I> {
     /// When the next request is to be submitted; `None` if that depends on the end of another one, or
-    /// there is none.
+    /// if no request is left.
     fn due(&self) -> Option<SimTime> {
         let next = self.next.as_ref()?;
         match self.pace {

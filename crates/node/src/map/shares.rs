@@ -73,7 +73,7 @@ pub fn sort_least_bytes() -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shares {
     pub(super) chunk_bytes: usize,
-    /// Bytes by which a stream is read ahead; 0 without a stream.
+    /// How far a stream is read ahead, in bytes; 0 without a stream.
     pub(super) feed_bytes: usize,
     /// Of each worker's table, at most.
     pub(super) table_bytes: u64,

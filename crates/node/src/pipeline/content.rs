@@ -1,5 +1,5 @@
-//! What the files of a pipeline hold: their bytes, and a checksum by which the process that continues the work
-//! knows that they are as they were left.
+//! The contents of the files of a pipeline: their bytes, and a checksum. The process that continues the work
+//! compares it, and so knows that the files are as they were left.
 //!
 //! | | checksum |
 //! |---|---|

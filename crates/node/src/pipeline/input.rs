@@ -160,7 +160,7 @@ impl Opened {
     }
 }
 
-/// What comes next.
+/// The next part of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Bytes, in [`Joined::bytes`].
@@ -224,7 +224,7 @@ impl<'a> Joined<'a> {
         read - self.filled.len() as u64
     }
 
-    /// What comes next; reads if nothing is left.
+    /// The next part of the inputs; reads if nothing is left in the buffer.
     ///
     /// # Errors
     /// Inputs that fail.

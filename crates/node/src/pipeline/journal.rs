@@ -330,7 +330,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Reads the journal at `path`; `None` if there is none.
+    /// Reads the journal at `path`; `None` if there is no such file.
     pub(super) fn read(path: &Path) -> Result<Option<Record>, PipelineError> {
         let failed = |error| PipelineError::file(path)(error);
         let file = match own::open_file(path, false) {

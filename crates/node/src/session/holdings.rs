@@ -1,8 +1,8 @@
 //! Memory that sessions hold between runs: what an open SSDlet keeps (the automaton of many keys, machine code), and
 //! the ranges of the next run.
 //!
-//! It comes from the memory for runs, at most half of it, so that there is always enough for a run. What is short is
-//! free: with 64 sessions it is a part of the server's fixed overhead.
+//! It comes from the memory for runs, at most half of it, so that there is always enough for a run. Small amounts
+//! are free: with 64 sessions they are a part of the server's fixed overhead.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -67,7 +67,7 @@ impl Getting {
     /// are not for this GET.
     ///
     /// # Errors
-    /// Why there are none.
+    /// The reason if there are no results.
     pub fn results(&self) -> Result<Option<Arc<Results>>> {
         let inner = self.session.0.inner.lock();
         match inner.state {

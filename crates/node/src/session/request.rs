@@ -128,7 +128,7 @@ pub struct SetRequest {
     pub run: bool,
 }
 
-/// Reads a list of at most [`RANGES_MAX`] ranges. A message has room for a million of `{}`, each of which takes
+/// Reads a list of at most [`RANGES_MAX`] ranges. A message has room for a million of `{}`, and each takes
 /// 72 bytes of memory.
 pub(super) fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Range>, D::Error> {
     struct Ranges;

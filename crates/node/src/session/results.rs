@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A result is written once, reduced, because a client that lost its connection asks for row *n*: the
-//! merged runs of a view would have to be reduced from their beginning to find it. What is written is
-//! small next to the input (the ISC paper, section 2.1, takes it as a condition for such programs).
+//! merged runs of a view would have to be reduced from their beginning to find it. The result is
+//! small compared with the input (the ISC paper, section 2.1, takes it as a condition for such programs).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -226,7 +226,7 @@ impl RowReader {
 /// Key and value of a row of keyed output, as places in it.
 ///
 /// # Panics
-/// When `row` is none.
+/// When `row` isn't a row.
 #[must_use]
 pub fn key_and_value(row: &[u8]) -> (Range<usize>, Range<usize>) {
     let len = |at: usize| {

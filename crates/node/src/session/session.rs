@@ -84,10 +84,10 @@ pub(super) struct Inner {
     /// Memory of them all.
     held: Vec<Held>,
     meter: Arc<Meter>,
-    /// Of the run, if it is done.
+    /// The results of the run, if it is done.
     pub(super) results: Option<Arc<Results>>,
     report: MapReport,
-    /// Of the run, if it failed.
+    /// The error of the run, if it failed.
     pub(super) error: Option<String>,
     granted: (u64, usize),
     pub(super) blobs: BTreeMap<String, Arc<Kept>>,

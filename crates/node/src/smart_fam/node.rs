@@ -67,8 +67,8 @@ pub struct Serve {
 /// answer, and the next node serves it.
 ///
 /// # Errors
-/// When another node serves the folder; when it or its modules can't be made or listed. What is wrong with one
-/// client ends that client alone. An error that may pass, such as a full disk, ends none: the node tries again.
+/// When another node serves the folder; when it or its modules can't be made or listed. A fault of one
+/// client ends that client alone. An error that may pass, such as a full disk, ends no client: the node tries again.
 pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
     let _lock = lock(&serve.folder)?;
     let mut waiter = Waiter::new(serve.waiting);

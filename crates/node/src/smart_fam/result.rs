@@ -83,7 +83,7 @@ impl ResultSink {
         }
     }
 
-    /// Whether it has rows with keys, also if there are none.
+    /// Whether it has rows with keys, also if it has no rows.
     pub(super) fn set_keyed(&mut self, keyed: bool) {
         self.keyed = keyed;
     }

@@ -22,7 +22,7 @@ pub(crate) struct Keyed {
     place: Place,
 }
 
-/// What is combined.
+/// The kind of values that are combined.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Values {
     /// Numbers, of 8 bytes.

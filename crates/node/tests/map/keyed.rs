@@ -146,7 +146,7 @@ fn keys_may_be_empty_long_and_full_of_nuls() {
     }
 }
 
-/// Spills happen when they must, and not when they need not; both give the same rows.
+/// Spills happen when they must, and otherwise not; both give the same rows.
 #[test]
 fn memory_decides_on_spills_and_nothing_else() {
     let inputs = [text(3_000_000, 200_000, 3)];

@@ -180,7 +180,7 @@ fn whole_lines(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), Ssdle
     Ok(())
 }
 
-/// The same with long keys, of which fewer are indexed in as much memory.
+/// The same with long keys. Fewer of them are indexed in as much memory.
 fn long_keys(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
     out.emit(&record[..8].repeat(24), &record[..8]);
     Ok(())

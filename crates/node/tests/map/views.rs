@@ -121,7 +121,7 @@ impl RowStream for InMemory {
     }
 }
 
-/// What several nodes found, merged, is what one would have found in all of it.
+/// The merged rows of several nodes are those that one node would have found in all of it.
 #[test]
 fn results_of_several_nodes_become_one() {
     let inputs = [text(900, 20, 1), text(400, 30, 2), Vec::new(), text(300, 5, 3)];

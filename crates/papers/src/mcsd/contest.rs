@@ -371,7 +371,7 @@ pub fn host_command(lab: &Lab<'_>, words: &[&str], paths: &[&Path]) -> Command {
 pub mod tests {
     use super::*;
 
-    /// Results of which the control grows beyond half of memory.
+    /// Results whose control grows beyond half of memory.
     pub fn results() -> Results {
         let mut results = Results::default();
         for (size, share) in SHARES.iter().enumerate() {

@@ -191,7 +191,7 @@ struct Sources {
 
 struct Merger<'a> {
     with: &'a Merging<'a>,
-    /// What comes before the records of the first input, once it was opened; where there should be a header row, of
+    /// The bytes before the records of the first input, once it was opened; where there should be a header row, of
     /// the first input that has one.
     preamble: Option<Vec<u8>>,
     order: Option<Arc<Order>>,

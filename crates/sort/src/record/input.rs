@@ -6,7 +6,7 @@ use super::{CsvFraming, CsvQuotes, Format, Tail};
 /// The state of one input, which a reader tells of each record that it finds.
 ///
 /// The end of an input depends on what was before: a last csv row without a line end gets that of the row before it,
-/// and a row that is the only one may be many, whose line end is none here.
+/// and a row that is the only one may be many rows, with line ends that aren't line ends here.
 #[derive(Debug, Clone)]
 pub struct InputRecords {
     format: Format,

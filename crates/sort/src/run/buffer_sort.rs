@@ -282,7 +282,7 @@ fn settle(keys: &BufferKeys<'_>, tags: &mut [Tag]) {
     if keys.key_bytes <= 8 {
         return;
     }
-    // The ranges that are still to be searched for groups, and the depth to which their keys agree.
+    // The ranges that are still to be searched for groups, and how many bytes of their keys are known to agree.
     // This is a list with a frame per depth and no recursion, because keys may be long and alike,
     // and the stack is short.
     let mut frames = vec![(0..tags.len(), 8)];

@@ -35,7 +35,7 @@ pub(crate) struct ChunkReader {
     records: InputRecords,
     /// Whether inputs begin with records: they were inputs before, whose preamble was taken off.
     only_records: bool,
-    /// What comes before the records of the first input; `None` before its first record.
+    /// The bytes before the records of the first input; `None` before its first record.
     preamble: Option<Vec<u8>>,
     carry: Vec<u8>,
 }
@@ -116,7 +116,7 @@ impl ChunkReader {
         self.blanks = if takes_blanks { BLANK_BYTES_MAX } else { 0 };
     }
 
-    /// What comes before the records of the first input, once a chunk was read: a header row, a byte order mark.
+    /// The bytes before the records of the first input, once a chunk was read: a header row, a byte order mark.
     pub(crate) fn preamble(&self) -> Option<&[u8]> {
         self.preamble.as_deref().filter(|preamble| !preamble.is_empty())
     }

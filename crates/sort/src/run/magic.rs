@@ -152,7 +152,7 @@ pub const TABLE: &[Magic] = &[
     foreign("a Snappy file", b"\xff\x06\0\0sNaPpY", "decompress it first"),
 ];
 
-/// What most rows have.
+/// The fields that most rows share.
 const ROW: Magic =
     Magic { what: "", at: 0, bytes: &[], mask: &[], with_control: false, deed: Deed::Refuse("") };
 

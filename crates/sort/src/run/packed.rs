@@ -287,7 +287,7 @@ impl Front {
         }
     }
 
-    /// What `head` says, which is `at` bytes behind the beginning of the input.
+    /// The meaning of `head`, which is `at` bytes behind the beginning of the input.
     fn of_head(head: &[u8], at: u64, content: ContentKind, budget: &Budget) -> io::Result<Next> {
         let damage = |why: &str| {
             let cause = io::Error::new(io::ErrorKind::InvalidData, why);

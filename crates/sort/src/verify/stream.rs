@@ -70,7 +70,7 @@ pub fn stream(
     .and_then(|()| verifier.finish())
 }
 
-/// What comes before the records in `beginning`, which may be all of the input.
+/// The bytes before the records in `beginning`, which may be all of the input.
 fn preamble(format: Format, beginning: &[u8]) -> Option<&[u8]> {
     let len = format.preamble_len(beginning).unwrap_or(beginning.len());
     Some(&beginning[..len]).filter(|preamble| !preamble.is_empty())

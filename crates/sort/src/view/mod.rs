@@ -139,7 +139,7 @@ impl View {
         Self::open_as(folder, Manifest::read(folder)?, (budget, threads), false, hold)
     }
 
-    /// Keeps the view from being consumed as long as it is read. A view of which a part may be given
+    /// Keeps the view from being consumed as long as it is read. A view that may have given a part
     /// back already is refused.
     fn hold(folder: &Arc<dyn Directory>) -> Result<Hold> {
         // The marker is written behind an exclusive lock, so it is looked at behind the shared one.

@@ -1,4 +1,4 @@
-//! Modules and answers that nobody wrote.
+//! Modules and answers that no person wrote.
 
 use proptest::prelude::*;
 

@@ -263,7 +263,7 @@ mod tests {
             prop_assert!(read(&bytes).is_none());
         }
 
-        /// Cut, and with bytes changed. What is read is what it says.
+        /// Cut, and with bytes changed. A description that is read is the one that the bytes say.
         #[test]
         fn a_damaged_description_is_another_one_or_a_sentence(
             has_id: bool,

@@ -1,4 +1,4 @@
-//! Volumes with damage: those that open, those of which `salvage` copies what is good, and descriptions of other volumes.
+//! Volumes with damage: those that open, those whose good pages `salvage` copies, and descriptions of other volumes.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

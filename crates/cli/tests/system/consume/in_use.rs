@@ -40,7 +40,7 @@ fn e3_a_view_that_is_read_is_not_consumed() {
     }
     fs::set_permissions(place.folder.at("v"), fs::Permissions::from_mode(0o755)).expect("set");
     place.does(&["materialize", "v", "-o", "out", "--consume"]);
-    place.holds("out", &place.sorted, "when nobody reads any more");
+    place.holds("out", &place.sorted, "when no reader is left");
     assert!(!place.folder.at("v").exists());
 }
 

@@ -119,7 +119,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// ATTACK finding N1 a: the folder of a sort whose journal is gone is told from a view that can be made again.
+/// ATTACK finding N1 a: the folder of a sort whose journal is gone is not taken for a view that can be made again.
 #[test]
 fn n1_a_lost_journal_does_not_make_the_only_copy_worthless() {
     let Some(place) = Place::with_steps() else { return };

@@ -45,7 +45,7 @@ fn result(words: &[&str], input: &Path) -> Vec<u8> {
     };
     let first = run(&["--threads", "1"]);
     for more in [&["--threads", "3"][..], &["--threads", "1", "--partition-size", "64"]] {
-        // What gives records has no spills.
+        // An SSDlet that gives records has no spills.
         let is_keyed = !matches!(words[0], "match" | "sample" | "project" | "filter")
             || words.contains(&"--count");
         if is_keyed || more.len() == 2 {

@@ -31,7 +31,7 @@ fn disturb(folder: &Folder, words: &[&str], time: Duration, number: libc::c_int)
     !status.success()
 }
 
-/// Killed by `kill -9`, which only ends the process itself: its stages end with it. What they did is not done
+/// Killed by `kill -9`, which only ends the process itself: its stages end with it. Their finished work is not done
 /// again but for the stages that ran, and the result is that of an undisturbed run.
 #[test]
 fn a_killed_pipeline_continues_where_it_was() {
@@ -110,7 +110,7 @@ fn processes_of_a_killed_pipeline_end() {
     let gone = |pid: &String| !std::path::Path::new(&format!("/proc/{pid}")).exists();
     let pids = lines_of(&folder.at("pids"));
     while !pids.iter().all(gone) {
-        assert!(Instant::now() < until, "a process goes on: {pids:?}");
+        assert!(Instant::now() < until, "a process continues: {pids:?}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -137,7 +137,7 @@ fn an_interrupted_pipeline_ends_soon_and_continues() {
         assert_eq!(status.code(), Some(128 + number));
         assert!(asked.elapsed() < Duration::from_secs(9), "{:?}", asked.elapsed());
         let gone = |pid: &String| !std::path::Path::new(&format!("/proc/{pid}")).exists();
-        assert!(lines_of(&folder.at("pids")).iter().all(gone), "a stage goes on");
+        assert!(lines_of(&folder.at("pids")).iter().all(gone), "a stage continues");
         assert!(!folder.at("out").exists());
     }
     folder.write("go", b"");

@@ -107,7 +107,7 @@ fn n9_what_a_pipeline_left_is_compared_before_it_continues() {
                 }
                 let again = run();
                 if again.status.success() {
-                    // What was not whole in the journal's eyes is made again, or cut off.
+                    // Files that are not whole by the journal are made again, or cut off.
                     let out = fs::read(folder.at("out")).expect("the output");
                     assert!(out == expected, "{what}: {file}: a wrong output");
                     fs::remove_file(folder.at("out")).expect("removed");

@@ -119,7 +119,7 @@ fn a_stage_that_leaves_its_group_is_ended() {
     assert!(pids.len() == 1 && all_end(&pids), "{pids:?}");
 }
 
-/// What a stage leaves running is ended with it: it could write into files that the next stage reads.
+/// Processes that a stage leaves running are ended with it: they could write into files that the next stage reads.
 #[test]
 fn children_of_a_stage_do_not_outlive_it() {
     let folder = Folder::new();

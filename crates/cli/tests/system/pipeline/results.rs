@@ -1,4 +1,4 @@
-//! What comes out of a pipeline.
+//! The results of a pipeline.
 
 use std::fs;
 use std::process::Command;

@@ -41,5 +41,5 @@ bad=0
 for i in 1 2 3; do ask || bad=$((bad + 1)); done
 kill $A $P 2>/dev/null
 wait 2>/dev/null
-[ $bad = 0 ] && right "clients with the token are served beside 400 silent connections without it"
-wrong "beside 400 silent connections without a token, $bad of 3 clients with the token got no answer in 8 s"
+[ $bad = 0 ] && right "clients with the token are served next to 400 silent connections without it"
+wrong "next to 400 silent connections without a token, $bad of 3 clients with the token got no answer in 8 s"

@@ -5,8 +5,8 @@ pub(super) const BLOCK: usize = 64;
 
 pub(super) type Block = [u8; BLOCK];
 
-/// Calls `take` for each block of `bytes`, with its place and with the bits that lie inside. What is
-/// behind the end is filled up with NUL.
+/// Calls `take` for each block of `bytes`, with its place and with the bits that are inside. The last
+/// block is filled up with NUL.
 #[inline(always)]
 pub(super) fn each_block<E>(
     bytes: &[u8],
