@@ -18,7 +18,10 @@ help:
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove the build output and the demo data'
 
-demo: build
+# The demo needs neither the network door of a node nor WebAssembly, which have more than half of all dependencies.
+demo:
+	@.ci/setup base rust fuse
+	@$(CARGO) build --profile demo --locked -p merganser-cli --no-default-features
 	@$(PYTHON) bench/demo.py
 
 build:

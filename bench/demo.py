@@ -33,7 +33,7 @@ MIB = 2**20
 GB = 10**9
 
 FOLDER = REPOSITORY / "demo"
-MERGANSER = REPOSITORY / "target/release/merganser"
+MERGANSER = REPOSITORY / "target/demo/merganser"
 
 DISK_BYTES = 6 * GB
 GENSORT_RECORDS = 10_000_000
