@@ -7,7 +7,8 @@
 //!
 //! The pipe has one writer, which only this process has. So however this process ends, by `kill -9` too, the
 //! guard kills the group, and no process of a killed pipeline writes into the folder of the one that
-//! continues it. The guard is waited for last, so the number of the group belongs to no other group before.
+//! continues it. That needs no `prctl` and no `unsafe` code. The guard is waited for last, so the number of
+//! the group belongs to no other group before.
 //!
 //! A command that leaves the group, as `setsid` and `timeout` do, is ended by this process: by its own number, and with
 //! the group that it leads. The guard does not find it.

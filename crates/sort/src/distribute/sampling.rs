@@ -1,4 +1,4 @@
-//! Keys drawn at random places of inputs, to part them by.
+//! Keys drawn at random places of inputs, for the splitters between buckets.
 
 use std::sync::Arc;
 
