@@ -1,8 +1,8 @@
 //! A small volume whose members are changed at chosen places and then opened, checked, read, written and opened again: see
-//! `crates/array/tests/common/mutated.rs`.
+//! `crates/array/tests/it/common/mutated.rs`.
 #![no_main]
 
-#[path = "../../crates/array/tests/common/mutated.rs"]
+#[path = "../../crates/array/tests/it/common/mutated.rs"]
 mod mutated;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
