@@ -2,11 +2,9 @@
 //! bad when they were sealed. Opening and using such a volume gives errors, and never a panic, a hang or
 //! memory without bound.
 
-mod common;
-
 use std::ops::Range;
 
-use common::{Build, PAGE, content, copy_of};
+use crate::common::{Build, PAGE, content, copy_of};
 use merganser_array::{Hash, formats};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};

@@ -1,11 +1,9 @@
 //! Power cuts at chosen places: each cut point of a short run, blocks that a cut left from another
 //! session, and damage that must not be taken for a torn write.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Build, MIB, Model, PAGE, at, copy_of, unique};
+use crate::common::{Build, MIB, Model, PAGE, at, copy_of, unique};
 use merganser_array::{Error, Hash, Migration, Settings, Volume};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};

@@ -1,11 +1,8 @@
 //! Members that are changed at random places: see `common/mutated.rs`. `MERGANSER_DAMAGES` asks for more cases.
 #![allow(clippy::print_stdout, reason = "the seed is printed")]
 
-#[path = "common/mutated.rs"]
-mod mutated;
-
+use crate::common::mutated::{Change, try_changes};
 use merganser_testkit::Random;
-use mutated::{Change, try_changes};
 
 #[test]
 fn changed_members_give_errors_and_never_other_data() {

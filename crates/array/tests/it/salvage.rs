@@ -1,8 +1,6 @@
 //! Copies of what is good of a volume that stays closed.
 
-mod common;
-
-use common::{Build, MIB, PAGE};
+use crate::common::{Build, MIB, PAGE};
 use merganser_array::{Salvage, Trust};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, StorageExt};

@@ -6,13 +6,11 @@
 //! `MERGANSER_ARRAY_OPERATIONS` sets the number of operations of each volume, `MERGANSER_ARRAY_SEED` another
 //! seed. docs/array.md, "Measuring", has the command for a million, and how long it takes.
 
-mod common;
-
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-use common::delayed::delayed;
-use common::{Build, MIB, Model, PAGE, content, unique};
+use crate::common::delayed::delayed;
+use crate::common::{Build, MIB, Model, PAGE, content, unique};
 use merganser_array::{Counters, Hash, Settings, Volume};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};

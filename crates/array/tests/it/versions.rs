@@ -37,8 +37,8 @@ fn members(dump: &str) -> Members {
     Members { data: disks, buffer }
 }
 
-const CLOSED: &str = include_str!("golden/volume-2-closed.txt");
-const CUT: &str = include_str!("golden/volume-2-cut.txt");
+const CLOSED: &str = include_str!("../golden/volume-2-closed.txt");
+const CUT: &str = include_str!("../golden/volume-2-cut.txt");
 
 /// The content of `page`: pages 0 to 19 moved, 15 to 29 were in the log when it was closed; the rest came after that.
 fn expected(number: u64, is_cut: bool) -> Vec<u8> {

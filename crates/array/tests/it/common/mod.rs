@@ -1,8 +1,7 @@
 //! Members in a directory that fails as planned, and a model of the contents that a volume may have.
 
-#![allow(dead_code, reason = "each test binary uses a part")]
-
 pub mod delayed;
+pub mod mutated;
 pub mod shattered;
 pub mod unreadable;
 
