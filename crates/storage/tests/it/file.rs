@@ -289,7 +289,7 @@ fn a_killed_process_leaves_neither_outputs_nor_unnamed_files() {
     fs::write(place.path().join("sorted"), "old").expect("write");
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args([
-            "a_killed_process_leaves_neither_outputs_nor_unnamed_files",
+            "file::a_killed_process_leaves_neither_outputs_nor_unnamed_files",
             "--exact",
             "--nocapture",
         ])
