@@ -1,4 +1,5 @@
-//! A device in real time: data from its storage, time from its model.
+//! A device in real time: data from its storage, time from its model. A program of its own: it measures real time, which
+//! other tests would disturb, and it looks for the threads of its process.
 
 use std::collections::BTreeMap;
 use std::io;

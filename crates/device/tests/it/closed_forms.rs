@@ -1,10 +1,8 @@
 //! Where theory gives the answer, the model gives the same.
 
-mod common;
-
 use std::collections::VecDeque;
 
-use common::{Ask, close, closed_loop, open_loop, random, sequential, ssd, throughput};
+use crate::common::{Ask, close, closed_loop, open_loop, random, sequential, ssd, throughput};
 use merganser_device::device::Device;
 use merganser_device::request::RequestKind::{Read, Write};
 use merganser_device::ssd::Ssd;

@@ -1,8 +1,6 @@
 //! The prototype of ActiveSort: its raw figures (ActiveSort 5.2, Figure 8).
 
-mod common;
-
-use common::{close, closed_loop, sequential, ssd, throughput};
+use crate::common::{close, closed_loop, sequential, ssd, throughput};
 use merganser_device::device::Device;
 use merganser_device::request::RequestKind::{Read, Write};
 

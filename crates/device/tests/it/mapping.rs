@@ -1,9 +1,7 @@
 //! The page map on flash: its traffic against formulas, and what it must not change.
 #![allow(clippy::print_stdout, reason = "a test says what it saw")]
 
-mod common;
-
-use common::{Ask, close, closed_loop, random, sequential, ssd};
+use crate::common::{Ask, close, closed_loop, random, sequential, ssd};
 use merganser_device::device::{Device, Done, FlashStatistics};
 use merganser_device::request::RequestKind::{Read, Trim, Write};
 use merganser_device::ssd::Ssd;

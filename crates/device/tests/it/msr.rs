@@ -6,9 +6,7 @@
 //! evenly over 0 to 1 ms; sequential runs keep the size that was drawn first, random requests draw
 //! a new place and size.
 
-mod common;
-
-use common::{Ask, close, responses, ssd};
+use crate::common::{Ask, close, responses, ssd};
 use merganser_device::device::Device;
 use merganser_device::request::RequestKind::{self, Read, Write};
 use merganser_device::ssd::Ssd;

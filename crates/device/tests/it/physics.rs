@@ -1,9 +1,7 @@
 //! Devices act as physics says when their parts change; nothing is lost; runs repeat.
 #![allow(clippy::print_stdout, reason = "a test says what it saw")]
 
-mod common;
-
-use common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
+use crate::common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
 use merganser_device::device::{Command, Component, Device, Done};
 use merganser_device::request::RequestKind::{Read, Trim, Write};
 use merganser_device::request::SimTime;

@@ -1,8 +1,6 @@
 //! The other presets do what their sources say.
 
-mod common;
-
-use common::{close, closed_loop, random, sequential, ssd, throughput};
+use crate::common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
 use merganser_device::device::{Command, Device};
 use merganser_device::request::RequestKind::{Read, Write};
 use merganser_storage::Buffer;
@@ -42,7 +40,7 @@ fn samsung_830_does_what_its_data_sheet_says() {
         drive.precondition(span);
         drive
     };
-    let rate = |what: &str, drive: &mut dyn Device, asks: Vec<common::Ask>, expected: f64| {
+    let rate = |what: &str, drive: &mut dyn Device, asks: Vec<Ask>, expected: f64| {
         let start = drive.now().0;
         let ended = closed_loop(drive, asks, 32);
         let seconds = (drive.now().0 - start) as f64 / 1e9;

@@ -1,10 +1,8 @@
 //! Programs inside a device: what they see, and what their reads, work and answers cost.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{close, ssd};
+use crate::common::{close, ssd};
 use merganser_device::device::{Command, Component, Device, Done};
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;

@@ -1,11 +1,9 @@
 //! A setting that changes nothing is a bug: every parameter is varied, and something must differ.
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use common::ssd;
+use crate::common::ssd;
 use merganser_device::device::{Command, Device};
 use merganser_device::profile::ssd_parameters;
 use merganser_device::request::{RequestKind, SimTime};

@@ -1,11 +1,9 @@
 //! Modelled devices as storages: a volume on one means what a directory in memory means, and time
 //! is that of the device.
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{close, ssd};
+use crate::common::{close, ssd};
 use merganser_device::simulated::{HostCosts, SimulatedDirectory, SimulatedStorage, World};
 use merganser_random::Random;
 use merganser_storage::memory::MemoryDirectory;

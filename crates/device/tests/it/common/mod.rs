@@ -1,9 +1,5 @@
 //! Drivers that the tests of modelled devices share.
-#![allow(
-    dead_code,
-    clippy::print_stdout,
-    reason = "each test uses some of it, and says what it saw"
-)]
+#![allow(clippy::print_stdout, reason = "each test says what it saw")]
 
 use merganser_device::device::{Command, Device, Done};
 use merganser_device::profile::SsdProfile;
