@@ -450,7 +450,7 @@ fn unmounting_leaves_a_later_mount_alone() {
 /// A copy of this test program that serves 10,000 bytes until it is interrupted.
 fn serving_child(mountpoint: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().expect("known"))
-        .args(["--exact", "serve_until_interrupted", "--ignored", "--nocapture"])
+        .args(["--exact", "mount::serve_until_interrupted", "--ignored", "--nocapture"])
         .env("EXPORT_TEST_MOUNTPOINT", mountpoint)
         .stdout(Stdio::piped())
         .spawn()

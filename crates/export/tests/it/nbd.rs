@@ -1,4 +1,4 @@
-//! An NBD server and its clients, in one binary:
+//! An NBD server and its clients:
 //!
 //! - `client`: one written by hand from the protocol
 //! - `protocol`: the duties of a server towards clients that keep to the protocol

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use crate::PATIENCE;
+use super::PATIENCE;
 
 pub const ACK: u32 = 1;
 pub const SERVER: u32 = 2;

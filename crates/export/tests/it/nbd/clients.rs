@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::process::{Command, Output};
 
-use crate::*;
+use super::*;
 
 /// Runs a program that must succeed; `None`, with a line said, when it is not installed.
 fn program(name: &str, arguments: &[&str]) -> Option<Output> {

@@ -1,8 +1,8 @@
 //! Device exports: the storage sees all requests that are under way, as they were made, and its answers
 //! leave in the order in which it gives them.
 
-use crate::client::*;
-use crate::*;
+use super::client::*;
+use super::*;
 
 const WRITE: u16 = 1;
 const FUA: u16 = 1;

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 
 use merganser_export::nbd::CONNECTIONS_MAX;
 
-use crate::client::*;
-use crate::*;
+use super::client::*;
+use super::*;
 
 /// Each of these breaks the protocol, and is hung up on; another client never notices.
 #[test]

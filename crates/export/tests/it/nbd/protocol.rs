@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 
-use crate::client::*;
-use crate::*;
+use super::client::*;
+use super::*;
 
 #[test]
 fn the_oldest_way_in_is_these_bytes() {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use crate::client::*;
-use crate::*;
+use super::client::*;
+use super::*;
 
 const WRITE: u16 = 1;
 const TRIM: u16 = 4;
