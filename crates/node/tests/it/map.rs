@@ -9,22 +9,13 @@
 //! - `views` results as views, and who may read them
 //! - `faults` what fails, and what is left then
 
-#[path = "map/support.rs"]
 mod support;
 
-#[path = "map/faults.rs"]
 mod faults;
-#[path = "map/keyed.rs"]
 mod keyed;
-#[path = "map/memory.rs"]
 mod memory;
-#[path = "map/ordered.rs"]
 mod ordered;
-#[path = "map/packed.rs"]
 mod packed;
-#[path = "map/sources.rs"]
 mod sources;
-#[path = "map/spills.rs"]
 mod spills;
-#[path = "map/views.rs"]
 mod views;

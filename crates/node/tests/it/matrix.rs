@@ -86,7 +86,7 @@ fn the_bytes_of_a_product_are_pinned() {
         .chunks(16)
         .map(|line| line.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" "))
         .collect();
-    let golden = include_str!("golden/matrix.npy.txt");
+    let golden = include_str!("../golden/matrix.npy.txt");
     assert_eq!(dump.join("\n"), golden.trim_end());
     let again = Matrix::open(file("c.npy", &bytes)).expect("reads what it wrote");
     assert_eq!((again.element(), again.shape()), (Element::I32, shape(1, 3)));

@@ -189,7 +189,7 @@ fn lines_without_checksums_of_outputs_are_read() {
 /// A whole journal of a version that noted no checksums of outputs.
 #[test]
 fn a_journal_without_checksums_of_outputs_is_read() {
-    let old = include_bytes!("golden/pipeline-journal-without-checksums");
+    let old = include_bytes!("../golden/pipeline-journal-without-checksums");
     let read = Record::decode("x", old).expect("an old journal");
     read.check("x").expect("in order");
     let without = events().into_iter().map(|event| match event {

@@ -95,5 +95,5 @@ fn the_json_of_every_message() {
     for ticket in &tickets {
         lines.push(format!("ticket: {}\n", String::from_utf8(ticket.to_json()).expect("UTF-8")));
     }
-    assert_eq!(lines.concat(), include_str!("golden/session_wire.txt"));
+    assert_eq!(lines.concat(), include_str!("../golden/session_wire.txt"));
 }

@@ -1,7 +1,5 @@
 //! The merge process's server, in this process: right answers, busy ones, and clients that mean no good.
 
-mod frames;
-
 use std::fs;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -22,7 +20,7 @@ use parking_lot::Mutex;
 /// Bytes of a large merge: more than all buffers on the way to a client that does not read.
 const LARGE: usize = 8 << 20;
 
-type Client = frames::Client<Frame>;
+type Client = crate::frames::Client<Frame>;
 
 struct Fixture {
     folder: tempfile::TempDir,

@@ -398,7 +398,7 @@ fn process(place: &Place) -> Child {
 /// Starts the test above by `command`.
 fn start(place: &Place, mut command: Command) -> Child {
     command
-        .args(["--exact", "a_node_in_a_process_of_its_own", "--nocapture"])
+        .args(["--exact", "smart_fam::a_node_in_a_process_of_its_own", "--nocapture"])
         .env("MERGANSER_TEST_NODE", place.dir.path())
         .stdout(std::process::Stdio::null())
         .spawn()

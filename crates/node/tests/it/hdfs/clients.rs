@@ -12,8 +12,8 @@ use merganser_node::hdfs::server::{Server, ServerOptions, Stopper};
 use merganser_node::hdfs::{CombineKind, Counters, FolderState, MapRequest, Sink};
 use parking_lot::Mutex;
 
-use super::frames;
 use super::support::{HdfsFile, Spills, change, count, lines};
+use crate::frames;
 
 /// Distinct words whose rows are more than all buffers on the way to a client that does not read.
 const LARGE: usize = 20_000;
