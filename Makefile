@@ -69,24 +69,29 @@ test-python: test-build
 	@.ci/setup flight
 	@MERGANSER=$(BUILT)/merganser .ci/python
 
-# Many of them wait for processes and clocks, so twice as many run as there are processors.
+# Many of them wait for processes and clocks, so twice as many run as there are processors. A call for doc tests and all
+# others would also build the examples.
 test-rust: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 test-rust: test-build
 	@.ci/setup fuse nbd blast compressors guests
-	@$(CARGO) test --workspace --locked --no-fail-fast
+	@status=0; $(CARGO) test --workspace --locked --no-fail-fast --doc || status=$$?; \
+		$(CARGO) test --workspace --locked --no-fail-fast --tests || status=$$?; \
+		exit $$status
 
 # It compares the times of a program with those of a model, so nothing else may run meanwhile.
 test-times: test-build
 	@.ci/setup fuse nbd
 	@$(CARGO) test --workspace --locked --test system -- --ignored emulate::times
 
-# One build of the command, the examples and the tests, for all steps of `make check` that run something. Another set of
-# packages would choose other features of the libraries, and compile most of them again.
+# One build of the command, the tests and the examples that bench/run.py runs, for all steps of `make check` that run
+# something. Another set of packages would choose other features of the libraries, and compile most of them again. The
+# other examples are only checked, by clippy.
 BUILT := $(CURDIR)/target/debug
+BENCH_EXAMPLES := raw_io view_reads
 test-build:
 	@.ci/setup base rust fuse
-	@$(CARGO) test --workspace --locked --no-run
-	@$(CARGO) build --workspace --lib --examples --locked
+	@$(CARGO) test --workspace --locked --no-run --tests
+	@$(CARGO) build --workspace --lib $(BENCH_EXAMPLES:%=--example %) --locked
 
 # Each step says how long it took; docs/testing.md ("How long CI takes") has measured times. The fuzz targets are built
 # and run at low priority next to everything else, because a build often waits for one of its parts.
