@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build guests test test-build test-bench test-java test-cluster test-python test-rust test-times check lints-and-tests fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -36,7 +36,7 @@ guests:
 # Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
 # them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
-TESTS := test-bench test-campaign test-python test-rust
+TESTS := test-bench test-campaign test-ci test-python test-rust
 TESTED_WITH := base rust java fuse nbd blast compressors guests flight
 test:
 	@.ci/setup $(TESTED_WITH)
@@ -51,6 +51,10 @@ test-bench:
 test-campaign:
 	@.ci/setup base
 	@$(PYTHON) -m unittest discover -s campaign/tests -t campaign
+
+test-ci:
+	@.ci/setup base
+	@$(PYTHON) -m unittest discover -s .ci/tests
 
 # Maven is quiet about tests that pass, so their totals are added up from its reports. The native library is that of
 # the build of the tests; an optimised one would take two minutes more.
@@ -70,12 +74,12 @@ test-python: test-build
 	@MERGANSER=$(BUILT)/merganser .ci/python
 
 # Many of them wait for processes and clocks, so twice as many run as there are processors. A call for doc tests and all
-# others would also build the examples.
+# others would also build the examples. The slowest tests are named at the end.
 test-rust: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 test-rust: test-build
 	@.ci/setup fuse nbd blast compressors guests
 	@status=0; $(CARGO) test --workspace --locked --no-fail-fast --doc || status=$$?; \
-		$(CARGO) test --workspace --locked --no-fail-fast --tests || status=$$?; \
+		. .ci/toolchain && .ci/slowest 20 cargo test --workspace --locked --no-fail-fast --tests || status=$$?; \
 		exit $$status
 
 # It compares the times of a program with those of a model, so nothing else may run meanwhile.
