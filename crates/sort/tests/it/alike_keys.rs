@@ -1,8 +1,6 @@
 //! Records whose keys begin alike, with more bytes in common than a fence holds. The index of a run can't tell then where a
 //! place in the order is, and what a merge has passed may be gone.
 
-mod consuming;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -16,6 +14,8 @@ use merganser_sort::{
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Storage, StorageExt};
 use merganser_testkit::Random;
+
+use crate::consuming;
 
 const MEMORY_BYTES: u64 = 3_200_000;
 const LINES: Format = Format::Lines { delimiter: b'\n' };

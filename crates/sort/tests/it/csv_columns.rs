@@ -1,7 +1,5 @@
 //! Csv rows without a header, and a key whose column no row has: an error before anything is written or given back.
 
-mod consuming;
-
 use std::sync::Arc;
 
 use merganser_sort::key::{KeyError, OrderSpec};
@@ -12,6 +10,8 @@ use merganser_sort::{
 };
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Storage, StorageExt};
+
+use crate::consuming;
 
 fn options(key: &str, strategy: Strategy) -> SortOptions {
     SortOptions {

@@ -2,8 +2,6 @@
 //! inputs stay as they are, all memory comes back, and without the fault the same call succeeds.
 //! Bad inputs and too little memory have errors of their own.
 
-mod consuming;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +19,8 @@ use merganser_storage::{Clock, Completions, Directory, Storage, StorageExt};
 use merganser_testkit::faulty::{Counts, Fault, Faulty, Plan};
 use merganser_testkit::{Random, within};
 use parking_lot::Mutex;
+
+use crate::consuming;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const FIXED: Format = Format::Fixed { bytes: 16 };

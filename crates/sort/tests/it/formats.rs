@@ -1,7 +1,7 @@
 //! The bytes of runs and manifests: pinned by golden dumps, and damaged one by one.
 //!
 //! A dump that differs shows a change of format: review it, raise the version, and bless it with
-//! `MERGANSER_BLESS=1 cargo test -p merganser-sort --test formats`.
+//! `MERGANSER_BLESS=1 cargo test -p merganser-sort --test it formats`.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -2,8 +2,6 @@
 //! divide by, add up and continue from. They give an error that says so, in bounded time and
 //! memory, and never a panic.
 
-mod consuming;
-
 use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
@@ -18,6 +16,8 @@ use merganser_sort::{
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::{Random, within};
+
+use crate::consuming;
 
 const RECORD_BYTES: usize = 16;
 const FORMAT: Format = Format::Fixed { bytes: RECORD_BYTES };

@@ -1,7 +1,5 @@
 //! Views whose buckets are of both kinds: some hold sorted runs, some unsorted extents.
 
-mod consuming;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +15,8 @@ use merganser_sort::{
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Storage, StorageExt};
 use merganser_testkit::Random;
+
+use crate::consuming;
 
 const MEMORY_BYTES: u64 = 6 << 20;
 

@@ -1,8 +1,6 @@
 //! The power is cut at every change in turn. A view then exists whole or not at all. A copy of one,
 //! consumed or not, continues and ends with exactly the right bytes.
 
-mod consuming;
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +19,8 @@ use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::faulty::{Fault, Faulty, Plan};
 use merganser_testkit::{Random, within};
 use parking_lot::Mutex;
+
+use crate::consuming;
 
 const LIMIT: Duration = Duration::from_secs(60);
 const MEMORY_BYTES: u64 = 3_200_000;

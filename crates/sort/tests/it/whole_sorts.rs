@@ -1,8 +1,6 @@
 //! Whole sorts in memory against a naive model: every output form, budgets that force spills and
 //! extra passes, and every way to read a view.
 
-mod consuming;
-
 use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
@@ -17,6 +15,8 @@ use merganser_sort::{
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Storage, StorageExt};
 use proptest::prelude::*;
+
+use crate::consuming;
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 

@@ -1,8 +1,6 @@
 //! The caller's side of a sort that consumes its inputs and of a copy of a view: it keeps the
 //! journal, and gives the output its name.
 
-#![allow(dead_code, reason = "each test uses a part")]
-
 use std::ffi::OsStr;
 use std::sync::Arc;
 
