@@ -19,7 +19,7 @@ pub enum Chart {
         /// What the axes say.
         axes: [String; 2],
         /// The lines.
-        series: Vec<Series>,
+        series: Vec<ChartSeries>,
     },
     /// A bar per figure; figures are above 0.
     Bars {
@@ -37,7 +37,7 @@ pub enum Chart {
         /// What the axes say.
         axes: [String; 2],
         /// The points, in any order.
-        series: Vec<Series>,
+        series: Vec<ChartSeries>,
     },
     /// A line per series, on linear axes.
     Time {
@@ -46,7 +46,7 @@ pub enum Chart {
         /// What the axes say.
         axes: [String; 2],
         /// The lines.
-        series: Vec<Series>,
+        series: Vec<ChartSeries>,
     },
     /// Tables of figures, darker where they are larger.
     Heat {
@@ -59,12 +59,12 @@ pub enum Chart {
         /// The meaning of the columns, then of the rows.
         axes: [String; 2],
         /// The tables, side by side, each with a scale of its own.
-        tables: Vec<Table>,
+        tables: Vec<HeatTable>,
     },
 }
 
 /// A table of a heat map.
-pub struct Table {
+pub struct HeatTable {
     /// The text above it.
     pub name: String,
     /// Figures by row, then by column; a cell that is `None` is left open.
@@ -72,7 +72,7 @@ pub struct Table {
 }
 
 /// A line.
-pub struct Series {
+pub struct ChartSeries {
     /// In the legend.
     pub name: String,
     /// The paper's are dashed.
@@ -109,7 +109,7 @@ impl Chart {
     }
 }
 
-fn lines(title: &str, [x_name, y_name]: &[String; 2], series: &[Series]) -> String {
+fn lines(title: &str, [x_name, y_name]: &[String; 2], series: &[ChartSeries]) -> String {
     let all = || series.iter().flat_map(|s| &s.points);
     let mut ticks: Vec<f64> = all().map(|p| p.0).collect();
     ticks.sort_by(f64::total_cmp);
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn lines_lie_where_their_figures_are() {
-        let series = vec![Series {
+        let series = vec![ChartSeries {
             name: "radix & <tags>".into(),
             paper: true,
             points: vec![(100., 0.), (400., 10.)],
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn one_point_and_no_bar_are_drawn_too() {
-        let series = vec![Series { name: "one".into(), paper: false, points: vec![(5., 5.)] }];
+        let series = vec![ChartSeries { name: "one".into(), paper: false, points: vec![(5., 5.)] }];
         let axes = [String::new(), String::new()];
         let svg = Chart::Lines { title: String::new(), axes, series }.svg();
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");

@@ -9,7 +9,7 @@ use merganser_sort::key::KeyError;
 
 /// Why an experiment has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ExperimentError {
     /// The caller asked for the end.
     #[error("cancelled")]
     Cancelled,
@@ -38,7 +38,7 @@ pub enum Error {
         /// The reason.
         source: ProfileError,
     },
-    /// A change of a modelled device ([`Setup::settings`](crate::Setup::settings)) was refused.
+    /// A change of a modelled device ([`ExperimentSetup::settings`](crate::ExperimentSetup::settings)) was refused.
     #[error(transparent)]
     Setting(ProfileError),
     /// A modelled device or host did not do what a real one would.
@@ -148,14 +148,14 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl ExperimentError {
     /// An error of a file or folder.
     pub(crate) fn on(path: &Path, source: io::Error) -> Self {
-        Error::File { path: path.to_owned(), source }
+        ExperimentError::File { path: path.to_owned(), source }
     }
 
     /// An error of a modelled device's profile.
     pub(crate) fn device(device: &str) -> impl FnOnce(ProfileError) -> Self {
-        move |source| Error::Device { device: device.to_owned(), source }
+        move |source| ExperimentError::Device { device: device.to_owned(), source }
     }
 }

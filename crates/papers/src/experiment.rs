@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use merganser_sort::Progress;
 
-use crate::error::Error;
-use crate::lab::{Caller, Lab, Setup};
-use crate::machine::Machine;
+use crate::error::ExperimentError;
+use crate::lab::{Caller, ExperimentSetup, Lab};
+use crate::machine::MeasuredMachine;
 use crate::outcome::Outcome;
-use crate::report::Report;
+use crate::report::ExperimentReport;
 use crate::{activesort, hadoop, hcdd, isc, isc_hadoop, mcsd, ppblast, ssd, ssd_hadoop, triton};
 
 /// An experiment of a paper.
@@ -19,17 +19,17 @@ pub struct Experiment {
     pub about: &'static str,
     /// The source of the paper's figures.
     pub source: &'static str,
-    steps: fn(&Lab<'_>) -> Result<Outcome, Error>,
+    steps: fn(&Lab<'_>) -> Result<Outcome, ExperimentError>,
 }
 
 impl Experiment {
-    /// Whether the parameters of its device can be changed ([`Setup::settings`]).
+    /// Whether the parameters of its device can be changed ([`ExperimentSetup::settings`]).
     #[must_use]
     pub fn takes_settings(&self) -> bool {
         self.name.starts_with("activesort-")
     }
 
-    /// Whether it runs jobs on emulated disks, whose clock can be slower ([`Setup::slower`]).
+    /// Whether it runs jobs on emulated disks, whose clock can be slower ([`ExperimentSetup::slower`]).
     #[must_use]
     pub fn emulates(&self) -> bool {
         self.name.starts_with("ssd-hadoop-") && self.name != "ssd-hadoop-energy"
@@ -38,18 +38,18 @@ impl Experiment {
     /// Runs it on this machine.
     ///
     /// # Errors
-    /// [`Error::Cancelled`] after `progress` asked for the end, and what goes wrong in the
+    /// [`ExperimentError::Cancelled`] after `progress` asked for the end, and what goes wrong in the
     /// experiment.
     pub fn run(
         &self,
-        setup: &Setup,
+        setup: &ExperimentSetup,
         progress: &dyn Progress,
         caller: &Arc<dyn Caller>,
-    ) -> Result<Report, Error> {
-        let machine = Machine::here(&setup.dir);
+    ) -> Result<ExperimentReport, ExperimentError> {
+        let machine = MeasuredMachine::here(&setup.dir);
         let outcome = (self.steps)(&Lab { setup, machine: &machine, progress, caller })?;
         let Experiment { name, about, source, .. } = *self;
-        Ok(Report { name, about, source, machine, outcome })
+        Ok(ExperimentReport { name, about, source, machine, outcome })
     }
 }
 

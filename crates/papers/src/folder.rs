@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::{Caller, Lab};
 
 /// An empty folder that is removed, with all that is in it, when it is dropped.
@@ -15,9 +15,9 @@ pub struct ScratchFolder {
 
 impl ScratchFolder {
     /// Makes it in the lab's folder for data.
-    pub fn new(lab: &Lab<'_>) -> Result<Self, Error> {
+    pub fn new(lab: &Lab<'_>) -> Result<Self, ExperimentError> {
         let path = lab.setup.dir.join(format!(".merganser-reproduce-{}", std::process::id()));
-        fs::create_dir(&path).map_err(|error| Error::on(&path, error))?;
+        fs::create_dir(&path).map_err(|error| ExperimentError::on(&path, error))?;
         lab.caller.folder_made(&path);
         Ok(ScratchFolder { path, caller: Arc::clone(lab.caller) })
     }

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use merganser_sort::Progress;
 
-use crate::error::Error;
-use crate::machine::Machine;
+use crate::error::ExperimentError;
+use crate::machine::MeasuredMachine;
 
 /// How an experiment is run. Each experiment uses the fields that apply to it.
 #[derive(Debug)]
-pub struct Setup {
+pub struct ExperimentSetup {
     /// Bytes of data; for experiments with several sizes, the largest. `None` is the experiment's own default.
     pub size_bytes: Option<u64>,
     /// How often to measure; `None` is the experiment's own default.
@@ -59,9 +59,9 @@ pub trait Caller: Send + Sync {
 /// What an experiment works with.
 pub struct Lab<'a> {
     /// How it is run.
-    pub setup: &'a Setup,
+    pub setup: &'a ExperimentSetup,
     /// Where it runs.
-    pub machine: &'a Machine,
+    pub machine: &'a MeasuredMachine,
     /// Gets the progress, and says whether to stop.
     pub progress: &'a dyn Progress,
     /// The program that runs it.
@@ -69,8 +69,8 @@ pub struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// Returns [`Error::Cancelled`] once the end was asked for.
-    pub fn check_cancelled(&self) -> Result<(), Error> {
-        if self.progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    /// Returns [`ExperimentError::Cancelled`] once the end was asked for.
+    pub fn check_cancelled(&self) -> Result<(), ExperimentError> {
+        if self.progress.cancelled() { Err(ExperimentError::Cancelled) } else { Ok(()) }
     }
 }

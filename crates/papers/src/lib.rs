@@ -24,7 +24,7 @@
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
-//! command `merganser` ([`Setup::program`]) for experiments that time whole processes, and
+//! command `merganser` ([`ExperimentSetup::program`]) for experiments that time whole processes, and
 //! implements [`Caller`], which says when to stop and which folders are unfinished.
 //!
 //! ```
@@ -55,8 +55,8 @@ mod ssd_hadoop;
 mod statistics;
 mod triton;
 
-pub use chart::{Chart, Series, Table};
-pub use error::Error;
+pub use chart::{Chart, ChartSeries, HeatTable};
+pub use error::ExperimentError;
 pub use experiment::{Experiment, list};
-pub use lab::{Caller, Setup};
-pub use report::Report;
+pub use lab::{Caller, ExperimentSetup};
+pub use report::ExperimentReport;

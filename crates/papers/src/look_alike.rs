@@ -5,7 +5,7 @@ use merganser_device::request::{Request, SimTime};
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
 use merganser_random::Random;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -14,7 +14,7 @@ const GIB: u64 = 1024 * MIB;
 const BURST_SPEED: f64 = 8.;
 
 /// A part of a look-alike.
-pub struct Stream {
+pub struct LookStream {
     /// Share of the trace's requests of its kind.
     share: f64,
     reads: bool,
@@ -36,15 +36,15 @@ pub struct Look {
     pub gap: SimTime,
     /// Requests that come together, of one stream.
     burst: u64,
-    streams: Vec<Stream>,
+    streams: Vec<LookStream>,
 }
 
-fn read(share: f64, pattern: Pattern, sizes: Sizes, start: u64, span: u64) -> Stream {
-    Stream { share, reads: true, pattern, sizes, start, span }
+fn read(share: f64, pattern: Pattern, sizes: Sizes, start: u64, span: u64) -> LookStream {
+    LookStream { share, reads: true, pattern, sizes, start, span }
 }
 
-fn write(share: f64, pattern: Pattern, sizes: Sizes, start: u64, span: u64) -> Stream {
-    Stream { share, reads: false, pattern, sizes, start, span }
+fn write(share: f64, pattern: Pattern, sizes: Sizes, start: u64, span: u64) -> LookStream {
+    LookStream { share, reads: false, pattern, sizes, start, span }
 }
 
 /// Requests of one page: the means of Figures 5.8 and 5.9 leave room for no more.
@@ -135,7 +135,7 @@ pub fn postmark() -> Look {
 
 impl Look {
     /// The requests, at most about `most`, with reads and writes in their proportion.
-    pub fn requests(&self, most: u64) -> Result<Vec<Request>, Error> {
+    pub fn requests(&self, most: u64) -> Result<Vec<Request>, ExperimentError> {
         let all = self.reads + self.writes;
         let scale = (most as f64 / all as f64).min(1.);
         let mut sources = Vec::new();
@@ -158,7 +158,9 @@ impl Look {
                 align_bytes: 4 * KIB,
                 seed: 7 + at as u64,
             };
-            sources.push(workload.requests().map_err(|error| Error::Model(error.to_string()))?);
+            sources.push(
+                workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?,
+            );
         }
         let mut random = Random::new(3);
         let mut requests = Vec::new();

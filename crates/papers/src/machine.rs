@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The machine on which a figure was measured.
 #[derive(Debug)]
-pub struct Machine {
+pub struct MeasuredMachine {
     /// The processor's name.
     pub processor: String,
     /// How many of them the process may use.
@@ -20,7 +20,7 @@ pub struct Machine {
     pub kernel: String,
 }
 
-impl Machine {
+impl MeasuredMachine {
     /// This one, with its data in `dir`.
     pub fn here(dir: &Path) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Machine {
         let memory_kib: u64 =
             field("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0);
         let known = |text: String| if text.is_empty() { "unknown".to_owned() } else { text };
-        Machine {
+        MeasuredMachine {
             processor: known(field("/proc/cpuinfo", "model name")),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_bytes: memory_kib * 1024,
@@ -53,9 +53,9 @@ impl Machine {
     }
 }
 
-impl std::fmt::Display for Machine {
+impl std::fmt::Display for MeasuredMachine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Machine { processor, cores, memory_bytes, file_system, kernel } = self;
+        let MeasuredMachine { processor, cores, memory_bytes, file_system, kernel } = self;
         let gib = *memory_bytes as f64 / f64::from(1 << 30);
         write!(f, "{processor}, {cores} cores, {gib:.0} GiB, {file_system}, Linux {kernel}")
     }

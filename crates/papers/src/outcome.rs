@@ -5,7 +5,7 @@ use crate::chart::Chart;
 /// The result of an experiment.
 pub struct Outcome {
     /// Tables: the paper's and our own.
-    pub sections: Vec<Section>,
+    pub sections: Vec<OutcomeSection>,
     /// How the machine or the method differs from the paper's, one sentence per difference.
     pub differs: Vec<String>,
     /// The figures as a picture.
@@ -13,15 +13,15 @@ pub struct Outcome {
 }
 
 /// One table.
-pub struct Section {
+pub struct OutcomeSection {
     /// Its subject, the unit, and the table of the paper that it is compared with.
     pub title: String,
     /// Its lines.
-    pub rows: Vec<Row>,
+    pub rows: Vec<OutcomeRow>,
 }
 
 /// One line of a table.
-pub struct Row {
+pub struct OutcomeRow {
     /// The name of the figure.
     pub what: String,
     /// The paper's figure.
@@ -30,34 +30,34 @@ pub struct Row {
     pub ours: Option<f64>,
 }
 
-impl Section {
+impl OutcomeSection {
     /// An empty table.
     pub fn new(title: impl Into<String>) -> Self {
-        Section { title: title.into(), rows: Vec::new() }
+        OutcomeSection { title: title.into(), rows: Vec::new() }
     }
 
     /// A figure that the paper has too.
     pub fn both(&mut self, what: impl Into<String>, paper: f64, ours: f64) {
-        self.rows.push(Row { what: what.into(), paper: Some(paper), ours: Some(ours) });
+        self.rows.push(OutcomeRow { what: what.into(), paper: Some(paper), ours: Some(ours) });
     }
 
     /// A figure of the paper alone.
     pub fn paper(&mut self, what: impl Into<String>, paper: f64) {
-        self.rows.push(Row { what: what.into(), paper: Some(paper), ours: None });
+        self.rows.push(OutcomeRow { what: what.into(), paper: Some(paper), ours: None });
     }
 
     /// A figure that neither the paper nor this run has; `what` says why.
     pub fn neither(&mut self, what: impl Into<String>) {
-        self.rows.push(Row { what: what.into(), paper: None, ours: None });
+        self.rows.push(OutcomeRow { what: what.into(), paper: None, ours: None });
     }
 
     /// A figure of ours alone.
     pub fn ours(&mut self, what: impl Into<String>, ours: f64) {
-        self.rows.push(Row { what: what.into(), paper: None, ours: Some(ours) });
+        self.rows.push(OutcomeRow { what: what.into(), paper: None, ours: Some(ours) });
     }
 }
 
-impl Row {
+impl OutcomeRow {
     /// Ours over the paper's, if there are both.
     pub fn ratio(&self) -> Option<f64> {
         Some(self.ours? / self.paper?)

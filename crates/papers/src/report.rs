@@ -4,22 +4,22 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use crate::machine::Machine;
-use crate::outcome::{Outcome, Section};
+use crate::machine::MeasuredMachine;
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// The report of an experiment.
-pub struct Report {
+pub struct ExperimentReport {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) source: &'static str,
-    pub(crate) machine: Machine,
+    pub(crate) machine: MeasuredMachine,
     pub(crate) outcome: Outcome,
 }
 
-impl Report {
+impl ExperimentReport {
     /// The tables, for people.
     pub fn text(&self) -> String {
-        let Report { name, about, source, machine, outcome } = self;
+        let ExperimentReport { name, about, source, machine, outcome } = self;
         let mut text = format!("{name}: {about}\npaper: {source}\nours:  {machine}\n");
         let rows = outcome.sections.iter().flat_map(|section| &section.rows);
         let titles = outcome.sections.iter().map(|section| section.title.chars().count());
@@ -49,7 +49,7 @@ impl Report {
 
     /// The same figures for programs, not rounded.
     pub fn json(&self) -> Value {
-        let section = |section: &Section| {
+        let section = |section: &OutcomeSection| {
             let rows: Vec<Value> = section
                 .rows
                 .iter()
@@ -95,15 +95,15 @@ pub mod tests {
     use super::*;
     use crate::chart::Chart;
 
-    fn report(outcome: Outcome) -> Report {
-        let machine = Machine {
+    fn report(outcome: Outcome) -> ExperimentReport {
+        let machine = MeasuredMachine {
             processor: "a processor".into(),
             cores: 2,
             memory_bytes: 3 << 30,
             file_system: "ext4".into(),
             kernel: "6".into(),
         };
-        Report { name: "n", about: "a", source: "s", machine, outcome }
+        ExperimentReport { name: "n", about: "a", source: "s", machine, outcome }
     }
 
     /// An outcome as programs get it.
@@ -113,7 +113,7 @@ pub mod tests {
 
     #[test]
     fn the_table_and_the_json_say_the_same() {
-        let mut section = Section::new("Table 9, seconds");
+        let mut section = OutcomeSection::new("Table 9, seconds");
         section.both("radix", 0.29, 0.1);
         section.paper("more", 26.33);
         section.ours("less", 1234.5);

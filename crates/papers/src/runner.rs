@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::child::Child;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
 
 /// The path of a script.
 ///
 /// # Errors
-/// [`Error::RunnerMissing`].
-pub fn find(lab: &Lab<'_>, name: &str) -> Result<PathBuf, Error> {
+/// [`ExperimentError::RunnerMissing`].
+pub fn find(lab: &Lab<'_>, name: &str) -> Result<PathBuf, ExperimentError> {
     let script = lab.setup.bench.join(name);
-    if script.is_file() { Ok(script) } else { Err(Error::RunnerMissing { path: script }) }
+    if script.is_file() { Ok(script) } else { Err(ExperimentError::RunnerMissing { path: script }) }
 }
 
 /// A command that runs a script and prints nothing.
@@ -28,11 +28,11 @@ pub fn command(script: &Path) -> Command {
 /// Runs a command of `script` to its end.
 ///
 /// # Errors
-/// When it fails, and [`Error::Cancelled`].
-pub fn run(lab: &Lab<'_>, script: &Path, mut command: Command) -> Result<(), Error> {
+/// When it fails, and [`ExperimentError::Cancelled`].
+pub fn run(lab: &Lab<'_>, script: &Path, mut command: Command) -> Result<(), ExperimentError> {
     lab.progress.phase("running jobs", None);
     lab.check_cancelled()?;
-    let failed = |error: std::io::Error| Error::on(script, error);
+    let failed = |error: std::io::Error| ExperimentError::on(script, error);
     let running = Child::watched(lab);
     let mut child = command.spawn().map_err(failed)?;
     running.set(Some(child.id()));
@@ -47,6 +47,6 @@ pub fn run(lab: &Lab<'_>, script: &Path, mut command: Command) -> Result<(), Err
     if status.success() {
         Ok(())
     } else {
-        Err(Error::RunnerFailed { path: script.to_owned(), status })
+        Err(ExperimentError::RunnerFailed { path: script.to_owned(), status })
     }
 }

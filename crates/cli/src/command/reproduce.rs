@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_papers::{Caller, Error};
+use merganser_papers::{Caller, ExperimentError};
 
 use super::kept::Kept;
 use crate::config::ReproduceConfig;
@@ -56,20 +56,20 @@ impl Caller for Process {
 }
 
 /// The sentence for an error, with the flag that helps.
-fn sentence(error: Error) -> Failure {
+fn sentence(error: ExperimentError) -> Failure {
     match error {
-        Error::Cancelled => Failure::Cancelled,
-        Error::File { path, source } => Failure::on(&path, &source),
-        Error::Storage(error) => Failure::named(&error),
-        Error::Sort(error) => error.into(),
-        Error::Key(error) => error.into(),
-        error @ Error::Space { .. } => {
+        ExperimentError::Cancelled => Failure::Cancelled,
+        ExperimentError::File { path, source } => Failure::on(&path, &source),
+        ExperimentError::Storage(error) => Failure::named(&error),
+        ExperimentError::Sort(error) => error.into(),
+        ExperimentError::Key(error) => error.into(),
+        error @ ExperimentError::Space { .. } => {
             Failure::Error(format!("{error}; give a smaller --size or another --dir"))
         }
-        error @ Error::Memory { .. } => Failure::Error(format!("--size: {error}")),
-        Error::Setting(error) => Failure::Error(format!("--set {error}")),
-        error @ Error::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
-        error @ Error::RunnerMissing { .. } => Failure::Error(format!(
+        error @ ExperimentError::Memory { .. } => Failure::Error(format!("--size: {error}")),
+        ExperimentError::Setting(error) => Failure::Error(format!("--set {error}")),
+        error @ ExperimentError::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
+        error @ ExperimentError::RunnerMissing { .. } => Failure::Error(format!(
             "--bench: {error}; give the folder bench/hadoop of a checkout, or --results FILE"
         )),
         error => Failure::Error(error.to_string()),

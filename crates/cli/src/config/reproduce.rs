@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use merganser_papers::{Experiment, Setup};
+use merganser_papers::{Experiment, ExperimentSetup};
 
 use super::{memory_bytes, threads};
 use crate::args::ReproduceArgs;
@@ -13,7 +13,7 @@ pub struct ReproduceConfig {
     /// The experiment; `None` lists all.
     pub experiment: Option<&'static Experiment>,
     /// How it is run.
-    pub setup: Setup,
+    pub setup: ExperimentSetup,
     /// Where the figures go.
     pub json: Option<PathBuf>,
     /// The file for the plot.
@@ -77,7 +77,7 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
         let program = std::env::current_exe().map_err(|error| Failure::named(&error))?;
         Ok(ReproduceConfig {
             experiment,
-            setup: Setup {
+            setup: ExperimentSetup {
                 size_bytes: typed.size.map(|size| size.0),
                 rounds: typed.rounds,
                 limit_seconds: typed.seconds,

@@ -2,7 +2,7 @@
 
 use merganser_device::hdd::HddProfile;
 use merganser_device::profile::SsdProfile;
-use merganser_papers::hcdd::{Arrangement, Setup};
+use merganser_papers::hcdd::{Arrangement, NodeSetup};
 
 use super::array::migration;
 use super::simulate::{Reading, reading};
@@ -17,7 +17,7 @@ const PAPER_SSD: &str = "msr";
 #[derive(Debug)]
 pub struct SimulateArray {
     /// The node.
-    pub setup: Setup,
+    pub setup: NodeSetup,
     /// The traces to play.
     pub traces: Vec<Input>,
     /// How they are read; the size of the volume is still to be filled in.
@@ -39,7 +39,7 @@ pub fn simulate_array(typed: &SimulateArrayArgs) -> Result<SimulateArray, Failur
         ArrangementName::Ssds => Arrangement::Ssds,
         ArrangementName::Hdds => Arrangement::Hdds,
     };
-    let paper = Setup::paper(arrangement).map_err(|error| Failure::from(error.to_string()))?;
+    let paper = NodeSetup::paper(arrangement).map_err(|error| Failure::from(error.to_string()))?;
     let mut ssd = match &*typed.ssd {
         PAPER_SSD => paper.ssd.clone(),
         name => SsdProfile::preset(name).map_err(|error| format!("--ssd: {error}"))?,
@@ -71,7 +71,7 @@ pub fn simulate_array(typed: &SimulateArrayArgs) -> Result<SimulateArray, Failur
     if typed.depth == Some(0) {
         return refuse("--depth: at least 1".to_owned());
     }
-    let setup = Setup {
+    let setup = NodeSetup {
         ssd,
         hdd,
         members: (typed.ssds, typed.hdds),

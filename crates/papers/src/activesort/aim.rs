@@ -1,6 +1,6 @@
 //! How near a figure should come to the paper's. A figure that misses its aim is named in the report.
 
-use crate::outcome::Section;
+use crate::outcome::OutcomeSection;
 
 /// The aim of a figure.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,13 @@ pub struct Judged {
 
 impl Judged {
     /// Adds a row to `section`.
-    pub fn both(&mut self, section: &mut Section, what: &str, (paper, ours): (f64, f64), aim: Aim) {
+    pub fn both(
+        &mut self,
+        section: &mut OutcomeSection,
+        what: &str,
+        (paper, ours): (f64, f64),
+        aim: Aim,
+    ) {
         section.both(what, paper, ours);
         self.missed.extend(aim.missed(what, paper, ours));
     }
@@ -49,7 +55,7 @@ mod tests {
 
     #[test]
     fn a_figure_outside_its_aim_is_named() {
-        let (mut judged, mut section) = (Judged::default(), Section::new("MB/s"));
+        let (mut judged, mut section) = (Judged::default(), OutcomeSection::new("MB/s"));
         judged.both(&mut section, "read", (100., 104.9), Aim::Percent(5.));
         judged.both(&mut section, "merged", (125.9, 108.), Aim::Percent(5.));
         judged.both(&mut section, "less time", (53.1, 47.9), Aim::Points(5.));

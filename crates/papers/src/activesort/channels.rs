@@ -4,11 +4,11 @@
 use merganser_node::active_sort::{Policy, Settings};
 
 use super::data::{Data, Keys};
-use super::throughput::{Measured, PAPER_RAW_READ, changed, firmware, jasmine, measure};
+use super::throughput::{DataSetSpeeds, PAPER_RAW_READ, changed, firmware, jasmine, measure};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const BYTES: u64 = 128 << 20;
 const RECORD_BYTES: u64 = 32 << 10;
@@ -27,12 +27,12 @@ const STARTS: [(u64, &str); 2] = [(0, "aligned chunks"), (32 << 10, "staggered c
 const CHUNK_PAGES: [usize; 4] = [2, 4, 8, 16];
 
 /// Measures every policy on every layout, and the size of the chunk buffers.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
     let profile = jasmine(lab.setup)?;
     let points = POLICIES.len() * (LAYOUTS.len() * STARTS.len() + CHUNK_PAGES.len());
     lab.progress.phase("merging", Some(bytes * points as u64));
-    let one = |policy, keys, gap_bytes, chunk_pages| -> Result<Measured, Error> {
+    let one = |policy, keys, gap_bytes, chunk_pages| -> Result<DataSetSpeeds, ExperimentError> {
         lab.check_cancelled()?;
         let data = Data { keys, gap_bytes, ..Data::new(bytes, RECORD_BYTES, 4) };
         let settings = Settings { policy, chunk_pages, ..firmware() };
@@ -40,8 +40,9 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         lab.progress.advance(bytes);
         Ok(measured)
     };
-    let mut rates = Section::new("MB/s of reading a merged result, 32 KB records, 8 pages a chunk");
-    let mut gain = Section::new("skipping, times as fast as waiting");
+    let mut rates =
+        OutcomeSection::new("MB/s of reading a merged result, 32 KB records, 8 pages a chunk");
+    let mut gain = OutcomeSection::new("skipping, times as fast as waiting");
     let mut bars = Vec::new();
     for (keys, keys_name) in LAYOUTS {
         for (gap, start_name) in STARTS {
@@ -59,7 +60,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
             gain.ours(format!("{keys_name}, {start_name}"), found[0] / found[1]);
         }
     }
-    let mut pages = Section::new("MB/s against pages of a chunk buffer, random keys, aligned");
+    let mut pages =
+        OutcomeSection::new("MB/s against pages of a chunk buffer, random keys, aligned");
     for chunk_pages in CHUNK_PAGES {
         for (policy, policy_name) in POLICIES {
             let measured = one(policy, Keys::Random, 0, chunk_pages)?;

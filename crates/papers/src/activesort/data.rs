@@ -9,8 +9,8 @@ use merganser_node::active_sort::{ActiveSort, Settings};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 
-use super::host::Host;
-use crate::error::Error;
+use super::host::ModelledHost;
+use crate::error::ExperimentError;
 use merganser_random::Random;
 
 /// Where a merged result is read, in bytes of the device.
@@ -91,14 +91,14 @@ impl Data {
     }
 
     /// All chunks, each sorted.
-    pub fn sorted(self) -> Sorted {
+    pub fn sorted(self) -> SortedChunks {
         let chunk = |chunk| {
             let mut records: Vec<(u128, u32)> =
                 (0..self.chunk_records).map(|r| (self.key(chunk, r), r as u32)).collect();
             records.sort_unstable();
             records
         };
-        Sorted { data: self, chunks: (0..CHUNKS).map(chunk).collect() }
+        SortedChunks { data: self, chunks: (0..CHUNKS).map(chunk).collect() }
     }
 
     /// The descriptor of its merge.
@@ -127,12 +127,12 @@ impl Data {
 }
 
 /// A data set whose chunks are sorted.
-pub struct Sorted {
+pub struct SortedChunks {
     data: Data,
     chunks: Vec<Vec<(u128, u32)>>,
 }
 
-impl Sorted {
+impl SortedChunks {
     /// Fills `out`, whole records, with what is stored at `offset`.
     pub fn fill(&self, offset: u64, out: &mut [u8]) {
         let Data { record_bytes, key_bytes, gap_bytes, .. } = self.data;
@@ -154,14 +154,14 @@ impl Sorted {
 
 /// Looks at every record of a merged result.
 #[derive(Debug, Default)]
-pub struct Check {
+pub struct ResultCheck {
     last: Vec<u8>,
     records: u64,
     serials: u64,
     disorder: bool,
 }
 
-impl Check {
+impl ResultCheck {
     /// The next bytes, whole records.
     pub fn take(&mut self, data: &Data, bytes: &[u8]) {
         let key_bytes = data.key_bytes as usize;
@@ -179,14 +179,14 @@ impl Check {
     }
 
     /// That it was all records, in order.
-    pub fn finish(self, data: &Data) -> Result<(), Error> {
+    pub fn finish(self, data: &Data) -> Result<(), ExperimentError> {
         let count = CHUNKS * data.chunk_records;
         let product = (0..count).fold(0_u64, |sum, serial| {
             sum.wrapping_add(serial.wrapping_mul(0x9E37_79B9_7F4A_7C15))
         });
         if self.disorder || self.records != count || self.serials != product {
             let found = self.records;
-            return Err(Error::Model(format!(
+            return Err(ExperimentError::Model(format!(
                 "the modelled device returned {found} records of {count}, or other records, or out of order"
             )));
         }
@@ -200,14 +200,18 @@ pub fn program(settings: Settings) -> Box<ActiveSort> {
 }
 
 /// Opens the merge of `data`, reads all of it in calls of `call_bytes`, checks it, and closes it.
-pub fn read_merged(host: &mut Host, data: &Data, call_bytes: u64) -> Result<(), Error> {
+pub fn read_merged(
+    host: &mut ModelledHost,
+    data: &Data,
+    call_bytes: u64,
+) -> Result<(), ExperimentError> {
     let encoded = |command: Command| {
-        command.encode().map_err(|e| Error::Model(format!("the merge of this data: {e}")))
+        command.encode().map_err(|e| ExperimentError::Model(format!("the merge of this data: {e}")))
     };
     let descriptor = data.descriptor();
     let merge = descriptor.merge;
     host.command(CONTROL, &encoded(Command::Open(descriptor))?)?;
-    let mut check = Check::default();
+    let mut check = ResultCheck::default();
     let (mut at, end) = (INTERFACE, INTERFACE + data.bytes());
     while at < end {
         let next = (at + call_bytes).min(end);

@@ -18,7 +18,7 @@ use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
 use merganser_storage::Buffer;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// What a block layer splits calls into: `max_sectors_kb` of Linux 3.2.
 pub const REQUEST_BYTES: u64 = 512 << 10;
@@ -38,17 +38,17 @@ pub struct CacheSize {
 }
 
 /// The content by offset, for devices whose bytes matter: fills a buffer for an offset.
-pub type Content = Box<dyn Fn(u64, &mut [u8])>;
+pub type FillContent = Box<dyn Fn(u64, &mut [u8])>;
 
 /// The host.
-pub struct Host {
+pub struct ModelledHost {
     ssd: Ssd,
     /// The program's time, in nanoseconds.
     now: u64,
     next_id: u64,
     done: HashMap<u64, Done>,
-    content: Option<Content>,
-    cache: Option<Cache>,
+    content: Option<FillContent>,
+    cache: Option<BlockCache>,
     /// Copies between program and cache, in bytes per second.
     copy_bytes_per_second: u64,
     read_bytes: u64,
@@ -56,7 +56,7 @@ pub struct Host {
 }
 
 /// Blocks by number.
-struct Cache {
+struct BlockCache {
     blocks_max: usize,
     background: usize,
     limit: usize,
@@ -72,16 +72,21 @@ struct Cache {
     syncing: bool,
 }
 
-impl Host {
+impl ModelledHost {
     /// A host whose writes store what `content` says, or nothing; with a page cache, or direct.
-    pub fn new(ssd: Ssd, content: Option<Content>, cache: Option<CacheSize>, copy: u64) -> Self {
-        Host {
+    pub fn new(
+        ssd: Ssd,
+        content: Option<FillContent>,
+        cache: Option<CacheSize>,
+        copy: u64,
+    ) -> Self {
+        ModelledHost {
             ssd,
             now: 0,
             next_id: 0,
             done: HashMap::new(),
             content,
-            cache: cache.map(Cache::new),
+            cache: cache.map(BlockCache::new),
             copy_bytes_per_second: copy,
             read_bytes: 0,
             written_bytes: 0,
@@ -110,7 +115,7 @@ impl Host {
     }
 
     /// Writes `range`.
-    pub fn write(&mut self, range: Range<u64>) -> Result<(), Error> {
+    pub fn write(&mut self, range: Range<u64>) -> Result<(), ExperimentError> {
         if self.cache.is_none() {
             let requests = split(range, REQUEST_BYTES);
             let ids: Vec<u64> = requests.map(|part| self.start_write(part)).collect();
@@ -136,7 +141,7 @@ impl Host {
     }
 
     /// Waits until all that was written is on the device.
-    pub fn sync(&mut self) -> Result<(), Error> {
+    pub fn sync(&mut self) -> Result<(), ExperimentError> {
         while let Some(cache) = &mut self.cache {
             cache.syncing = true;
             if cache.is_dirty.is_empty() && cache.writing.is_empty() {
@@ -156,7 +161,7 @@ impl Host {
         range: Range<u64>,
         ahead: u64,
         mut take: impl FnMut(u64, &[u8]),
-    ) -> Result<(), Error> {
+    ) -> Result<(), ExperimentError> {
         if self.cache.is_none() {
             let requests = split(range, REQUEST_BYTES);
             let ids: Vec<(u64, u64)> =
@@ -184,7 +189,7 @@ impl Host {
     }
 
     /// Starts to read a block that is not in the cache.
-    fn fetch(&mut self, block: u64, file_end: u64) -> Result<(), Error> {
+    fn fetch(&mut self, block: u64, file_end: u64) -> Result<(), ExperimentError> {
         let range = block * BLOCK_BYTES..((block + 1) * BLOCK_BYTES).min(file_end);
         let cache = self.cache.as_ref().expect("a host with a cache");
         if range.is_empty() || cache.stamps.contains_key(&block) {
@@ -201,7 +206,7 @@ impl Host {
     }
 
     /// Writes a command of a program inside the device, past the cache.
-    pub fn command(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub fn command(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ExperimentError> {
         let mut buffer = Buffer::new(bytes.len());
         buffer.copy_from_slice(bytes);
         let len = bytes.len() as u64;
@@ -266,25 +271,27 @@ impl Host {
     }
 
     /// The program waits for anything: its time moves with the device's.
-    fn turn_or_stuck(&mut self) -> Result<(), Error> {
+    fn turn_or_stuck(&mut self) -> Result<(), ExperimentError> {
         if !self.turn() {
-            return Err(Error::Model("the modelled host waits for nothing".to_owned()));
+            return Err(ExperimentError::Model("the modelled host waits for nothing".to_owned()));
         }
         self.now = self.now.max(self.ssd.now().0);
         Ok(())
     }
 
-    fn wait(&mut self, id: u64) -> Result<Buffer, Error> {
+    fn wait(&mut self, id: u64) -> Result<Buffer, ExperimentError> {
         let done = loop {
             if let Some(done) = self.done.remove(&id) {
                 break done;
             }
             if !self.turn() {
-                return Err(Error::Model("the modelled device has lost a request".to_owned()));
+                return Err(ExperimentError::Model(
+                    "the modelled device has lost a request".to_owned(),
+                ));
             }
         };
         self.now = self.now.max(done.at.0);
-        done.result.map_err(|e| Error::Model(format!("the modelled device: {e}")))?;
+        done.result.map_err(|e| ExperimentError::Model(format!("the modelled device: {e}")))?;
         Ok(done.buffer.unwrap_or_else(|| Buffer::new(0)))
     }
 
@@ -319,12 +326,12 @@ impl Host {
     }
 }
 
-impl Cache {
+impl BlockCache {
     fn new(size: CacheSize) -> Self {
         let blocks = |bytes: u64| ((bytes / BLOCK_BYTES) as usize).max(4);
         let blocks_max = blocks(size.bytes);
         let limit = blocks(size.memory_bytes / 5).min(blocks_max / 2);
-        Cache {
+        BlockCache {
             blocks_max,
             background: blocks(size.memory_bytes / 10).min(limit / 2),
             limit,

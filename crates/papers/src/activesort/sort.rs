@@ -13,13 +13,13 @@ use merganser_device::ssd::Ssd;
 
 use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, Data, program, read_merged};
-use super::host::{CacheSize, Content, Host, nanoseconds};
+use super::host::{CacheSize, FillContent, ModelledHost, nanoseconds};
 use super::swap::Swap;
 use super::throughput::{JASMINE, changed, firmware, jasmine};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// The paper's data set; a smaller one gets less memory in proportion.
 const DATA_BYTES: u64 = 2 << 30;
@@ -62,7 +62,7 @@ const WAYS: [(Way, &str); 3] = [
 const MODES: [(bool, &str); 2] = [(true, "buffered"), (false, "direct")];
 
 /// One bar of Figure 9.
-struct Bar {
+struct FigureBar {
     memory: u64,
     buffered: bool,
     way: Way,
@@ -76,14 +76,14 @@ struct Bar {
     swapped: (f64, f64),
 }
 
-impl Bar {
+impl FigureBar {
     fn total(&self) -> f64 {
         self.sorting + self.reading
     }
 }
 
 /// Runs all bars of the figure.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(DATA_BYTES);
     let data = Data::new(bytes, RECORD_BYTES, KEY_BYTES);
     let profile = jasmine(lab.setup)?;
@@ -126,16 +126,20 @@ impl<'a> Case<'a> {
 
     /// The host of a program that has `heap` bytes of its own, before an SSD that is used up to
     /// what it writes.
-    fn host(&self, heap: u64, content: Option<Content>) -> Result<Host, Error> {
-        let mut ssd = Ssd::new(self.profile, 1).map_err(Error::device(JASMINE))?;
+    fn host(
+        &self,
+        heap: u64,
+        content: Option<FillContent>,
+    ) -> Result<ModelledHost, ExperimentError> {
+        let mut ssd = Ssd::new(self.profile, 1).map_err(ExperimentError::device(JASMINE))?;
         ssd.attach(program(firmware()));
         let memory_bytes = self.scaled(self.memory);
         let free = memory_bytes.saturating_sub(self.scaled(SYSTEM_BYTES) + heap);
         let cache = CacheSize { bytes: free.max(memory_bytes / 20), memory_bytes };
-        Ok(Host::new(ssd, content, self.buffered.then_some(cache), COPY_BYTES_PER_SECOND))
+        Ok(ModelledHost::new(ssd, content, self.buffered.then_some(cache), COPY_BYTES_PER_SECOND))
     }
 
-    fn run(&self, way: Way) -> Result<Bar, Error> {
+    fn run(&self, way: Way) -> Result<FigureBar, ExperimentError> {
         match way {
             Way::ActiveSort => self.active_sort(),
             Way::MergeSort => self.merge_sort(),
@@ -143,10 +147,10 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn bar(&self, way: Way, host: &Host, sorted_at: u64, swapped: (u64, u64)) -> Bar {
+    fn bar(&self, way: Way, host: &ModelledHost, sorted_at: u64, swapped: (u64, u64)) -> FigureBar {
         let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let (read, written) = host.traffic();
-        Bar {
+        FigureBar {
             memory: self.memory,
             buffered: self.buffered,
             way,
@@ -158,9 +162,9 @@ impl<'a> Case<'a> {
         }
     }
 
-    fn active_sort(&self) -> Result<Bar, Error> {
+    fn active_sort(&self) -> Result<FigureBar, ExperimentError> {
         let sorted = self.data.sorted();
-        let content: Content = Box::new(move |offset, out| sorted.fill(offset, out));
+        let content: FillContent = Box::new(move |offset, out| sorted.fill(offset, out));
         let mut host = self.host(self.data.chunk_bytes(), Some(content))?;
         self.write_chunks(&mut host)?;
         // The device merges what it has, so it must have all (3.2.3).
@@ -171,7 +175,7 @@ impl<'a> Case<'a> {
     }
 
     /// Makes, sorts and writes each chunk.
-    fn write_chunks(&self, host: &mut Host) -> Result<(), Error> {
+    fn write_chunks(&self, host: &mut ModelledHost) -> Result<(), ExperimentError> {
         for chunk in 0..CHUNKS {
             host.work(nanoseconds(self.data.chunk_bytes(), MAKE_BYTES_PER_SECOND));
             host.work(compares(self.data.chunk_records) * COMPARE_NS);
@@ -186,7 +190,7 @@ impl<'a> Case<'a> {
         Ok(())
     }
 
-    fn merge_sort(&self) -> Result<Bar, Error> {
+    fn merge_sort(&self) -> Result<FigureBar, ExperimentError> {
         let mut host = self.host(self.data.chunk_bytes(), None)?;
         self.write_chunks(&mut host)?;
         let (output, end) = (self.data.bytes(), 2 * self.data.bytes());
@@ -215,7 +219,7 @@ impl<'a> Case<'a> {
         Ok(self.bar(Way::MergeSort, &host, sorted_at, (0, 0)))
     }
 
-    fn quicksort(&self) -> Result<Bar, Error> {
+    fn quicksort(&self) -> Result<FigureBar, ExperimentError> {
         let bytes = self.data.bytes();
         let mut host = self.host(bytes, None)?;
         let memory = self.scaled(self.memory).saturating_sub(self.scaled(SYSTEM_BYTES));
@@ -238,7 +242,10 @@ impl<'a> Case<'a> {
     }
 }
 
-fn read_output(host: &mut Host, range: std::ops::Range<u64>) -> Result<(), Error> {
+fn read_output(
+    host: &mut ModelledHost,
+    range: std::ops::Range<u64>,
+) -> Result<(), ExperimentError> {
     for at in range.clone().step_by(CALL_BYTES as usize) {
         let to = (at + CALL_BYTES).min(range.end);
         host.read(at..to, range.end - to, |_, _| {})?;
@@ -251,14 +258,14 @@ fn compares(records: u64) -> u64 {
     (records as f64 * (records.max(2) as f64).log2()) as u64
 }
 
-fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
+fn outcome(bars: &[FigureBar], bytes: u64) -> Outcome {
     let of = |memory: u64, buffered: bool, way: Way| {
         bars.iter()
             .find(|bar| (bar.memory, bar.buffered, bar.way) == (memory << 30, buffered, way))
             .expect("all were run")
     };
     let scale = bytes as f64 / DATA_BYTES as f64;
-    let mut table = Section::new("MB through the SSD, 1 GB, buffered (Table 3)");
+    let mut table = OutcomeSection::new("MB through the SSD, 1 GB, buffered (Table 3)");
     let mut judged = Judged::default();
     for ((way, name), (read, written)) in WAYS.into_iter().zip(TABLE_3) {
         let bar = of(1, true, way);
@@ -267,7 +274,7 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
             judged.both(&mut table, &what, (paper * scale, ours), Aim::Percent(1.));
         }
     }
-    let mut less = Section::new("ActiveSort takes less time than merge sort by, percent");
+    let mut less = OutcomeSection::new("ActiveSort takes less time than merge sort by, percent");
     for (buffered, mode) in MODES {
         for memory in [1, 2, 4, 8] {
             let quotient = of(memory, buffered, Way::ActiveSort).total()
@@ -282,12 +289,12 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
             }
         }
     }
-    let mut swapped = Section::new("MB that quicksort swaps, 1 GB");
+    let mut swapped = OutcomeSection::new("MB that quicksort swaps, 1 GB");
     let quick = of(1, true, Way::Quicksort);
     swapped.both("out", SWAPPED.0 * scale, quick.swapped.0);
     swapped.both("in", SWAPPED.1 * scale, quick.swapped.1);
 
-    let mut seconds = Section::new("seconds (Figure 9)");
+    let mut seconds = OutcomeSection::new("seconds (Figure 9)");
     let mut picture = Vec::new();
     for (buffered, mode) in MODES {
         for memory in [1, 2, 4, 8] {
@@ -332,11 +339,11 @@ fn outcome(bars: &[Bar], bytes: u64) -> Outcome {
 }
 
 /// What the paper's text says of Figure 9: 1 where it holds.
-fn statements<'a>(of: &impl Fn(u64, bool, Way) -> &'a Bar) -> Section {
+fn statements<'a>(of: &impl Fn(u64, bool, Way) -> &'a FigureBar) -> OutcomeSection {
     use Way::{ActiveSort, MergeSort, Quicksort};
     let all = || [1, 2, 4, 8].into_iter().flat_map(|memory| [(memory, true), (memory, false)]);
     let total = |memory, buffered, way| of(memory, buffered, way).total();
-    let mut section = Section::new("what the text says of Figure 9: 1 holds, 0 does not");
+    let mut section = OutcomeSection::new("what the text says of Figure 9: 1 holds, 0 does not");
     let mut says = |what: &str, holds: bool| section.both(what, 1., f64::from(u8::from(holds)));
     says(
         "ActiveSort is the fastest with 1 GB",

@@ -8,15 +8,15 @@ use merganser_node::active_sort::{Asking, Settings};
 
 use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, CONTROL, Data, program, read_merged};
-use super::host::{Content, Host};
-use crate::chart::{Chart, Series};
-use crate::lab::{Lab, Setup};
-use crate::outcome::{Outcome, Section};
+use super::host::{FillContent, ModelledHost};
+use crate::chart::{Chart, ChartSeries};
+use crate::lab::{ExperimentSetup, Lab};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 
 /// The profile of the device.
 pub const JASMINE: &str = "jasmine";
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// Bytes merged at each point, unless asked for.
 const BYTES: u64 = 128 << 20;
@@ -34,7 +34,7 @@ const PAPER_MERGED: f64 = 125.9;
 const PAPER_FALL: f64 = 84.9;
 
 /// What one data set gave.
-pub struct Measured {
+pub struct DataSetSpeeds {
     /// MB/s of writing the chunks.
     pub write: f64,
     /// MB/s of reading them as they lie.
@@ -48,12 +48,16 @@ pub struct Measured {
 }
 
 /// Writes the chunks of `data` to a device, reads them back, and reads the merged result.
-pub fn measure(profile: &SsdProfile, settings: Settings, data: Data) -> Result<Measured, Error> {
-    let mut ssd = Ssd::new(profile, 1).map_err(Error::device(JASMINE))?;
+pub fn measure(
+    profile: &SsdProfile,
+    settings: Settings,
+    data: Data,
+) -> Result<DataSetSpeeds, ExperimentError> {
+    let mut ssd = Ssd::new(profile, 1).map_err(ExperimentError::device(JASMINE))?;
     ssd.attach(program(settings));
     let sorted = data.sorted();
-    let content: Content = Box::new(move |offset, out| sorted.fill(offset, out));
-    let mut host = Host::new(ssd, Some(content), None, u64::MAX);
+    let content: FillContent = Box::new(move |offset, out| sorted.fill(offset, out));
+    let mut host = ModelledHost::new(ssd, Some(content), None, u64::MAX);
     let rate = |bytes: u64, ns: u64| bytes as f64 * 1000. / ns as f64;
 
     for chunk in 0..CHUNKS {
@@ -68,7 +72,7 @@ pub fn measure(profile: &SsdProfile, settings: Settings, data: Data) -> Result<M
     let (read, before) = (host.now(), busy(&host));
     read_merged(&mut host, &data, CALL_BYTES)?;
     let (merged, after) = (host.now() - read, busy(&host));
-    Ok(Measured {
+    Ok(DataSetSpeeds {
         write: rate(data.bytes() + CHUNKS * data.gap_bytes, written),
         read: rate(data.bytes(), read - written),
         merged: rate(data.bytes(), merged),
@@ -80,8 +84,8 @@ pub fn measure(profile: &SsdProfile, settings: Settings, data: Data) -> Result<M
 
 fn calls(
     range: std::ops::Range<u64>,
-    mut call: impl FnMut(std::ops::Range<u64>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut call: impl FnMut(std::ops::Range<u64>) -> Result<(), ExperimentError>,
+) -> Result<(), ExperimentError> {
     let mut at = range.start;
     while at < range.end {
         let end = (at + CALL_BYTES).min(range.end);
@@ -92,7 +96,7 @@ fn calls(
 }
 
 /// Nanoseconds that dies (their mean), the processor and the memory's bus were busy so far.
-fn busy(host: &Host) -> [f64; 3] {
+fn busy(host: &ModelledHost) -> [f64; 3] {
     let uses = host.ssd().statistics().uses;
     let of = |part: Component| {
         let found: Vec<f64> =
@@ -108,25 +112,25 @@ pub fn firmware() -> Settings {
 }
 
 /// The prototype, with the changes that were asked for.
-pub fn jasmine(setup: &Setup) -> Result<SsdProfile, Error> {
-    let mut profile = SsdProfile::preset(JASMINE).map_err(Error::device(JASMINE))?;
+pub fn jasmine(setup: &ExperimentSetup) -> Result<SsdProfile, ExperimentError> {
+    let mut profile = SsdProfile::preset(JASMINE).map_err(ExperimentError::device(JASMINE))?;
     for text in &setup.settings {
-        profile.set(text).map_err(Error::Setting)?;
+        profile.set(text).map_err(ExperimentError::Setting)?;
     }
-    profile.settings.check().map_err(Error::Setting)?;
+    profile.settings.check().map_err(ExperimentError::Setting)?;
     let (found, needed) = (profile.settings.capacity_bytes(), CONTROL + CONTROL_BYTES);
     if found < needed {
         let why = format!(
             "{}: the device holds {found} bytes, and the experiment addresses {needed}",
             setup.settings.join(", ")
         );
-        return Err(Error::Setting(ProfileError::Together(why)));
+        return Err(ExperimentError::Setting(ProfileError::Together(why)));
     }
     Ok(profile)
 }
 
 /// What to say about those changes.
-pub fn changed(setup: &Setup) -> Option<String> {
+pub fn changed(setup: &ExperimentSetup) -> Option<String> {
     let changes = setup.settings.join(", ");
     (!changes.is_empty()).then(|| {
         format!("Changed of the profile: {changes}. What was fitted no longer is: ratios compare another device with the paper's.")
@@ -134,7 +138,7 @@ pub fn changed(setup: &Setup) -> Option<String> {
 }
 
 /// Measures every size of record and key.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
     let profile = jasmine(lab.setup)?;
     lab.progress.phase("merging", Some(bytes * (KEYS.len() * RECORDS.len()) as u64));
@@ -154,7 +158,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     Ok(outcome)
 }
 
-fn outcome(measured: &[(u64, u64, Measured)], asked_first: f64) -> Outcome {
+fn outcome(measured: &[(u64, u64, DataSetSpeeds)], asked_first: f64) -> Outcome {
     let of = |key: u64, record: u64| {
         let found = measured.iter().find(|(k, r, _)| (*k, *r) == (key, record));
         &found.expect("all were measured").2
@@ -163,16 +167,16 @@ fn outcome(measured: &[(u64, u64, Measured)], asked_first: f64) -> Outcome {
     let fall = |from: f64, to: f64| 100. * (1. - to / from);
 
     let mut judged = Judged::default();
-    let mut fitted = Section::new("fitted: each to this very figure by one parameter");
+    let mut fitted = OutcomeSection::new("fitted: each to this very figure by one parameter");
     let read = (PAPER_RAW_READ, large.read);
     judged.both(&mut fitted, "plain read, MB/s", read, Aim::Percent(3.));
     let falls = (PAPER_FALL, fall(large.merged, small.merged));
     let what = "fall from 32 KB to 128-byte records, percent";
     judged.both(&mut fitted, what, falls, Aim::Points(0.5));
-    let mut plain = Section::new("predicted: MB/s of plain writes");
+    let mut plain = OutcomeSection::new("predicted: MB/s of plain writes");
     let write = (PAPER_RAW_WRITE, large.write);
     judged.both(&mut plain, "plain write, MB/s", write, Aim::Percent(3.));
-    let mut predicted = Section::new("predicted: MB/s of reading a merged result");
+    let mut predicted = OutcomeSection::new("predicted: MB/s of reading a merged result");
     let merged = (PAPER_MERGED, large.merged);
     judged.both(&mut predicted, "32 KB records, 4-byte key", merged, Aim::Percent(5.));
     let what = "32 KB records, 4-byte key, pages asked for first";
@@ -185,7 +189,7 @@ fn outcome(measured: &[(u64, u64, Measured)], asked_first: f64) -> Outcome {
             }
         }
     }
-    let mut ratio = Section::new("predicted: what merging costs");
+    let mut ratio = OutcomeSection::new("predicted: what merging costs");
     for (what, paper, ours) in [
         ("merged over plain read, 32 KB records", PAPER_RAW_READ, large.read),
         ("merged over plain write, 32 KB records", PAPER_RAW_WRITE, large.write),
@@ -202,7 +206,7 @@ fn outcome(measured: &[(u64, u64, Measured)], asked_first: f64) -> Outcome {
     let points =
         |key: u64| RECORDS.iter().map(|record| (*record as f64, of(key, *record).merged)).collect();
     let flat = |rate: f64| vec![(128., rate), (32_768., rate)];
-    let line = |name: &str, paper: bool, points: Vec<(f64, f64)>| Series {
+    let line = |name: &str, paper: bool, points: Vec<(f64, f64)>| ChartSeries {
         name: name.to_owned(),
         paper,
         points,

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::{
-    BOTTOM, COLOURS, HEIGHT, LEFT, RIGHT, Series, TOP, Table, WIDTH, line, number, open, step, text,
+    BOTTOM, COLOURS, ChartSeries, HEIGHT, HeatTable, LEFT, RIGHT, TOP, WIDTH, line, number, open,
+    step, text,
 };
 
 /// The side of a point.
@@ -13,7 +14,7 @@ const MARK: f64 = 2.;
 pub fn plane(
     title: &str,
     [x_name, y_name]: &[String; 2],
-    series: &[Series],
+    series: &[ChartSeries],
     joined: bool,
 ) -> String {
     let all = || series.iter().flat_map(|s| &s.points);
@@ -71,7 +72,7 @@ pub fn heat(
     title: &str,
     [rows, columns]: [&[String]; 2],
     [x_name, y_name]: &[String; 2],
-    tables: &[Table],
+    tables: &[HeatTable],
 ) -> String {
     const ROW: f64 = 40.;
     const GAP: f64 = 20.;
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn points_are_where_their_figures_are() {
-        let one = |name: &str, points| Series { name: name.into(), paper: false, points };
+        let one = |name: &str, points| ChartSeries { name: name.into(), paper: false, points };
         let series = vec![one("reads", vec![(0., 0.), (100., 10.)]), one("writes", Vec::new())];
         let axes = ["s".to_owned(), "GB".to_owned()];
         let svg = Chart::Points { title: "t".into(), axes, series }.svg();
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_largest_figure_is_the_darkest_and_a_missing_one_is_open() {
-        let table = |cells| Table { name: "HDD".into(), cells };
+        let table = |cells| HeatTable { name: "HDD".into(), cells };
         let chart = |tables| Chart::Heat {
             title: "t".into(),
             rows: vec!["a".into()],

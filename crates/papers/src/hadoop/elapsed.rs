@@ -1,10 +1,10 @@
 //! ActiveSort 5.4.1, Figure 10: how long jobs take on Hadoop, stock and with deferred merges.
 
-use super::results::{self, ELAPSED, Results};
+use super::results::{self, ELAPSED, ScenarioResults};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Scenarios of the runner, and the paper's workloads that they are held against.
 pub const WORKLOADS: [(&str, &str); 3] =
@@ -13,22 +13,22 @@ pub const WORKLOADS: [(&str, &str); 3] =
 const BEST: f64 = 36.1;
 
 /// Runs the workloads, or reads their results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, &WORKLOADS.map(|workload| workload.0))?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&ScenarioResults::of(lab, &WORKLOADS.map(|workload| workload.0))?))
 }
 
-fn outcome(results: &Results) -> Outcome {
+fn outcome(results: &ScenarioResults) -> Outcome {
     let points = WORKLOADS.map(|(scenario, name)| (name, &results.get(scenario).points[0]));
-    let mut less = Section::new("elapsed, less than stock, percent (Figure 10)");
+    let mut less = OutcomeSection::new("elapsed, less than stock, percent (Figure 10)");
     let best = points.iter().map(|(_, point)| point.less(ELAPSED)).fold(f64::MIN, f64::max);
     less.both("the best workload", BEST, best);
     for (name, point) in &points {
         less.ours(*name, point.less(ELAPSED));
     }
-    let mut text = Section::new("what the text says: 1 holds, 0 does not");
+    let mut text = OutcomeSection::new("what the text says: 1 holds, 0 does not");
     let all = points.iter().all(|(_, point)| point.less(ELAPSED) > 0.);
     text.both("faster for all workloads", 1., f64::from(u8::from(all)));
-    let mut seconds = Section::new("seconds");
+    let mut seconds = OutcomeSection::new("seconds");
     let mut bars = Vec::new();
     for (name, point) in &points {
         let (stock, ours) = point.both(ELAPSED);

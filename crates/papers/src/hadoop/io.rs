@@ -2,29 +2,29 @@
 //! data, stock and with deferred merges.
 
 use super::elapsed::WORKLOADS;
-use super::results::{self, READ, Results, WRITTEN};
+use super::results::{self, READ, ScenarioResults, WRITTEN};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// The best workload's, percent less than the original's.
 const BEST: f64 = 40.4;
 
 /// Runs the workloads, or reads their results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, &WORKLOADS.map(|workload| workload.0))?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&ScenarioResults::of(lab, &WORKLOADS.map(|workload| workload.0))?))
 }
 
-fn outcome(results: &Results) -> Outcome {
+fn outcome(results: &ScenarioResults) -> Outcome {
     let points = WORKLOADS.map(|(scenario, name)| (name, &results.get(scenario).points[0]));
-    let mut less = Section::new("bytes written, less than stock, percent (Figure 11)");
+    let mut less = OutcomeSection::new("bytes written, less than stock, percent (Figure 11)");
     let best = points.iter().map(|(_, point)| point.less(WRITTEN)).fold(f64::MIN, f64::max);
     less.both("the best workload", BEST, best);
     for (name, point) in &points {
         less.ours(*name, point.less(WRITTEN));
     }
-    let mut times = Section::new("bytes over the input's");
+    let mut times = OutcomeSection::new("bytes over the input's");
     let mut bars = Vec::new();
     for (name, point) in &points {
         let input = point.settings.size_bytes as f64 / f64::from(1 << 20);

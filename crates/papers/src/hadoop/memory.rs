@@ -1,28 +1,28 @@
 //! ActiveSort 5.4.2, Figure 15: Sort on Hadoop by the memory that the machine has.
 
-use super::results::{self, ELAPSED, Results};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::{self, ELAPSED, ScenarioResults};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const SCENARIO: &str = "memory";
 /// "Steady": the slowest within so much of the fastest.
 const STEADY: f64 = 1.2;
 
 /// Runs the scenario, or reads its result.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    outcome(&Results::of(lab, &[SCENARIO])?)
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    outcome(&ScenarioResults::of(lab, &[SCENARIO])?)
 }
 
-fn outcome(results: &Results) -> Result<Outcome, Error> {
+fn outcome(results: &ScenarioResults) -> Result<Outcome, ExperimentError> {
     let scenario = results.get(SCENARIO);
-    let mut seconds = Section::new("seconds, by memory for 2 GB of data (Figure 15)");
+    let mut seconds = OutcomeSection::new("seconds, by memory for 2 GB of data (Figure 15)");
     let (mut stock, mut ours) = (Vec::new(), Vec::new());
     for point in &scenario.points {
         let gigabytes: f64 =
             point.name.split(' ').next().and_then(|number| number.parse().ok()).ok_or_else(
-                || Error::Scenario {
+                || ExperimentError::Scenario {
                     scenario: SCENARIO.to_owned(),
                     reason: format!("the point '{}' names no memory", point.name),
                 },
@@ -39,7 +39,7 @@ fn outcome(results: &Results) -> Result<Outcome, Error> {
         most / least
     };
     let ample: Vec<(f64, f64)> = ours.iter().copied().filter(|p| p.0 >= 2.).collect();
-    let mut text = Section::new("what the text says: 1 holds, 0 does not");
+    let mut text = OutcomeSection::new("what the text says: 1 holds, 0 does not");
     let mut says = |what: &str, holds: bool| text.both(what, 1., f64::from(u8::from(holds)));
     says("faster with any memory", stock.iter().zip(&ours).all(|(theirs, own)| own.1 < theirs.1));
     says("steady from 2 GB on: the slowest within a fifth of the fastest", spread(&ample) < STEADY);
@@ -57,8 +57,8 @@ fn outcome(results: &Results) -> Result<Outcome, Error> {
             title: "Sort on Hadoop by memory".into(),
             axes: ["memory for 2 GB of data, GB".into(), "seconds".into()],
             series: vec![
-                Series { name: "stock".into(), paper: true, points: stock },
-                Series { name: "ours".into(), paper: false, points: ours },
+                ChartSeries { name: "stock".into(), paper: true, points: stock },
+                ChartSeries { name: "ours".into(), paper: false, points: ours },
             ],
         },
     })

@@ -1,24 +1,24 @@
 //! ActiveSort 5.4.4, Figure 17: TeraSort on Hadoop by the number of nodes, data growing with them.
 
-use super::results::{self, ELAPSED, Results};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::{self, ELAPSED, ScenarioResults};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const SCENARIO: &str = "nodes";
 /// Records a second over the original's, "in all experiments using multiple nodes".
 const TIMES: f64 = 1.5;
 
 /// Runs the scenario, or reads its result.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, &[SCENARIO])?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&ScenarioResults::of(lab, &[SCENARIO])?))
 }
 
-fn outcome(results: &Results) -> Outcome {
+fn outcome(results: &ScenarioResults) -> Outcome {
     let scenario = results.get(SCENARIO);
-    let mut times = Section::new("records per second, over stock's (Figure 17)");
-    let mut rates = Section::new("records a second");
+    let mut times = OutcomeSection::new("records per second, over stock's (Figure 17)");
+    let mut rates = OutcomeSection::new("records a second");
     let (mut stock, mut ours) = (Vec::new(), Vec::new());
     for point in &scenario.points {
         let told = &point.settings;
@@ -46,8 +46,8 @@ fn outcome(results: &Results) -> Outcome {
             title: "TeraSort by nodes".into(),
             axes: ["nodes".into(), "records a second".into()],
             series: vec![
-                Series { name: "stock".into(), paper: true, points: stock },
-                Series { name: "ours".into(), paper: false, points: ours },
+                ChartSeries { name: "stock".into(), paper: true, points: stock },
+                ChartSeries { name: "ours".into(), paper: false, points: ours },
             ],
         },
     }

@@ -1,23 +1,23 @@
 //! ActiveSort 5.4.3, Figure 16: TeraSort on Hadoop by the number of reducers, at once and in all.
 
-use super::results::{self, ELAPSED, Results};
+use super::results::{self, ELAPSED, ScenarioResults};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const SCENARIO: &str = "reducers";
 /// "Steady": the slowest within so much of the fastest.
 const STEADY: f64 = 1.2;
 
 /// Runs the scenario, or reads its result.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, &[SCENARIO])?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&ScenarioResults::of(lab, &[SCENARIO])?))
 }
 
-fn outcome(results: &Results) -> Outcome {
+fn outcome(results: &ScenarioResults) -> Outcome {
     let scenario = results.get(SCENARIO);
-    let mut seconds = Section::new("seconds (Figure 16)");
+    let mut seconds = OutcomeSection::new("seconds (Figure 16)");
     let mut bars = Vec::new();
     for point in &scenario.points {
         let (stock, ours) = point.both(ELAPSED);
@@ -32,7 +32,7 @@ fn outcome(results: &Results) -> Outcome {
         scenario.points.iter().min_by(|a, b| a.both(ELAPSED).0.total_cmp(&b.both(ELAPSED).0));
     let two = best.is_some_and(|point| point.settings.reduces_at_once == 2);
     let faster = scenario.points.iter().all(|point| point.less(ELAPSED) > 0.);
-    let mut text = Section::new("what the text says: 1 holds, 0 does not");
+    let mut text = OutcomeSection::new("what the text says: 1 holds, 0 does not");
     let mut says = |what: &str, holds: bool| text.both(what, 1., f64::from(u8::from(holds)));
     says("ours is steady: the slowest within a fifth of the fastest", steady);
     says("the original is best with two reducers at once", two);

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 use crate::runner;
@@ -24,31 +24,31 @@ const DATA_BYTES: u64 = 1 << 30;
 const ROUNDS: usize = 3;
 
 /// Results of scenarios, as the runner keeps them.
-pub struct Results(Vec<Scenario>);
+pub struct ScenarioResults(Vec<HadoopScenario>);
 
 /// One scenario.
 #[derive(Debug, Deserialize)]
-pub struct Scenario {
+pub struct HadoopScenario {
     scenario: String,
     /// The intermediate disk: `throttled` or `plain`.
     pub device: String,
     /// One job each, in the scenario's order.
-    pub points: Vec<Point>,
+    pub points: Vec<JobPoint>,
 }
 
 /// One job, run by several contenders in turn.
 #[derive(Debug, Deserialize)]
-pub struct Point {
+pub struct JobPoint {
     /// Empty when it is the only one.
     pub name: String,
     /// What decides it.
-    pub settings: Settings,
-    rounds: Vec<Round>,
+    pub settings: JobSettings,
+    rounds: Vec<PairedRound>,
 }
 
 /// What decides a job.
 #[derive(Debug, Deserialize)]
-pub struct Settings {
+pub struct JobSettings {
     /// Of input.
     pub size_bytes: u64,
     /// Of map output.
@@ -61,55 +61,55 @@ pub struct Settings {
 
 /// Both contenders, minutes apart.
 #[derive(Debug, Deserialize)]
-struct Round {
-    stock: Run,
-    active: Run,
+struct PairedRound {
+    stock: RunCost,
+    active: RunCost,
 }
 
 /// What a run cost.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Run {
+pub struct RunCost {
     elapsed_s: f64,
     device_read_bytes: f64,
     device_written_bytes: f64,
 }
 
 /// Seconds from a job's submission to its end.
-pub const ELAPSED: fn(&Run) -> f64 = |run| run.elapsed_s;
+pub const ELAPSED: fn(&RunCost) -> f64 = |run| run.elapsed_s;
 /// MiB written to the disks of intermediate data.
-pub const WRITTEN: fn(&Run) -> f64 = |run| run.device_written_bytes / 1048576.;
+pub const WRITTEN: fn(&RunCost) -> f64 = |run| run.device_written_bytes / 1048576.;
 /// MiB read from them.
-pub const READ: fn(&Run) -> f64 = |run| run.device_read_bytes / 1048576.;
+pub const READ: fn(&RunCost) -> f64 = |run| run.device_read_bytes / 1048576.;
 
-impl Point {
+impl JobPoint {
     /// The median of a figure over the rounds, of stock and of ours.
-    pub fn both(&self, figure: fn(&Run) -> f64) -> (f64, f64) {
-        let of = |run: fn(&Round) -> &Run| {
+    pub fn both(&self, figure: fn(&RunCost) -> f64) -> (f64, f64) {
+        let of = |run: fn(&PairedRound) -> &RunCost| {
             median(self.rounds.iter().map(|round| figure(run(round))).collect())
         };
         (of(|round| &round.stock), of(|round| &round.active))
     }
 
     /// How much less ours is than stock in each round, in percent; the median.
-    pub fn less(&self, figure: fn(&Run) -> f64) -> f64 {
-        let less = |round: &Round| 100. * (1. - figure(&round.active) / figure(&round.stock));
+    pub fn less(&self, figure: fn(&RunCost) -> f64) -> f64 {
+        let less = |round: &PairedRound| 100. * (1. - figure(&round.active) / figure(&round.stock));
         median(self.rounds.iter().map(less).collect())
     }
 }
 
-impl Results {
+impl ScenarioResults {
     /// Results of the scenarios, from the file that was given or from a run.
     ///
     /// # Errors
     /// When the runner fails, or there are no results of a scenario in a file.
-    pub fn of(lab: &Lab<'_>, scenarios: &[&str]) -> Result<Self, Error> {
+    pub fn of(lab: &Lab<'_>, scenarios: &[&str]) -> Result<Self, ExperimentError> {
         let results = match &lab.setup.results {
             Some(path) => Self::read(path)?,
             None => Self::run(lab, scenarios)?,
         };
         if let Some(missing) = scenarios.iter().find(|name| results.find(name).is_none()) {
             let place = lab.setup.results.as_deref().unwrap_or(&lab.setup.bench);
-            return Err(Error::NoScenario {
+            return Err(ExperimentError::NoScenario {
                 path: place.to_owned(),
                 missing: (*missing).to_owned(),
                 scenarios: scenarios.iter().map(|&name| name.to_owned()).collect(),
@@ -119,19 +119,19 @@ impl Results {
     }
 
     /// A scenario's result.
-    pub fn get(&self, scenario: &str) -> &Scenario {
+    pub fn get(&self, scenario: &str) -> &HadoopScenario {
         self.find(scenario).expect("all that were asked for are there")
     }
 
-    fn find(&self, scenario: &str) -> Option<&Scenario> {
+    fn find(&self, scenario: &str) -> Option<&HadoopScenario> {
         self.0.iter().find(|one| one.scenario == scenario)
     }
 
     /// A list of scenarios, or a single one.
-    fn read(path: &Path) -> Result<Self, Error> {
-        let wrong = |reason| Error::Results { path: path.to_owned(), reason };
-        let text = fs::read_to_string(path).map_err(|error| Error::on(path, error))?;
-        let scenarios: Vec<Scenario> = if text.trim_start().starts_with('[') {
+    fn read(path: &Path) -> Result<Self, ExperimentError> {
+        let wrong = |reason| ExperimentError::Results { path: path.to_owned(), reason };
+        let text = fs::read_to_string(path).map_err(|error| ExperimentError::on(path, error))?;
+        let scenarios: Vec<HadoopScenario> = if text.trim_start().starts_with('[') {
             serde_json::from_str(&text)
         } else {
             serde_json::from_str(&text).map(|one| vec![one])
@@ -142,10 +142,10 @@ impl Results {
                 return Err(wrong("a point without rounds".to_owned()));
             }
         }
-        Ok(Results(scenarios))
+        Ok(ScenarioResults(scenarios))
     }
 
-    fn run(lab: &Lab<'_>, scenarios: &[&str]) -> Result<Self, Error> {
+    fn run(lab: &Lab<'_>, scenarios: &[&str]) -> Result<Self, ExperimentError> {
         let setup = lab.setup;
         let script = runner::find(lab, "run.py")?;
         let folder = ScratchFolder::new(lab)?;
@@ -163,7 +163,7 @@ impl Results {
 }
 
 /// What differs from the paper's method in all experiments on Hadoop.
-pub fn differs(scenario: &Scenario) -> Vec<String> {
+pub fn differs(scenario: &HadoopScenario) -> Vec<String> {
     let point = &scenario.points[0];
     let disk = match scenario.device.as_str() {
         "throttled" => "held to 140 MB/s read and 65 MB/s write",
@@ -193,23 +193,23 @@ pub mod tests {
     use super::*;
 
     /// A result with `points` of name, and seconds and MiB written of stock and ours.
-    pub fn scenario(name: &str, points: &[(&str, f64, f64)]) -> Scenario {
-        let run = |figure: f64| Run {
+    pub fn scenario(name: &str, points: &[(&str, f64, f64)]) -> HadoopScenario {
+        let run = |figure: f64| RunCost {
             elapsed_s: figure,
             device_read_bytes: figure * 1048576.,
             device_written_bytes: figure * 1048576.,
         };
-        let point = |&(name, stock, active): &(&str, f64, f64)| Point {
+        let point = |&(name, stock, active): &(&str, f64, f64)| JobPoint {
             name: name.into(),
-            settings: Settings {
+            settings: JobSettings {
                 size_bytes: 1 << 30,
                 record_bytes: 4096,
                 nodes: 1,
                 reduces_at_once: 1,
             },
-            rounds: vec![Round { stock: run(stock), active: run(active) }],
+            rounds: vec![PairedRound { stock: run(stock), active: run(active) }],
         };
-        Scenario {
+        HadoopScenario {
             scenario: name.into(),
             device: "throttled".into(),
             points: points.iter().map(point).collect(),
@@ -217,8 +217,8 @@ pub mod tests {
     }
 
     /// Results of one scenario.
-    pub fn results(scenarios: Vec<Scenario>) -> Results {
-        Results(scenarios)
+    pub fn results(scenarios: Vec<HadoopScenario>) -> ScenarioResults {
+        ScenarioResults(scenarios)
     }
 
     #[test]
@@ -231,13 +231,13 @@ pub mod tests {
         let path = folder.path().join("r.json");
         for text in [one.to_owned(), format!("[{one}]")] {
             fs::write(&path, text).expect("written");
-            let results = Results::read(&path).unwrap_or_else(|_| panic!("read"));
+            let results = ScenarioResults::read(&path).unwrap_or_else(|_| panic!("read"));
             let point = &results.get("sort-4k").points[0];
             assert_eq!(point.both(WRITTEN), (2., 1.));
             assert_eq!(point.less(ELAPSED), 25.);
         }
         fs::write(&path, "{}").expect("written");
-        let Err(error) = Results::read(&path) else { panic!("read") };
+        let Err(error) = ScenarioResults::read(&path) else { panic!("read") };
         let sentence = error.to_string();
         assert!(sentence.contains("no result of bench/hadoop/run.py"), "{sentence}");
     }

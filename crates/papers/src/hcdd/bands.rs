@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::dedup::Again;
 use super::runs::{drawn, traces};
-use crate::lab::{Caller, Setup};
+use crate::lab::{Caller, ExperimentSetup};
 
 struct Nobody;
 
@@ -24,7 +24,7 @@ const NAMES: [&str; 3] = ["traceKernel", "tracePhoenix", "Financial"];
 
 /// The figures of an experiment with this number of requests for each trace, at most.
 fn outcome(name: &str, requests: u64) -> Value {
-    let setup = Setup {
+    let setup = ExperimentSetup {
         size_bytes: Some(requests * 4096),
         rounds: None,
         slower: None,

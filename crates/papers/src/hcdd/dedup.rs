@@ -6,14 +6,14 @@ use merganser_array::Migration;
 use merganser_device::request::{Content, Request, RequestKind};
 
 use super::load::Contents;
-use super::measured::Measured;
+use super::measured::ResponseTimes;
 use super::recorded;
 use super::runs::{differs, drawn, most, paper, play, play_paper, table_5_2, traces};
-use super::setup::{Arrangement, Setup};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::setup::{Arrangement, NodeSetup};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Duplicates in percent of the sweep.
 const SWEEP: [u32; 7] = [0, 15, 30, 45, 60, 75, 90];
@@ -21,19 +21,20 @@ const SWEEP: [u32; 7] = [0, 15, 30, 45, 60, 75, 90];
 const SWEEP_REQUESTS: u64 = 150_000;
 
 /// Bytes that reach the SSDs, of each byte that was written.
-fn bytes_written(measured: &Measured) -> f64 {
+fn bytes_written(measured: &ResponseTimes) -> f64 {
     let counters = measured.counters.unwrap_or_default();
     measured.flash.host_bytes as f64 / (4096 * counters.pages_written).max(1) as f64
 }
 
-fn removed(measured: &Measured) -> f64 {
+fn removed(measured: &ResponseTimes) -> f64 {
     let counters = measured.counters.unwrap_or_default();
     (counters.pages_duplicate + counters.pages_absorbed) as f64
 }
 
 /// The traces that were recorded here: their own duplicates, not drawn ones.
-fn own(lab: &Lab<'_>) -> Result<Section, Error> {
-    let mut section = Section::new("recorded here: pages written again, percent; paper: its trace");
+fn own(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
+    let mut section =
+        OutcomeSection::new("recorded here: pages written again, percent; paper: its trace");
     for trace in recorded::all() {
         let requests = trace.requests(most(lab))?;
         let written = recorded::written(&requests);
@@ -88,11 +89,12 @@ impl Again {
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut fitted =
-        Section::new("Figure 5.10, duplicate writes: drawn (input) and shared (predicted)");
-    let mut saved = Section::new("predicted: HcDD over the traditional hybrid, on the SSDs");
-    let mut sweep = Section::new("predicted: bytes to the SSDs per byte written, by duplicates");
+        OutcomeSection::new("Figure 5.10, duplicate writes: drawn (input) and shared (predicted)");
+    let mut saved = OutcomeSection::new("predicted: HcDD over the traditional hybrid, on the SSDs");
+    let mut sweep =
+        OutcomeSection::new("predicted: bytes to the SSDs per byte written, by duplicates");
     let mut series = Vec::new();
     for trace in traces() {
         let name = trace.look.name;
@@ -113,7 +115,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         fitted.both(format!("{name}, shared by HcDD, percent"), theirs, percent(found));
         fitted.both(format!("{name}, shared by HcDD, number"), trace.removed, found);
         fitted.ours(format!("{name}, overwritten in the buffer"), removed(&hcdd) - found);
-        let ratio = |of: &dyn Fn(&Measured) -> u64| of(&hcdd) as f64 / of(&hybrid).max(1) as f64;
+        let ratio =
+            |of: &dyn Fn(&ResponseTimes) -> u64| of(&hcdd) as f64 / of(&hybrid).max(1) as f64;
         saved.ours(format!("{name}, bytes written"), ratio(&|it| it.flash.host_bytes));
         saved.ours(format!("{name}, pages programmed"), ratio(&|it| it.flash.page_programs));
         saved.ours(format!("{name}, blocks erased"), ratio(&|it| it.flash.erases));
@@ -126,13 +129,13 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
             let bytes = bytes_written(&measured);
             sweep.ours(format!("{name}, {percent} % duplicates"), bytes);
             let setup = paper(lab, Arrangement::Hcdd)?;
-            let idle = Setup { migration: Migration::Idle, ..setup };
+            let idle = NodeSetup { migration: Migration::Idle, ..setup };
             let bytes_idle = bytes_written(&play(lab, &idle, &short, drawn(share))?);
             sweep.ours(format!("{name}, {percent} % duplicates, moved when idle"), bytes_idle);
             points.push((f64::from(100 - percent), bytes));
         }
         points.reverse();
-        series.push(Series { name: name.to_owned(), paper: false, points });
+        series.push(ChartSeries { name: name.to_owned(), paper: false, points });
     }
     let mut differs = differs(lab);
     differs.push(recorded::DIFFERS.to_owned());

@@ -10,7 +10,7 @@ pub(super) type JobId = usize;
 
 /// One command to a device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part {
+pub(super) struct IssuedCommand {
     pub device: usize,
     pub kind: RequestKind,
     pub offset: u64,
@@ -19,7 +19,7 @@ pub(super) struct Part {
 
 /// The steps of a request or a move; one of them is in progress.
 #[derive(Debug, Default)]
-struct Job {
+struct DeviceJob {
     /// The last one is next.
     steps: Vec<Step>,
     /// Commands in flight, and work of the processor.
@@ -27,13 +27,13 @@ struct Job {
 }
 
 /// Jobs, devices and the processor.
-pub(super) struct Jobs {
+pub(super) struct DeviceJobs {
     pub devices: Vec<Box<dyn Device>>,
     /// Number of data members, which come first, and how both arrays are striped.
     data: usize,
     striping: [merganser_array::Striping; 2],
     hash_ns: u64,
-    jobs: Vec<Job>,
+    jobs: Vec<DeviceJob>,
     free_jobs: Vec<JobId>,
     /// By command: its job.
     commands: Vec<JobId>,
@@ -44,14 +44,14 @@ pub(super) struct Jobs {
     pub now: SimTime,
 }
 
-impl Jobs {
+impl DeviceJobs {
     pub fn new(
         devices: Vec<Box<dyn Device>>,
         data: usize,
         striping: [merganser_array::Striping; 2],
         hash_ns: u64,
-    ) -> Jobs {
-        Jobs {
+    ) -> DeviceJobs {
+        DeviceJobs {
             devices,
             data,
             striping,
@@ -68,7 +68,7 @@ impl Jobs {
 
     fn new_job(&mut self) -> JobId {
         self.free_jobs.pop().unwrap_or_else(|| {
-            self.jobs.push(Job::default());
+            self.jobs.push(DeviceJob::default());
             self.jobs.len() - 1
         })
     }
@@ -83,7 +83,7 @@ impl Jobs {
     }
 
     /// Begins a job of one step of these commands.
-    pub fn begin_parts(&mut self, parts: impl Iterator<Item = Part>) -> Option<JobId> {
+    pub fn begin_parts(&mut self, parts: impl Iterator<Item = IssuedCommand>) -> Option<JobId> {
         let id = self.new_job();
         for part in parts {
             self.submit(id, part);
@@ -127,7 +127,7 @@ impl Jobs {
             Access::Sync => {
                 for device in first..first + striping.members {
                     let kind = RequestKind::Flush;
-                    self.submit(job, Part { device, kind, offset: 0, len: 0 });
+                    self.submit(job, IssuedCommand { device, kind, offset: 0, len: 0 });
                 }
                 return;
             }
@@ -135,18 +135,18 @@ impl Jobs {
         for part in striping.parts(transfer.offset, transfer.len) {
             let device = first + part.member;
             let (offset, len) = (part.offset, part.len);
-            self.submit(job, Part { device, kind, offset, len });
+            self.submit(job, IssuedCommand { device, kind, offset, len });
         }
     }
 
-    fn submit(&mut self, job: JobId, part: Part) {
+    fn submit(&mut self, job: JobId, part: IssuedCommand) {
         let id = self.free_commands.pop().unwrap_or_else(|| {
             self.commands.push(0);
             self.commands.len() as u64 - 1
         });
         self.commands[id as usize] = job;
         self.jobs[job].open += 1;
-        let Part { device, kind, offset, len } = part;
+        let IssuedCommand { device, kind, offset, len } = part;
         self.devices[device].submit(self.now, Command { id, kind, offset, len, buffer: None });
     }
 
@@ -164,7 +164,7 @@ impl Jobs {
         next
     }
 
-    /// Lets `who`, of [`Jobs::next_at`], do what is due at `at`. Jobs that have ended are added to `ended`.
+    /// Lets `who`, of [`DeviceJobs::next_at`], do what is due at `at`. Jobs that have ended are added to `ended`.
     ///
     /// # Errors
     /// A device's sentence, when it refuses a command.

@@ -7,7 +7,7 @@ use merganser_device::results::Histogram;
 
 /// Response times and counts.
 #[derive(Debug, Clone, Default)]
-pub struct Measured {
+pub struct ResponseTimes {
     /// Response times of reads, in nanoseconds.
     pub reads: Histogram,
     /// Of writes.
@@ -32,7 +32,7 @@ pub struct Measured {
     pub hdd_bytes: u64,
 }
 
-impl Measured {
+impl ResponseTimes {
     /// Response times of reads and writes together.
     #[must_use]
     pub fn all(&self) -> Histogram {

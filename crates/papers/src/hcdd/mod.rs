@@ -6,7 +6,7 @@
 //!                 └── processor (hashes) ◄───────────── jobs ──────────────► disks and SSDs
 //! ```
 //!
-//! [`Setup`] names the devices and the arrangement, [`Node`] plays requests on them, and [`Measured`] is
+//! [`NodeSetup`] names the devices and the arrangement, [`HybridNode`] plays requests on them, and [`ResponseTimes`] is
 //! the result. The experiments are `reproduce hcdd-dedup`, `hcdd-time` and `hcdd-response`.
 
 #[cfg(test)]
@@ -26,6 +26,6 @@ pub(crate) mod time;
 mod worth;
 
 pub use load::{Contents, Duplicates};
-pub use measured::Measured;
-pub use node::{Node, NodeError, Pace};
-pub use setup::{Arrangement, Setup};
+pub use measured::ResponseTimes;
+pub use node::{HybridNode, NodeError, Pace};
+pub use setup::{Arrangement, NodeSetup};

@@ -10,7 +10,7 @@ use merganser_node::map::MapInput;
 use merganser_sort::Budget;
 use merganser_sort::run::magic::ContentKind;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// Memory to decompress a trace.
 const MEMORY_BYTES: u64 = 64 << 20;
@@ -18,7 +18,7 @@ const MEMORY_BYTES: u64 = 64 << 20;
 const ZEROS: u128 = 0;
 
 /// A recorded trace.
-pub struct Recorded {
+pub struct RecordedTrace {
     /// Its subject.
     pub name: &'static str,
     /// The dissertation's trace of the same kind.
@@ -32,15 +32,15 @@ pub struct Recorded {
 pub const DIFFERS: &str = "\"Recorded here\" are a compile of zstd and a word count of Merganser, on ext4 on an emulated disk, with a hash of each written page (traces/README.md). The dissertation compiled a kernel and ran Phoenix in little memory: programs, sizes and memory are others, and so are the rates.";
 
 /// All of them.
-pub fn all() -> [Recorded; 2] {
+pub fn all() -> [RecordedTrace; 2] {
     [
-        Recorded {
+        RecordedTrace {
             name: "compile",
             paper: "traceKernel",
             paper_percent: 29.51,
             packed: include_bytes!("../../traces/compile.trace.zst"),
         },
-        Recorded {
+        RecordedTrace {
             name: "word count",
             paper: "tracePhoenix",
             paper_percent: 46.93,
@@ -49,10 +49,10 @@ pub fn all() -> [Recorded; 2] {
     ]
 }
 
-impl Recorded {
+impl RecordedTrace {
     /// Its first requests, `most` at most.
-    pub fn requests(&self, most: u64) -> Result<Vec<Request>, Error> {
-        let failed = |error: TraceError| Error::Model(format!("{}: {error}", self.name));
+    pub fn requests(&self, most: u64) -> Result<Vec<Request>, ExperimentError> {
+        let failed = |error: TraceError| ExperimentError::Model(format!("{}: {error}", self.name));
         let packed = Box::new(Cursor::new(self.packed));
         let budget = Budget::new(MEMORY_BYTES);
         let MapInput::Stream { reader, .. } =
@@ -68,7 +68,7 @@ impl Recorded {
 
 /// The writes of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Written {
+pub struct WriteCounts {
     /// Read requests.
     pub reads: u64,
     /// Write requests.
@@ -82,8 +82,8 @@ pub struct Written {
 }
 
 /// Counts the writes.
-pub fn written(requests: &[Request]) -> Written {
-    let mut found = Written::default();
+pub fn written(requests: &[Request]) -> WriteCounts {
+    let mut found = WriteCounts::default();
     let mut seen = HashSet::new();
     for request in requests {
         match request.kind {
@@ -125,7 +125,7 @@ mod tests {
             of(RequestKind::Read, 4096, None),
             of(RequestKind::Flush, 0, None),
         ];
-        let expected = Written { reads: 1, writes: 3, pages: 4, again: 2, zeros: 1 };
+        let expected = WriteCounts { reads: 1, writes: 3, pages: 4, again: 2, zeros: 1 };
         assert_eq!(written(&requests), expected);
     }
 
@@ -136,7 +136,7 @@ mod tests {
         for trace in all() {
             let requests = trace.requests(u64::MAX).unwrap_or_default();
             assert!(requests.is_sorted_by_key(|request| request.arrival));
-            let Written { reads, writes, pages, again, zeros } = written(&requests);
+            let WriteCounts { reads, writes, pages, again, zeros } = written(&requests);
             let row =
                 format!("| {} | {reads} | {writes} | {pages} | {again} | {zeros} |", trace.name);
             assert!(page.contains(&row), "{row}");

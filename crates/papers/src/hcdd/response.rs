@@ -1,12 +1,12 @@
 //! Figures 5.12 and 5.14: mean responses; and where a buffer of disks pays today.
 
 use super::runs::{differs, drawn, most, paper, play, play_traces, table_5_2, traces};
-use super::setup::{Arrangement, Setup};
+use super::setup::{Arrangement, NodeSetup};
 use super::worth;
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// HcDD's mean over the traditional hybrid's, on average (5.4.4: "13 %").
 const HYBRID_RATIO: f64 = 0.87;
@@ -20,16 +20,16 @@ const CACHED_REQUESTS: u64 = 150_000;
 /// The same with the disks' write cache on, and no syncs. The axis of Figure 5.14 ends at 1.8 ms, which a
 /// random write to the platters of a Cheetah exceeds: the dissertation's disks had a cache, or its
 /// writes were mostly in order. This asks which figures depend on it.
-fn cached(lab: &Lab<'_>) -> Result<Section, Error> {
+fn cached(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
     let title = "sensitivity: the disks' write cache on and never flushed, mean response, ms";
-    let mut section = Section::new(title);
+    let mut section = OutcomeSection::new(title);
     let mut ratio = 0.;
     let traces = traces();
     for trace in &traces {
         let requests = trace.requests(CACHED_REQUESTS.min(most(lab)))?;
-        let run = |arrangement| -> Result<f64, Error> {
-            let mut setup = Setup { log_syncs: false, ..paper(lab, arrangement)? };
-            setup.hdd.set("write_cache=on").map_err(Error::Setting)?;
+        let run = |arrangement| -> Result<f64, ExperimentError> {
+            let mut setup = NodeSetup { log_syncs: false, ..paper(lab, arrangement)? };
+            setup.hdd.set("write_cache=on").map_err(ExperimentError::Setting)?;
             Ok(play(lab, &setup, &requests, drawn(trace.duplicates()))?.mean_ms())
         };
         let [hcdd, hybrid, hdds] =
@@ -52,10 +52,10 @@ fn cached(lab: &Lab<'_>) -> Result<Section, Error> {
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    let mut means = Section::new("predicted: Figures 5.12 and 5.14, mean response, ms");
-    let mut kinds = Section::new("predicted: mean response of reads and of writes, ms");
-    let mut against = Section::new("predicted: text and axes of Figures 5.12 and 5.14");
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    let mut means = OutcomeSection::new("predicted: Figures 5.12 and 5.14, mean response, ms");
+    let mut kinds = OutcomeSection::new("predicted: mean response of reads and of writes, ms");
+    let mut against = OutcomeSection::new("predicted: text and axes of Figures 5.12 and 5.14");
     let mut ratio = 0.;
     play_traces(lab, |trace, runs, of_mean| {
         let name = trace.look.name;

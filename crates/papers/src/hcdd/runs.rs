@@ -3,19 +3,19 @@
 use merganser_device::request::{Request, RequestKind};
 
 use super::load::{Contents, Duplicates};
-use super::measured::Measured;
-use super::node::{Node, NodeError, Pace};
-use super::setup::{Arrangement, Setup};
-use crate::error::Error;
+use super::measured::ResponseTimes;
+use super::node::{HybridNode, NodeError, Pace};
+use super::setup::{Arrangement, NodeSetup};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::look_alike::{self, Look};
-use crate::outcome::Section;
+use crate::outcome::OutcomeSection;
 
 /// No request of a trace here has more bytes.
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
 /// A trace of Table 5.2, and what the dissertation says of it.
-pub struct Trace {
+pub struct PaperTrace {
     pub look: Look,
     /// Writes that were removed (5.4.3).
     pub removed: f64,
@@ -25,21 +25,21 @@ pub struct Trace {
     pub longer_seconds: f64,
 }
 
-impl Trace {
+impl PaperTrace {
     /// Share of duplicates among the writes.
     pub fn duplicates(&self) -> f64 {
         self.removed / self.look.writes as f64
     }
 
     /// Its requests, at most about `most`.
-    pub fn requests(&self, most: u64) -> Result<Vec<Request>, Error> {
+    pub fn requests(&self, most: u64) -> Result<Vec<Request>, ExperimentError> {
         self.look.requests(most)
     }
 }
 
 /// The traces of Table 5.2.
-pub fn traces() -> [Trace; 3] {
-    let of = |look, removed, text_percent, longer_seconds| Trace {
+pub fn traces() -> [PaperTrace; 3] {
+    let of = |look, removed, text_percent, longer_seconds| PaperTrace {
         look,
         removed,
         text_percent,
@@ -63,15 +63,16 @@ pub fn drawn(duplicates: f64) -> Contents {
 }
 
 /// The dissertation's node, with the changes of its SSDs that were given.
-pub fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<Setup, Error> {
-    let setup = Setup::paper(arrangement).map_err(|error| Error::Model(error.to_string()))?;
+pub fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<NodeSetup, ExperimentError> {
+    let setup =
+        NodeSetup::paper(arrangement).map_err(|error| ExperimentError::Model(error.to_string()))?;
     changed(lab, setup)
 }
 
 /// The same of another node.
-pub fn changed(lab: &Lab<'_>, mut setup: Setup) -> Result<Setup, Error> {
+pub fn changed(lab: &Lab<'_>, mut setup: NodeSetup) -> Result<NodeSetup, ExperimentError> {
     for change in &lab.setup.settings {
-        setup.ssd.set(change).map_err(Error::Setting)?;
+        setup.ssd.set(change).map_err(ExperimentError::Setting)?;
     }
     Ok(setup)
 }
@@ -79,16 +80,16 @@ pub fn changed(lab: &Lab<'_>, mut setup: Setup) -> Result<Setup, Error> {
 /// Plays `requests` on a node. Addresses begin again at the end of the volume.
 pub fn play(
     lab: &Lab<'_>,
-    setup: &Setup,
+    setup: &NodeSetup,
     requests: &[Request],
     mut contents: Contents,
-) -> Result<Measured, Error> {
+) -> Result<ResponseTimes, ExperimentError> {
     lab.check_cancelled()?;
-    let node = Node::new(setup).map_err(Error::Model)?;
+    let node = HybridNode::new(setup).map_err(ExperimentError::Model)?;
     let span = node.volume_bytes() - REQUEST_BYTES_MAX;
     let given = requests.iter().map(|request| {
         if lab.progress.cancelled() {
-            Err(Error::Cancelled)
+            Err(ExperimentError::Cancelled)
         } else {
             let request = Request { offset: request.offset % span, ..request.clone() };
             Ok(contents.give(request))
@@ -96,7 +97,7 @@ pub fn play(
     });
     node.play(given, Pace::Open).map_err(|error| match error {
         NodeError::Requests(error) => error,
-        error => Error::Model(error.to_string()),
+        error => ExperimentError::Model(error.to_string()),
     })
 }
 
@@ -106,12 +107,12 @@ pub fn play_paper(
     arrangement: Arrangement,
     requests: &[Request],
     contents: Contents,
-) -> Result<Measured, Error> {
+) -> Result<ResponseTimes, ExperimentError> {
     play(lab, &paper(lab, arrangement)?, requests, contents)
 }
 
 /// All arrangements on a trace, in the order of [`Arrangement::ALL`].
-fn play_all(lab: &Lab<'_>, trace: &Trace) -> Result<Vec<Measured>, Error> {
+fn play_all(lab: &Lab<'_>, trace: &PaperTrace) -> Result<Vec<ResponseTimes>, ExperimentError> {
     let requests = trace.requests(most(lab))?;
     let of = |&arrangement: &Arrangement| {
         play_paper(lab, arrangement, &requests, drawn(trace.duplicates()))
@@ -123,8 +124,8 @@ fn play_all(lab: &Lab<'_>, trace: &Trace) -> Result<Vec<Measured>, Error> {
 /// [`Arrangement::ALL`], and what counts of a trace in a mean of them.
 pub fn play_traces(
     lab: &Lab<'_>,
-    mut each: impl FnMut(&Trace, &[Measured], f64),
-) -> Result<(), Error> {
+    mut each: impl FnMut(&PaperTrace, &[ResponseTimes], f64),
+) -> Result<(), ExperimentError> {
     let traces = traces();
     for trace in &traces {
         each(trace, &play_all(lab, trace)?, 1. / traces.len() as f64);
@@ -133,8 +134,8 @@ pub fn play_traces(
 }
 
 /// Table 5.2 against the look-alikes.
-pub fn table_5_2(lab: &Lab<'_>) -> Result<Section, Error> {
-    let mut section = Section::new("input: Table 5.2, requests");
+pub fn table_5_2(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("input: Table 5.2, requests");
     for trace in traces() {
         let requests = trace.requests(most(lab))?;
         let reads = requests.iter().filter(|it| it.kind == RequestKind::Read).count();

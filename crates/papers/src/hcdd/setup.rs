@@ -56,7 +56,7 @@ impl Arrangement {
 
 /// A node, not yet made.
 #[derive(Debug, Clone)]
-pub struct Setup {
+pub struct NodeSetup {
     /// How its devices are arranged.
     pub arrangement: Arrangement,
     /// Each SSD.
@@ -80,19 +80,19 @@ pub struct Setup {
     pub seed: u64,
 }
 
-impl Setup {
+impl NodeSetup {
     /// The dissertation's node (5.4.1): two SSDs of DiskSim with a buffer of 1 MiB and 8 pages for each
     /// package, two Cheetah 15K.5, a processor of 1 GHz, and pages that move as soon as possible. The
     /// size of the buffer on the disks is not given; here it is 4 GiB.
     ///
     /// # Errors
     /// None, unless the presets are gone.
-    pub fn paper(arrangement: Arrangement) -> Result<Setup, ProfileError> {
+    pub fn paper(arrangement: Arrangement) -> Result<NodeSetup, ProfileError> {
         let mut ssd = SsdProfile::preset("msr")?;
         for change in ["cache_policy=parallel", "cache_bytes=1M", "cache_parallelism=8"] {
             ssd.set(change)?;
         }
-        Ok(Setup {
+        Ok(NodeSetup {
             arrangement,
             ssd,
             hdd: HddProfile::preset("cheetah")?,
@@ -108,7 +108,7 @@ impl Setup {
 
     /// The devices: data members first, then buffer members. Everything that the volume has was
     /// written before.
-    pub(super) fn make(&self) -> Result<Made, String> {
+    pub(super) fn make(&self) -> Result<NodeDevices, String> {
         let (ssds, hdds) = self.members;
         let ssd_bytes = self.ssd.settings.capacity_bytes();
         let striped = |members, chunk_bytes| Striping { members, chunk_bytes, base_bytes: 0 };
@@ -174,7 +174,7 @@ impl Setup {
                 striping.size(smallest)
             ));
         }
-        Ok(Made { devices, outline, striping, volume_bytes })
+        Ok(NodeDevices { devices, outline, striping, volume_bytes })
     }
 
     /// Bytes of the volume.
@@ -198,7 +198,7 @@ impl Setup {
 }
 
 /// Devices and the volume on them.
-pub(super) struct Made {
+pub(super) struct NodeDevices {
     pub devices: Vec<Box<dyn Device>>,
     pub outline: Option<Outline>,
     /// Of an array without a volume.

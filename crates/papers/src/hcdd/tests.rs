@@ -9,19 +9,19 @@ use super::*;
 use crate::look_alike;
 
 fn play(
-    setup: &Setup,
+    setup: &NodeSetup,
     requests: &[Request],
     contents: &mut Contents,
     pace: Pace,
-) -> Result<Measured, String> {
-    let node = Node::new(setup)?;
+) -> Result<ResponseTimes, String> {
+    let node = HybridNode::new(setup)?;
     let given = requests.iter().map(|request| Ok::<_, Infallible>(contents.give(request.clone())));
     node.play(given, pace).map_err(|error| error.to_string())
 }
 
 /// The dissertation's node with SSDs of 1 GB, which are filled sooner.
-fn paper(arrangement: Arrangement) -> Setup {
-    let mut setup = Setup::paper(arrangement).expect("the presets are there");
+fn paper(arrangement: Arrangement) -> NodeSetup {
+    let mut setup = NodeSetup::paper(arrangement).expect("the presets are there");
     setup.ssd.set("blocks_per_plane=64").expect("in range");
     setup.buffer_bytes = 256 << 20;
     setup

@@ -5,9 +5,9 @@ use super::recorded;
 use super::runs::{differs, most, play_paper, play_traces, table_5_2};
 use super::setup::Arrangement;
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// HcDD's sum over the traditional hybrid's, on average (5.4.4: "saved 12 %").
 const HYBRID_RATIO: f64 = 0.88;
@@ -15,8 +15,8 @@ const HYBRID_RATIO: f64 = 0.88;
 const HDDS_RATIO: f64 = 3.;
 
 /// The same of the traces that were recorded here, with their own contents.
-fn own(lab: &Lab<'_>) -> Result<Section, Error> {
-    let mut section = Section::new("recorded here: all responses together, s");
+fn own(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("recorded here: all responses together, s");
     for trace in recorded::all() {
         let requests = trace.requests(most(lab))?;
         let play = |arrangement| play_paper(lab, arrangement, &requests, Contents::Trace);
@@ -33,10 +33,12 @@ fn own(lab: &Lab<'_>) -> Result<Section, Error> {
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    let mut sums = Section::new("predicted: Figures 5.11 and 5.13, all responses together, s");
-    let mut against = Section::new("predicted: text to Figures 5.11 and 5.13");
-    let mut end = Section::new("predicted: time to the last response, and to an empty buffer, s");
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    let mut sums =
+        OutcomeSection::new("predicted: Figures 5.11 and 5.13, all responses together, s");
+    let mut against = OutcomeSection::new("predicted: text to Figures 5.11 and 5.13");
+    let mut end =
+        OutcomeSection::new("predicted: time to the last response, and to an empty buffer, s");
     let mut bars = Vec::new();
     let (mut hybrid_ratio, mut hdds_ratio) = (0., 0.);
     play_traces(lab, |trace, runs, of_mean| {

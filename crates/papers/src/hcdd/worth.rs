@@ -6,11 +6,11 @@ use merganser_device::request::{Request, SimTime};
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
 
 use super::runs::{changed, drawn, most, play, traces};
-use super::setup::{Arrangement, Setup};
-use crate::chart::Series;
-use crate::error::Error;
+use super::setup::{Arrangement, NodeSetup};
+use crate::chart::ChartSeries;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::Section;
+use crate::outcome::OutcomeSection;
 
 /// Writes per second.
 const RATES: [u64; 6] = [50, 200, 800, 3200, 12_800, 51_200];
@@ -23,22 +23,22 @@ const REQUESTS: u64 = 20_000;
 const TODAY_REQUESTS: u64 = 150_000;
 
 /// A pair of devices.
-struct Pair {
+struct DevicePair {
     name: &'static str,
     ssd: &'static str,
     hdd: &'static str,
     changes: &'static [&'static str],
 }
 
-const PAIRS: [Pair; 2] = [
-    Pair {
+const PAIRS: [DevicePair; 2] = [
+    DevicePair {
         name: "msr and cheetah (2009)",
         ssd: "msr",
         hdd: "cheetah",
         changes: &["cache_policy=parallel", "cache_bytes=1M", "cache_parallelism=8"],
     },
     // Smaller than the real one, so that its map takes less memory.
-    Pair {
+    DevicePair {
         name: "nvme and barracuda",
         ssd: "nvme",
         hdd: "barracuda",
@@ -46,7 +46,7 @@ const PAIRS: [Pair; 2] = [
     },
 ];
 
-fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<Request>, Error> {
+fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<Request>, ExperimentError> {
     let workload = Workload {
         pattern: Pattern::Random,
         read_share: 0.,
@@ -58,24 +58,29 @@ fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<Request>, Error> {
         align_bytes: 4096,
         seed: 5,
     };
-    let drawn = workload.requests().map_err(|error| Error::Model(error.to_string()))?;
+    let drawn = workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?;
     Ok(drawn.collect())
 }
 
-fn setup(lab: &Lab<'_>, pair: &Pair, arrangement: Arrangement) -> Result<Setup, Error> {
-    let make = || -> Result<Setup, ProfileError> {
+fn setup(
+    lab: &Lab<'_>,
+    pair: &DevicePair,
+    arrangement: Arrangement,
+) -> Result<NodeSetup, ExperimentError> {
+    let make = || -> Result<NodeSetup, ProfileError> {
         let mut ssd = SsdProfile::preset(pair.ssd)?;
         for change in pair.changes {
             ssd.set(change)?;
         }
-        Ok(Setup { ssd, hdd: HddProfile::preset(pair.hdd)?, ..Setup::paper(arrangement)? })
+        Ok(NodeSetup { ssd, hdd: HddProfile::preset(pair.hdd)?, ..NodeSetup::paper(arrangement)? })
     };
-    changed(lab, make().map_err(|error| Error::Model(error.to_string()))?)
+    changed(lab, make().map_err(|error| ExperimentError::Model(error.to_string()))?)
 }
 
 /// The map, as a table and as lines.
-pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
-    let mut section = Section::new("predicted: HcDD over SSDs alone; pays where both are below 1");
+pub fn map(lab: &Lab<'_>) -> Result<(OutcomeSection, Vec<ChartSeries>), ExperimentError> {
+    let mut section =
+        OutcomeSection::new("predicted: HcDD over SSDs alone; pays where both are below 1");
     let mut series = Vec::new();
     for pair in &PAIRS {
         let mut alone = Vec::new();
@@ -97,17 +102,17 @@ pub fn map(lab: &Lab<'_>) -> Result<(Section, Vec<Series>), Error> {
                 points.push((rate as f64, response));
             }
             let name = format!("{}, {percent} % duplicates", pair.name);
-            series.push(Series { name, paper: false, points });
+            series.push(ChartSeries { name, paper: false, points });
         }
     }
     Ok((section, series))
 }
 
 /// The four arrangements on the three traces, with the devices of today.
-pub fn today(lab: &Lab<'_>) -> Result<Section, Error> {
+pub fn today(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
     let [_, pair] = &PAIRS;
     let mut section =
-        Section::new(format!("predicted: mean response with {}, microseconds", pair.name));
+        OutcomeSection::new(format!("predicted: mean response with {}, microseconds", pair.name));
     for trace in traces() {
         let requests = trace.requests(TODAY_REQUESTS.min(most(lab)))?;
         for arrangement in Arrangement::ALL {

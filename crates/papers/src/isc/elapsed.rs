@@ -1,56 +1,59 @@
 //! Figures 9, 11 and 12a: how long jobs take on one node.
 
-use super::job::Job;
+use super::job::PlacedJob;
 use super::paper::{self, JOB_GAIN};
-use super::task::{Place, Task};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::task::{SplitTask, TaskPlace};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// GB of the jobs.
 const SIZES: [u64; 4] = [1, 2, 4, 8];
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(Task::measure(lab)?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(SplitTask::measure(lab)?))
 }
 
-fn outcome(task: Task) -> Outcome {
-    let Task { isc, hadoop, native, .. } = task;
-    let gain = |seconds: fn(&Job) -> f64, place: Place, size, devices| {
-        let of = |place| seconds(&Job::new(place, size, devices));
+fn outcome(task: SplitTask) -> Outcome {
+    let SplitTask { isc, hadoop, native, .. } = task;
+    let gain = |seconds: fn(&PlacedJob) -> f64, place: TaskPlace, size, devices| {
+        let of = |place| seconds(&PlacedJob::new(place, size, devices));
         of(hadoop) / of(place)
     };
-    let mut total = Section::new("predicted: the job, times as fast as Hadoop's mapper (11a)");
-    let mut maps = Section::new("predicted: all maps, times as fast (11b)");
+    let mut total =
+        OutcomeSection::new("predicted: the job, times as fast as Hadoop's mapper (11a)");
+    let mut maps = OutcomeSection::new("predicted: all maps, times as fast (11b)");
     for size in SIZES {
-        total.both(format!("{size} GB"), JOB_GAIN, gain(Job::total, isc, size, 1));
-        maps.both(format!("{size} GB"), JOB_GAIN, gain(Job::maps, isc, size, 1));
+        total.both(format!("{size} GB"), JOB_GAIN, gain(PlacedJob::total, isc, size, 1));
+        maps.both(format!("{size} GB"), JOB_GAIN, gain(PlacedJob::maps, isc, size, 1));
     }
-    total.ours("1 GB, the same SSDlet on the host", gain(Job::total, native, 1, 1));
-    let mut devices = Section::new("predicted: two devices over one, times as fast (9, 12a)");
-    let both = |place| Job::new(place, 10, 1).total() / Job::new(place, 10, 2).total();
+    total.ours("1 GB, the same SSDlet on the host", gain(PlacedJob::total, native, 1, 1));
+    let mut devices =
+        OutcomeSection::new("predicted: two devices over one, times as fast (9, 12a)");
+    let both = |place| PlacedJob::new(place, 10, 1).total() / PlacedJob::new(place, 10, 2).total();
     devices.both("in the devices", 2., both(isc));
     devices.both("Hadoop's mapper", 2., both(hadoop));
     devices.both(
         "two datanodes, in the devices over Hadoop's mapper (9)",
         JOB_GAIN,
-        gain(Job::total, isc, 10, 2),
+        gain(PlacedJob::total, isc, 10, 2),
     );
-    let mut seconds = Section::new("predicted: seconds; the paper has them in plots only");
+    let mut seconds = OutcomeSection::new("predicted: seconds; the paper has them in plots only");
     for size in SIZES {
-        seconds.ours(format!("{size} GB, Hadoop's mapper"), Job::new(hadoop, size, 1).total());
-        seconds.ours(format!("{size} GB, in the device"), Job::new(isc, size, 1).total());
+        seconds
+            .ours(format!("{size} GB, Hadoop's mapper"), PlacedJob::new(hadoop, size, 1).total());
+        seconds.ours(format!("{size} GB, in the device"), PlacedJob::new(isc, size, 1).total());
         seconds.ours(
             format!("{size} GB, the same SSDlet on the host"),
-            Job::new(native, size, 1).total(),
+            PlacedJob::new(native, size, 1).total(),
         );
     }
-    let line = |name: &str, place| Series {
+    let line = |name: &str, place| ChartSeries {
         name: name.to_owned(),
         paper: false,
-        points: SIZES.map(|size| (size as f64, Job::new(place, size, 1).total())).into(),
+        points: SIZES.map(|size| (size as f64, PlacedJob::new(place, size, 1).total())).into(),
     };
     Outcome {
         sections: vec![paper::constants(), total, maps, devices, seconds, paper::contradictions()],

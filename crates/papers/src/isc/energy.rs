@@ -1,53 +1,53 @@
 //! Figures 12b and 16: energy and power beyond idle. Nothing is measured: it is the profile's power times
 //! time.
 
-use super::job::{CORE_WATTS, Job};
+use super::job::{CORE_WATTS, PlacedJob};
 use super::paper::{self, ENERGY, POWER};
-use super::task::Task;
+use super::task::SplitTask;
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(Task::measure(lab)?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(SplitTask::measure(lab)?))
 }
 
-fn outcome(mut task: Task) -> Outcome {
-    let Task { isc, hadoop, native, .. } = task;
+fn outcome(mut task: SplitTask) -> Outcome {
+    let SplitTask { isc, hadoop, native, .. } = task;
     let energy = |size, devices| {
-        let of = |place| Job::new(place, size, devices).joules();
+        let of = |place| PlacedJob::new(place, size, devices).joules();
         of(hadoop) / of(isc)
     };
-    let mut less = Section::new("predicted: energy beyond idle, times less");
+    let mut less = OutcomeSection::new("predicted: energy beyond idle, times less");
     less.both("10 GB, one device (12b)", ENERGY, energy(10, 1));
     less.both("10 GB, two devices (12b)", ENERGY, energy(10, 2));
     less.both("16 GB, 4 nodes (16b)", ENERGY, energy(16, 4));
-    let of = |place| Job::new(place, 16, 4);
+    let of = |place| PlacedJob::new(place, 16, 4);
     less.ours(
         "16 GB, 4 nodes, the same SSDlet on the hosts",
         of(hadoop).joules() / of(native).joules(),
     );
     let mut alike =
-        Section::new("predicted: energy of two devices over one (12b: almost the same)");
+        OutcomeSection::new("predicted: energy of two devices over one (12b: almost the same)");
     for (name, place) in [("in the devices", isc), ("Hadoop's mapper", hadoop)] {
-        let both = Job::new(place, 10, 2).joules() / Job::new(place, 10, 1).joules();
+        let both = PlacedJob::new(place, 10, 2).joules() / PlacedJob::new(place, 10, 1).joules();
         alike.both(name, 1., both);
     }
-    let mut power = Section::new("predicted: power beyond idle, times less (16a)");
+    let mut power = OutcomeSection::new("predicted: power beyond idle, times less (16a)");
     power.both("16 GB, 4 nodes", POWER, of(hadoop).watts() / of(isc).watts());
     let mut absolute =
-        Section::new("predicted: 10 GB, one device, kJ; the paper has it in plots only");
+        OutcomeSection::new("predicted: 10 GB, one device, kJ; the paper has it in plots only");
     for (name, place) in [
         ("Hadoop's mapper", hadoop),
         ("in the device", isc),
         ("the same SSDlet on the host", native),
     ] {
-        absolute.ours(name, Job::new(place, 10, 1).joules() / 1e3);
+        absolute.ours(name, PlacedJob::new(place, 10, 1).joules() / 1e3);
     }
     absolute.ours("of the device's parts, in the device", 160. * isc.device_joules / 1e3);
-    let mut watts = Section::new("chosen and given: watts");
+    let mut watts = OutcomeSection::new("chosen and given: watts");
     watts.ours("chosen: a busy core of the host beyond idle", CORE_WATTS);
     watts.paper("idle, one device; subtracted", 40.5);
     watts.paper("idle, two devices; subtracted", 45.5);

@@ -10,7 +10,7 @@
 //! own here.
 
 use super::paper::{BETWEEN, CONSTANT, JOB_CLEANUP, JOB_SETUP, SPLIT_BYTES};
-use super::task::Place;
+use super::task::TaskPlace;
 
 /// Bytes of a GB of the paper's jobs: 16 splits.
 const GB: u64 = 1 << 30;
@@ -23,16 +23,16 @@ pub const HEAP_BYTES: f64 = 4. * 200e6;
 
 /// A job of `gigabytes` in one place.
 #[derive(Debug, Clone, Copy)]
-pub struct Job {
-    place: Place,
+pub struct PlacedJob {
+    place: TaskPlace,
     splits: u64,
     devices: u64,
 }
 
-impl Job {
+impl PlacedJob {
     /// With one slot on each of `devices`.
-    pub fn new(place: Place, gigabytes: u64, devices: u64) -> Job {
-        Job { place, splits: gigabytes * GB / SPLIT_BYTES, devices }
+    pub fn new(place: TaskPlace, gigabytes: u64, devices: u64) -> PlacedJob {
+        PlacedJob { place, splits: gigabytes * GB / SPLIT_BYTES, devices }
     }
 
     /// Rounds of tasks: the ridges of Figure 13.
@@ -97,22 +97,22 @@ mod tests {
     use super::super::paper::{JOB_MAPS, PURE_BASELINE};
     use super::*;
 
-    fn place(pure: f64) -> Place {
-        Place { pure, processor: pure, read_bytes: 100., device_joules: 2. }
+    fn place(pure: f64) -> TaskPlace {
+        TaskPlace { pure, processor: pure, read_bytes: 100., device_joules: 2. }
     }
 
     #[test]
     fn the_baseline_is_figure_10a() {
-        let job = Job::new(place(PURE_BASELINE), 1, 1);
+        let job = PlacedJob::new(place(PURE_BASELINE), 1, 1);
         // The constant part is the mean of two percentages: 15 ms off.
         assert!((job.maps() - JOB_MAPS).abs() < 0.3, "{}", job.maps());
         assert!((job.total() - 283.).abs() < 0.3);
-        assert_eq!((job.rounds(), Job::new(place(1.), 1, 2).rounds()), (16, 8));
+        assert_eq!((job.rounds(), PlacedJob::new(place(1.), 1, 2).rounds()), (16, 8));
     }
 
     #[test]
     fn devices_share_the_time_and_not_the_work() {
-        let [one, four] = [1, 4].map(|devices| Job::new(place(3.), 4, devices));
+        let [one, four] = [1, 4].map(|devices| PlacedJob::new(place(3.), 4, devices));
         assert!((one.maps() / four.maps() - 4.).abs() < 1e-9);
         assert_eq!((one.joules(), one.read_bytes()), (four.joules(), four.read_bytes()));
         assert!(four.watts() > 3.5 * one.watts());

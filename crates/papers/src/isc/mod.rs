@@ -27,7 +27,7 @@ mod tests {
     use merganser_sort::Silent;
     use serde_json::Value;
 
-    use crate::lab::{Caller, Setup};
+    use crate::lab::{Caller, ExperimentSetup};
 
     struct Nobody;
 
@@ -39,7 +39,7 @@ mod tests {
 
     /// The figures of an experiment on a split of 1 MiB.
     fn outcome(name: &str) -> Value {
-        let setup = Setup {
+        let setup = ExperimentSetup {
             size_bytes: Some(1 << 20),
             rounds: None,
             files: Vec::new(),

@@ -1,55 +1,60 @@
 //! Figure 15: clusters of one to four datanodes, a device each.
 
-use super::job::Job;
+use super::job::PlacedJob;
 use super::paper::{self, JOB_GAIN};
-use super::task::Task;
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::task::SplitTask;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// GB of the jobs.
 const SIZES: [u64; 4] = [2, 4, 8, 16];
 const NODES: [u64; 4] = [1, 2, 3, 4];
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(Task::measure(lab)?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(SplitTask::measure(lab)?))
 }
 
-fn outcome(mut task: Task) -> Outcome {
-    let Task { isc, hadoop, native, .. } = task;
-    let mut gain = Section::new("predicted: times as fast as Hadoop's mapper (15a)");
+fn outcome(mut task: SplitTask) -> Outcome {
+    let SplitTask { isc, hadoop, native, .. } = task;
+    let mut gain = OutcomeSection::new("predicted: times as fast as Hadoop's mapper (15a)");
     for nodes in NODES {
-        let of = |place| Job::new(place, 16, nodes).total();
+        let of = |place| PlacedJob::new(place, 16, nodes).total();
         gain.both(format!("16 GB, {nodes} nodes"), JOB_GAIN, of(hadoop) / of(isc));
     }
-    let native_gain = Job::new(hadoop, 16, 4).total() / Job::new(native, 16, 4).total();
+    let native_gain = PlacedJob::new(hadoop, 16, 4).total() / PlacedJob::new(native, 16, 4).total();
     gain.ours("16 GB, 4 nodes, the same SSDlet on the hosts", native_gain);
-    let mut linear = Section::new("predicted: 4 nodes over one, times as fast (15: almost linear)");
+    let mut linear =
+        OutcomeSection::new("predicted: 4 nodes over one, times as fast (15: almost linear)");
     for (name, place) in [("in the devices", isc), ("Hadoop's mapper", hadoop)] {
-        let of = |nodes| Job::new(place, 16, nodes).total();
+        let of = |nodes| PlacedJob::new(place, 16, nodes).total();
         linear.both(format!("16 GB, {name}"), 4., of(1) / of(4));
     }
-    let mut overlap = Section::new("predicted: 16 GB in devices over 8 GB by Hadoop (15b: 1)");
+    let mut overlap =
+        OutcomeSection::new("predicted: 16 GB in devices over 8 GB by Hadoop (15b: 1)");
     for nodes in NODES {
-        let over = Job::new(isc, 16, nodes).total() / Job::new(hadoop, 8, nodes).total();
+        let over =
+            PlacedJob::new(isc, 16, nodes).total() / PlacedJob::new(hadoop, 8, nodes).total();
         overlap.both(format!("{nodes} nodes"), 1., over);
     }
-    let half = Job::new(isc, 16, 2).total() / Job::new(hadoop, 16, 4).total();
+    let half = PlacedJob::new(isc, 16, 2).total() / PlacedJob::new(hadoop, 16, 4).total();
     overlap.both("16 GB, 2 nodes in devices over 4 of Hadoop", 1., half);
-    let mut seconds = Section::new("predicted: seconds; the paper has them in plots only");
+    let mut seconds = OutcomeSection::new("predicted: seconds; the paper has them in plots only");
     for size in SIZES {
         for nodes in NODES {
-            let of = |place| Job::new(place, size, nodes).total();
+            let of = |place| PlacedJob::new(place, size, nodes).total();
             seconds.ours(format!("{size} GB, {nodes} nodes, Hadoop's mapper"), of(hadoop));
             seconds.ours(format!("{size} GB, {nodes} nodes, in the devices"), of(isc));
         }
     }
-    let line = |name: String, place, size| Series {
+    let line = |name: String, place, size| ChartSeries {
         name,
         paper: false,
-        points: NODES.map(|nodes| (nodes as f64, Job::new(place, size, nodes).total())).into(),
+        points: NODES
+            .map(|nodes| (nodes as f64, PlacedJob::new(place, size, nodes).total()))
+            .into(),
     };
     let lines = [16, 8].into_iter().flat_map(|size| {
         let name = |what: &str| format!("{what}, {size} GB");

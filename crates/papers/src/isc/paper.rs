@@ -1,6 +1,6 @@
 //! The figures of the paper, and what of them contradicts itself.
 
-use crate::outcome::Section;
+use crate::outcome::OutcomeSection;
 
 /// The profile of the device.
 pub const PROFILE: &str = "isc";
@@ -51,8 +51,9 @@ pub const CONSTANT: f64 =
 pub const BETWEEN: f64 = JOB_MAPS / JOB_SPLITS as f64 - TASK_BASELINE;
 
 /// The constants, as a table.
-pub fn constants() -> Section {
-    let mut chosen = Section::new("chosen: constants of the paper, seconds, the same on all sides");
+pub fn constants() -> OutcomeSection {
+    let mut chosen =
+        OutcomeSection::new("chosen: constants of the paper, seconds, the same on all sides");
     chosen.paper("a job's setup (Figure 10a)", JOB_SETUP);
     chosen.paper("a job's cleanup (Figure 10a)", JOB_CLEANUP);
     chosen.paper("a task's setup and cleanup (14.6 % of 15 s, 36 % of 6 s)", CONSTANT);
@@ -62,8 +63,8 @@ pub fn constants() -> Section {
 }
 
 /// What the paper says twice, differently.
-pub fn contradictions() -> Section {
-    let mut table = Section::new("the paper against itself");
+pub fn contradictions() -> OutcomeSection {
+    let mut table = OutcomeSection::new("the paper against itself");
     table.paper("constant part of a task, s: as said", 1.2);
     table.paper("the same: 36 % of 6 s", TASK_ISC * CONSTANT_PART_ISC);
     table.paper("the same: 14.6 % of 15 s", TASK_BASELINE * CONSTANT_PART_BASELINE);

@@ -1,22 +1,23 @@
 //! Figures 13 and 14: what the host spends on 1 GB with two devices.
 
-use super::job::{HEAP_BYTES, Job};
+use super::job::{HEAP_BYTES, PlacedJob};
 use super::paper::{self, MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ, RIDGES};
-use super::task::Task;
+use super::task::SplitTask;
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(Task::measure(lab)?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(SplitTask::measure(lab)?))
 }
 
-fn outcome(mut task: Task) -> Outcome {
-    let of = |place| Job::new(place, 1, 2);
+fn outcome(mut task: SplitTask) -> Outcome {
+    let of = |place| PlacedJob::new(place, 1, 2);
     let [isc, hadoop, native] = [task.isc, task.hadoop, task.native].map(of);
-    let mut processor = Section::new("predicted: processor of the host, times less (13a, 14a)");
+    let mut processor =
+        OutcomeSection::new("predicted: processor of the host, times less (13a, 14a)");
     processor.both("average over the job", PROCESSOR_TOTAL, hadoop.cores() / isc.cores());
     processor.both(
         "average while a map task runs",
@@ -26,17 +27,17 @@ fn outcome(mut task: Task) -> Outcome {
     processor.ours("seconds of a core for all of it", hadoop.processor() / isc.processor());
     processor
         .ours("the same, the same SSDlet on the host", hadoop.processor() / native.processor());
-    let mut read = Section::new("predicted: read by the host (13b, 14b)");
+    let mut read = OutcomeSection::new("predicted: read by the host (13b, 14b)");
     read.both("times less", READ, hadoop.read_bytes() / isc.read_bytes());
     read.both("Hadoop's mapper, over the input", 1., hadoop.read_bytes() / f64::from(1 << 30));
     read.ours("in the device, MB", isc.read_bytes() / 1e6);
     read.ours("the same SSDlet on the host, times less", hadoop.read_bytes() / native.read_bytes());
-    let mut memory = Section::new("predicted: memory of the host (13c, 14c)");
+    let mut memory = OutcomeSection::new("predicted: memory of the host (13c, 14c)");
     memory.both("times less", MEMORY, hadoop.memory_bytes() / isc.memory_bytes());
     memory.ours("chosen: heaps of four tasks, MB", HEAP_BYTES / 1e6);
     let implied = (hadoop.read_bytes() - MEMORY * isc.read_bytes()) / (MEMORY - 1.);
     memory.ours("heaps with which it would be 3 times, MB", implied / 1e6);
-    let mut ridges = Section::new("predicted: rounds of tasks (13)");
+    let mut ridges = OutcomeSection::new("predicted: rounds of tasks (13)");
     ridges.both("ridges", RIDGES, isc.rounds() as f64);
     let bars = vec![
         ("the paper's, processor in all".to_owned(), PROCESSOR_TOTAL, true),

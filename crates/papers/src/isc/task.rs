@@ -22,8 +22,8 @@ use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use serde_json::json;
 
 use super::paper::{PROFILE, PURE_BASELINE, SPLIT_BYTES};
-use crate::activesort::host::{Content, Host};
-use crate::error::Error;
+use crate::activesort::host::{FillContent, ModelledHost};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::statistics::median;
 
@@ -47,7 +47,7 @@ const NATIVE_ROUNDS: usize = 3;
 
 /// A map task in one place. Times are for a split of [`SPLIT_BYTES`].
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct TaskPlace {
     /// Seconds without setup and cleanup.
     pub pure: f64,
     /// Seconds of it in which the host's processor works.
@@ -59,13 +59,13 @@ pub struct Place {
 }
 
 /// A map task in all places.
-pub struct Task {
+pub struct SplitTask {
     /// Inside the device.
-    pub isc: Place,
+    pub isc: TaskPlace,
     /// Hadoop's mapper on the host.
-    pub hadoop: Place,
+    pub hadoop: TaskPlace,
     /// The same SSDlet on the host.
-    pub native: Place,
+    pub native: TaskPlace,
     /// Seconds in which the link carries the split.
     pub link: f64,
     /// The same as one session a range, over one session for all.
@@ -79,19 +79,19 @@ pub struct Task {
 }
 
 /// A split that begins and ends within records, and the record that crosses its end.
-struct Input {
+struct SplitInput {
     text: Arc<Vec<u8>>,
     start_offset: u64,
     end_offset: u64,
     record: Arc<Vec<u8>>,
 }
 
-fn model(error: impl std::fmt::Display) -> Error {
-    Error::Model(format!("the modelled device: {error}"))
+fn model(error: impl std::fmt::Display) -> ExperimentError {
+    ExperimentError::Model(format!("the modelled device: {error}"))
 }
 
-impl Input {
-    fn new(bytes: usize) -> Input {
+impl SplitInput {
+    fn new(bytes: usize) -> SplitInput {
         let lines = Lines::new(1);
         let mut text = Vec::with_capacity(bytes + (64 << 10));
         let mut number = 0;
@@ -102,7 +102,7 @@ impl Input {
         let after = |at: usize| at + memchr(&text[at..]) + 1;
         let end = CUT_BYTES + bytes;
         let last = text[..end].iter().rposition(|byte| *byte == b'\n').expect("lines") + 1;
-        Input {
+        SplitInput {
             start_offset: (after(CUT_BYTES) - CUT_BYTES) as u64,
             end_offset: (end - last) as u64,
             record: Arc::new(text[last..after(end)].to_vec()),
@@ -162,13 +162,13 @@ fn memchr(text: &[u8]) -> usize {
 }
 
 /// A modelled host is a door of its device.
-struct Link<'a> {
-    host: &'a mut Host,
+struct HostLink<'a> {
+    host: &'a mut ModelledHost,
     poll_ns: u64,
     polls: u64,
 }
 
-impl Door for Link<'_> {
+impl Door for HostLink<'_> {
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len);
         let range = offset..offset + len as u64;
@@ -188,14 +188,14 @@ impl Door for Link<'_> {
     }
 }
 
-impl Task {
+impl SplitTask {
     /// Runs a task of [`SPLIT_BYTES`], or of fewer, whose times are then scaled.
-    pub fn measure(lab: &Lab<'_>) -> Result<Task, Error> {
+    pub fn measure(lab: &Lab<'_>) -> Result<SplitTask, ExperimentError> {
         let bytes = lab.setup.size_bytes.unwrap_or(SPLIT_BYTES).clamp(64 << 10, SPLIT_BYTES);
         lab.progress.phase("mapping in the device", Some(3 * bytes));
-        let input = Input::new(bytes as usize);
+        let input = SplitInput::new(bytes as usize);
         let scale = SPLIT_BYTES as f64 / bytes as f64;
-        let profile = SsdProfile::preset(PROFILE).map_err(Error::device(PROFILE))?;
+        let profile = SsdProfile::preset(PROFILE).map_err(ExperimentError::device(PROFILE))?;
 
         let mut host = filled(&profile, &input)?;
         let (start, before) = (host.now(), host.traffic().0);
@@ -210,7 +210,7 @@ impl Task {
 
         let (start, before) = (host.now(), host.ssd().statistics());
         let poll_ns = (POLL_NS as f64 / scale) as u64;
-        let mut door = Link { host: &mut host, poll_ns, polls: 0 };
+        let mut door = HostLink { host: &mut host, poll_ns, polls: 0 };
         let result = in_device(&mut door, &input)?;
         let polls = door.polls as f64;
         let took = (host.now() - start) as f64;
@@ -221,7 +221,7 @@ impl Task {
 
         let mut host = filled(&profile, &input)?;
         let start = host.now();
-        one_session_a_range(&mut Link { host: &mut host, poll_ns, polls: 0 }, &input)?;
+        one_session_a_range(&mut HostLink { host: &mut host, poll_ns, polls: 0 }, &input)?;
         let sessions = (host.now() - start) as f64 / took;
         lab.progress.advance(bytes);
         lab.check_cancelled()?;
@@ -231,7 +231,7 @@ impl Task {
         let statistics = Statistics::default();
         let carried = joules(&power, &statistics, &carrying(&profile.settings, SPLIT_BYTES));
         let pure = took / 1e9 * scale;
-        let isc = Place {
+        let isc = TaskPlace {
             pure,
             processor: polls * POLL_PROCESSOR_SECONDS,
             // As many polls as for a whole split, and the result. It grows with the vocabulary, which
@@ -239,21 +239,21 @@ impl Task {
             read_bytes: (after.read_bytes - before.read_bytes) as f64,
             device_joules: joules(&power, &before, &after) * scale,
         };
-        let hadoop = Place {
+        let hadoop = TaskPlace {
             pure: PURE_BASELINE.max(link),
             processor: PURE_BASELINE,
             read_bytes,
             device_joules: carried,
         };
         let own = SPLIT_BYTES as f64 / native.bytes_per_second;
-        let native_place = Place { pure: own.max(link), processor: own, ..hadoop };
+        let native_place = TaskPlace { pure: own.max(link), processor: own, ..hadoop };
         let of = |part: Component| {
             let uses = after.uses.iter().zip(&before.uses).filter(|(now, _)| now.part == part);
             let busy: Vec<f64> =
                 uses.map(|(now, then)| (now.busy.0 - then.busy.0) as f64 / took).collect();
             crate::statistics::mean(&busy)
         };
-        Ok(Task {
+        Ok(SplitTask {
             isc,
             hadoop,
             native: native_place,
@@ -267,8 +267,8 @@ impl Task {
 }
 
 /// A host before a device that holds the input.
-fn filled(profile: &SsdProfile, input: &Input) -> Result<Host, Error> {
-    let mut ssd = Ssd::new(profile, 1).map_err(Error::device(PROFILE))?;
+fn filled(profile: &SsdProfile, input: &SplitInput) -> Result<ModelledHost, ExperimentError> {
+    let mut ssd = Ssd::new(profile, 1).map_err(ExperimentError::device(PROFILE))?;
     ssd.attach(Box::new(Isc::new(CONTROL, Settings::default(), Arc::new(builtin::open))));
     let pieces = input.pieces();
     let stored: Vec<(u64, std::ops::Range<usize>, Arc<Vec<u8>>)> = pieces
@@ -277,7 +277,7 @@ fn filled(profile: &SsdProfile, input: &Input) -> Result<Host, Error> {
         .chain([(RECORD_PLACE, 0..input.record.len(), Arc::clone(&input.record))])
         .collect();
     let written = stored.clone();
-    let content: Content = Box::new(move |offset, out| {
+    let content: FillContent = Box::new(move |offset, out| {
         let of = |(at, range, _): &&(u64, std::ops::Range<usize>, Arc<Vec<u8>>)| {
             (*at..*at + range.len() as u64).contains(&offset)
         };
@@ -287,7 +287,7 @@ fn filled(profile: &SsdProfile, input: &Input) -> Result<Host, Error> {
             out[..len].copy_from_slice(&text[from..from + len]);
         }
     });
-    let mut host = Host::new(ssd, Some(content), None, u64::MAX);
+    let mut host = ModelledHost::new(ssd, Some(content), None, u64::MAX);
     for (at, range, _) in written {
         host.write(at..(at + range.len() as u64).next_multiple_of(512))?;
     }
@@ -295,7 +295,7 @@ fn filled(profile: &SsdProfile, input: &Input) -> Result<Host, Error> {
 }
 
 /// OPEN, a SET of the split and one of its split record, GET, CLOSE.
-fn in_device(door: &mut Link<'_>, input: &Input) -> Result<Vec<u8>, Error> {
+fn in_device(door: &mut HostLink<'_>, input: &SplitInput) -> Result<Vec<u8>, ExperimentError> {
     let session =
         Session::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY).map_err(model)?;
     let [split, record] = input.splits();
@@ -309,7 +309,7 @@ fn in_device(door: &mut Link<'_>, input: &Input) -> Result<Vec<u8>, Error> {
 
 /// A session for each range, which shows what SET saves. Records are cut at the ends of ranges, which is
 /// of no importance for the time.
-fn one_session_a_range(door: &mut Link<'_>, input: &Input) -> Result<(), Error> {
+fn one_session_a_range(door: &mut HostLink<'_>, input: &SplitInput) -> Result<(), ExperimentError> {
     let [split, record] = input.splits();
     let ranges = split.extents.iter().map(|extent| Split {
         input: 0,
@@ -331,7 +331,7 @@ fn one_session_a_range(door: &mut Link<'_>, input: &Input) -> Result<(), Error> 
 }
 
 /// That the device counted every word.
-fn check(input: &Input, result: &[u8]) -> Result<(), Error> {
+fn check(input: &SplitInput, result: &[u8]) -> Result<(), ExperimentError> {
     let expected = input.words();
     let found = rows(result).map_err(model)?;
     let same = |(key, value): &(Vec<u8>, Vec<u8>)| {
@@ -339,7 +339,7 @@ fn check(input: &Input, result: &[u8]) -> Result<(), Error> {
         expected.get(&key[..]).copied() == count.ok()
     };
     if found.len() != expected.len() || !found.iter().all(same) {
-        return Err(Error::Model("the modelled device counted other words".to_owned()));
+        return Err(ExperimentError::Model("the modelled device counted other words".to_owned()));
     }
     Ok(())
 }
@@ -400,9 +400,9 @@ struct Native {
     mhz: Option<f64>,
 }
 
-struct Counted(u64);
+struct RowCounter(u64);
 
-impl RowSink for Counted {
+impl RowSink for RowCounter {
     fn keyed(&mut self, _: &[u8], _: &[u8]) -> Result<bool, SsdletError> {
         self.0 += 1;
         Ok(true)
@@ -415,9 +415,10 @@ impl RowSink for Counted {
 
 impl Native {
     /// Counts words of `text` in this process, in memory, with one thread.
-    fn measure(text: &[u8]) -> Result<Native, Error> {
+    fn measure(text: &[u8]) -> Result<Native, ExperimentError> {
         let text = &text[..text.len().min(NATIVE_BYTES)];
-        let failed = |e: SsdletError| Error::Model(format!("the SSDlet on the host: {e}"));
+        let failed =
+            |e: SsdletError| ExperimentError::Model(format!("the SSDlet on the host: {e}"));
         let ssdlet = builtin::open("wordcount", &json!({})).map_err(failed)?;
         let storage = MemoryStorage::from_bytes("text", text);
         let mut rates = Vec::new();
@@ -431,7 +432,7 @@ impl Native {
             let inputs =
                 vec![MapInput::Storage { storage: Arc::clone(&storage) as _, range: None }];
             let started = Instant::now();
-            let mut counted = Counted(0);
+            let mut counted = RowCounter(0);
             map(&*ssdlet, inputs, MapOutput::Rows(&mut counted), &options, &Silent)
                 .map_err(failed)?;
             rates.push(text.len() as f64 / started.elapsed().as_secs_f64());

@@ -1,11 +1,11 @@
 //! Figures 12 and 15: one to four DataNodes, each with a disk of its own.
 
-use super::results::{BUSY, ELAPSED, MAPS, Pair, Results};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::{BUSY, ELAPSED, MAPS, PairSettings, StudyResults};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::isc::paper::JOB_GAIN;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const FILES: u64 = 4;
 const FILE_BYTES: u64 = 64_000_000;
@@ -15,22 +15,24 @@ const DISKS: [(&str, &str); 2] = [("slow", "disks of 16 MB/s"), ("fast", "disks 
 const NEAR: f64 = 0.8;
 
 /// Reads the results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, "isc-hadoop-devices", "devices")?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&StudyResults::of(lab, "isc-hadoop-devices", "devices")?))
 }
 
-fn pair(disk: &str, devices: u64) -> Pair {
-    Pair { devices, disk: disk.into(), ..Pair::new("wordcount", FILE_BYTES, FILES) }
+fn pair(disk: &str, devices: u64) -> PairSettings {
+    PairSettings { devices, disk: disk.into(), ..PairSettings::new("wordcount", FILE_BYTES, FILES) }
 }
 
-fn outcome(results: &Results) -> Outcome {
+fn outcome(results: &StudyResults) -> Outcome {
     let mut sections = Vec::new();
     let mut series = Vec::new();
     for (disk, name) in DISKS {
-        let mut gains = Section::new(format!("{name}: stock's seconds over the node's (12a, 15)"));
-        let mut scale = Section::new(format!("{name}: times as fast as with one"));
-        let mut seconds = Section::new(format!("{name}: seconds of the maps"));
-        let mut busy = Section::new(format!("{name}: processors busy while the client ran, of 2"));
+        let mut gains =
+            OutcomeSection::new(format!("{name}: stock's seconds over the node's (12a, 15)"));
+        let mut scale = OutcomeSection::new(format!("{name}: times as fast as with one"));
+        let mut seconds = OutcomeSection::new(format!("{name}: seconds of the maps"));
+        let mut busy =
+            OutcomeSection::new(format!("{name}: processors busy while the client ran, of 2"));
         let one = results.both(&pair(disk, 1), MAPS);
         let mut points = [Vec::new(), Vec::new()];
         for devices in DEVICES {
@@ -54,7 +56,7 @@ fn outcome(results: &Results) -> Outcome {
             }
         }
         for (who, points) in ["stock", "node"].into_iter().zip(points) {
-            series.push(Series { name: format!("{name}, {who}"), paper: false, points });
+            series.push(ChartSeries { name: format!("{name}, {who}"), paper: false, points });
         }
         sections.extend([gains, scale, seconds, busy]);
     }

@@ -1,16 +1,17 @@
 //! Figures 13 and 14: processor, reads and memory of the host.
 
 use super::results::{
-    JOB_CPU, MACHINE_CPU, MAP_CPU, Pair, Results, Run, Series as Steps, TASK_BYTES,
+    JOB_CPU, JobCost, MACHINE_CPU, MAP_CPU, PairSettings, ProcessorSeries as Steps, StudyResults,
+    TASK_BYTES,
 };
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::isc::paper::{MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ};
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// A figure of a run, and its name.
-type Named = (&'static str, fn(&Run) -> f64);
+type Named = (&'static str, fn(&JobCost) -> f64);
 
 /// Maps of 128 MB.
 const FILES: u64 = 4;
@@ -26,13 +27,13 @@ const PARTS: [Named; 7] = [
 ];
 
 /// Reads the results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, "isc-hadoop-host", "host")?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&StudyResults::of(lab, "isc-hadoop-host", "host")?))
 }
 
-fn outcome(results: &Results) -> Outcome {
-    let pair = Pair::new("wordcount", TASK_BYTES, FILES);
-    let mut gains = Section::new("stock's over the node's, wordcount of 512 MB (14)");
+fn outcome(results: &StudyResults) -> Outcome {
+    let pair = PairSettings::new("wordcount", TASK_BYTES, FILES);
+    let mut gains = OutcomeSection::new("stock's over the node's, wordcount of 512 MB (14)");
     let maps = results.gain(&pair, MAP_CPU);
     gains.reach("processor of map tasks' JVMs", Some(PROCESSOR_MAPS), PROCESSOR_TOTAL, maps);
     gains.told("processor of tasks and master", results.gain(&pair, JOB_CPU));
@@ -50,7 +51,7 @@ fn outcome(results: &Results) -> Outcome {
     let same = results.gain(&pair, |run| run.map_rss_bytes);
     gains.told("peak memory of its JVM, with the same heap", same);
 
-    let mut processor = Section::new("seconds of processors");
+    let mut processor = OutcomeSection::new("seconds of processors");
     let mut bars = Vec::new();
     for (name, figure) in PARTS {
         let both = results.both(&pair, figure);
@@ -63,7 +64,7 @@ fn outcome(results: &Results) -> Outcome {
             }
         }
     }
-    let mut amounts = Section::new("amounts");
+    let mut amounts = OutcomeSection::new("amounts");
     amounts.medians("HDFS read by map tasks, MB", results.both(&pair, |r| r.read_bytes.hdfs / 1e6));
     amounts.medians("read by system calls, MB", results.both(&pair, |r| r.read_bytes.calls / 1e6));
     let resident = results.both(&pair, |r| r.map_rss_bytes / 1048576.);
@@ -104,7 +105,7 @@ fn over_time(stock: &Steps, node: &Steps) -> Chart {
             [at, at + 1].map(|edge| (edge as f64 * of.every_s, busy / of.every_s))
         };
         let points = seconds.iter().enumerate().flat_map(step).collect();
-        Series { name: name.into(), paper: false, points }
+        ChartSeries { name: name.into(), paper: false, points }
     };
     Chart::Time {
         title: "Word count of 512 MB (Figure 13)".into(),
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_file_with_series_is_drawn_over_time() {
-        let rounds = [(Pair::new("wordcount", TASK_BYTES, FILES), 8., 2.)];
+        let rounds = [(PairSettings::new("wordcount", TASK_BYTES, FILES), 8., 2.)];
         let chart = outcome(&results(&rounds)).chart;
         assert!(matches!(chart, Chart::Bars { .. }));
         let Chart::Time { series, .. } = outcome(&with_series(results(&rounds), [1., 3.])).chart
@@ -139,7 +140,7 @@ mod tests {
 
     #[test]
     fn tasks_and_the_machine_are_apart() {
-        let rounds = [(Pair::new("wordcount", TASK_BYTES, FILES), 8., 2.)];
+        let rounds = [(PairSettings::new("wordcount", TASK_BYTES, FILES), 8., 2.)];
         let json = crate::report::tests::json(outcome(&results(&rounds)));
         let gains = &json["sections"][0]["rows"];
         assert_eq!(gains[0]["what"], "processor of map tasks' JVMs; at least 3.7: held");

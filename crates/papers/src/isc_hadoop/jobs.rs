@@ -1,11 +1,11 @@
 //! The seven jobs that the paper calls favourable (3.4), and a search.
 
-use super::results::{ELAPSED, MACHINE_CPU, MAP_CPU, Pair, Results, TASK, TASK_BYTES};
+use super::results::{ELAPSED, MACHINE_CPU, MAP_CPU, PairSettings, StudyResults, TASK, TASK_BYTES};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::isc::paper::{JOB_GAIN, TASK_GAIN};
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const JOBS: [&str; 8] = [
     "wordcount",
@@ -19,19 +19,20 @@ const JOBS: [&str; 8] = [
 ];
 
 /// Reads the results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, "isc-hadoop-jobs", "jobs")?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&StudyResults::of(lab, "isc-hadoop-jobs", "jobs")?))
 }
 
-fn outcome(results: &Results) -> Outcome {
-    let mut tasks = Section::new("a map task of 64 MB: stock's seconds over the node's");
-    let mut jobs = Section::new("the job: stock's seconds over the node's");
-    let mut processor = Section::new("processor of map tasks' JVMs: stock's over the node's");
-    let mut machine = Section::new("processor of the machine: stock's over the node's");
-    let mut seconds = Section::new("seconds of a map task of 64 MB");
+fn outcome(results: &StudyResults) -> Outcome {
+    let mut tasks = OutcomeSection::new("a map task of 64 MB: stock's seconds over the node's");
+    let mut jobs = OutcomeSection::new("the job: stock's seconds over the node's");
+    let mut processor =
+        OutcomeSection::new("processor of map tasks' JVMs: stock's over the node's");
+    let mut machine = OutcomeSection::new("processor of the machine: stock's over the node's");
+    let mut seconds = OutcomeSection::new("seconds of a map task of 64 MB");
     let mut bars = Vec::new();
     for job in JOBS {
-        let pair = Pair::new(job, TASK_BYTES / 2, 1);
+        let pair = PairSettings::new(job, TASK_BYTES / 2, 1);
         let task = results.gain(&pair, TASK);
         // The paper measured word count alone and expects the same of the others.
         let paper = (job == "wordcount").then_some(TASK_GAIN);
@@ -67,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_job_that_loses_is_shown_as_missed() {
-        let rounds = [(Pair::new("grep", TASK_BYTES / 2, 1), 0.9, 1.)];
+        let rounds = [(PairSettings::new("grep", TASK_BYTES / 2, 1), 0.9, 1.)];
         let json = crate::report::tests::json(outcome(&results(&rounds)));
         let rows = &json["sections"][0]["rows"];
         assert_eq!(rows[7]["what"], "grep; at least 2.5: missed");

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::Section;
+use crate::outcome::OutcomeSection;
 use crate::statistics::{mean, median};
 
 /// One line of text: a task with nothing to do.
@@ -19,17 +19,17 @@ const HEAP_MB: u64 = 260;
 
 /// All that was measured.
 #[derive(Debug, Deserialize)]
-pub struct Results {
+pub struct StudyResults {
     study: String,
-    pairs: Vec<Measured>,
+    pairs: Vec<MeasuredPair>,
     /// The same SSDlet outside of Hadoop.
     #[serde(default)]
-    pub calls: Vec<Call>,
+    pub calls: Vec<DirectCall>,
 }
 
 /// What decides a pair, but its round.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Pair {
+pub struct PairSettings {
     /// The job.
     pub job: String,
     /// Of each file; a file is one map.
@@ -47,17 +47,17 @@ pub struct Pair {
 }
 
 #[derive(Debug, Clone, Deserialize)]
-struct Measured {
-    cell: Pair,
-    stock: Option<Ended>,
-    node: Option<Ended>,
+struct MeasuredPair {
+    cell: PairSettings,
+    stock: Option<JobEnd>,
+    node: Option<JobEnd>,
 }
 
 /// How a job of a contender ended.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-enum Ended {
-    Well(Box<Run>),
+enum JobEnd {
+    Well(Box<JobCost>),
     Failed {
         #[expect(dead_code, reason = "the field tells a failure from a result")]
         failed: String,
@@ -66,7 +66,7 @@ enum Ended {
 
 /// What a job cost.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Run {
+pub struct JobCost {
     /// Seconds from submission to the end.
     pub elapsed_s: f64,
     /// From the client's start to its end: longer than `elapsed_s`.
@@ -78,17 +78,17 @@ pub struct Run {
     /// Of processors.
     pub cpu_s: Cpu,
     /// By map tasks.
-    pub read_bytes: Read,
+    pub read_bytes: TaskReads,
     /// The largest resident memory of a map task's JVM.
     pub map_rss_bytes: f64,
     /// Processor seconds by time, if the file is young enough to have them.
     #[serde(default)]
-    pub series: Option<Series>,
+    pub series: Option<ProcessorSeries>,
 }
 
 /// Processor seconds in each step of time, from before the client starts.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Series {
+pub struct ProcessorSeries {
     /// Seconds of a step.
     pub every_s: f64,
     /// The JVMs of map and reduce tasks.
@@ -118,7 +118,7 @@ pub struct Cpu {
 
 /// Bytes that map tasks read.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Read {
+pub struct TaskReads {
     /// From HDFS, by Hadoop's counter.
     pub hdfs: f64,
     /// By system calls, jars and sockets included.
@@ -127,7 +127,7 @@ pub struct Read {
 
 /// The SSDlet, called without Hadoop.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Call {
+pub struct DirectCall {
     /// How.
     pub name: String,
     /// Seconds of each round.
@@ -139,24 +139,25 @@ pub struct Call {
 }
 
 /// Seconds of a map task.
-pub const TASK: fn(&Run) -> f64 = |run| mean(&run.task_s);
+pub const TASK: fn(&JobCost) -> f64 = |run| mean(&run.task_s);
 /// Seconds of a job.
-pub const ELAPSED: fn(&Run) -> f64 = |run| run.elapsed_s;
+pub const ELAPSED: fn(&JobCost) -> f64 = |run| run.elapsed_s;
 /// Seconds of the maps of a job.
-pub const MAPS: fn(&Run) -> f64 = |run| run.maps_s;
+pub const MAPS: fn(&JobCost) -> f64 = |run| run.maps_s;
 /// Processor seconds of the JVMs of map tasks.
-pub const MAP_CPU: fn(&Run) -> f64 = |run| run.cpu_s.maps;
+pub const MAP_CPU: fn(&JobCost) -> f64 = |run| run.cpu_s.maps;
 /// Processor seconds of all JVMs of the job.
-pub const JOB_CPU: fn(&Run) -> f64 = |run| run.cpu_s.maps + run.cpu_s.reduces + run.cpu_s.master;
+pub const JOB_CPU: fn(&JobCost) -> f64 =
+    |run| run.cpu_s.maps + run.cpu_s.reduces + run.cpu_s.master;
 /// Processor seconds of the whole machine, from the client's start to its end.
-pub const MACHINE_CPU: fn(&Run) -> f64 = |run| run.cpu_s.machine;
+pub const MACHINE_CPU: fn(&JobCost) -> f64 = |run| run.cpu_s.machine;
 /// Processors of the machine that were busy on average, in the same time.
-pub const BUSY: fn(&Run) -> f64 = |run| run.cpu_s.machine / run.wall_s;
+pub const BUSY: fn(&JobCost) -> f64 = |run| run.cpu_s.machine / run.wall_s;
 
-impl Pair {
+impl PairSettings {
     /// A job over files on the machine's own disk.
     pub fn new(job: &str, file_bytes: u64, files: u64) -> Self {
-        Pair {
+        PairSettings {
             job: job.into(),
             file_bytes,
             files,
@@ -168,15 +169,19 @@ impl Pair {
     }
 }
 
-impl Results {
+impl StudyResults {
     /// The results that were named.
     ///
     /// # Errors
     /// When none were, or the file is something else.
-    pub fn of(lab: &Lab<'_>, experiment: &'static str, figure: &str) -> Result<Self, Error> {
+    pub fn of(
+        lab: &Lab<'_>,
+        experiment: &'static str,
+        figure: &str,
+    ) -> Result<Self, ExperimentError> {
         match &lab.setup.results {
             Some(path) => Self::read(path),
-            None => Err(Error::Needs {
+            None => Err(ExperimentError::Needs {
                 experiment,
                 what: format!(
                     "--results FILE; as root, `python3 bench/hadoop/isc.py {figure} --make-inputs` and then \
@@ -186,10 +191,10 @@ impl Results {
         }
     }
 
-    fn read(path: &Path) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(|error| Error::on(path, error))?;
-        let wrong = |reason| Error::Results { path: path.to_owned(), reason };
-        let results: Results = serde_json::from_str(&text)
+    fn read(path: &Path) -> Result<Self, ExperimentError> {
+        let text = fs::read_to_string(path).map_err(|error| ExperimentError::on(path, error))?;
+        let wrong = |reason| ExperimentError::Results { path: path.to_owned(), reason };
+        let results: StudyResults = serde_json::from_str(&text)
             .map_err(|error| wrong(format!("no isc.json of bench/hadoop/isc.py: {error}")))?;
         if results.study != "isc-hadoop" {
             return Err(wrong(format!("is of the study '{}', not isc-hadoop", results.study)));
@@ -198,9 +203,12 @@ impl Results {
     }
 
     /// Both runs of each round.
-    fn rounds<'a>(&'a self, pair: &'a Pair) -> impl Iterator<Item = (&'a Run, &'a Run)> {
-        let well = |ended: &'a Option<Ended>| match ended {
-            Some(Ended::Well(run)) => Some(&**run),
+    fn rounds<'a>(
+        &'a self,
+        pair: &'a PairSettings,
+    ) -> impl Iterator<Item = (&'a JobCost, &'a JobCost)> {
+        let well = |ended: &'a Option<JobEnd>| match ended {
+            Some(JobEnd::Well(run)) => Some(&**run),
             _ => None,
         };
         let same = self.pairs.iter().filter(move |one| one.cell == *pair);
@@ -208,24 +216,27 @@ impl Results {
     }
 
     /// The series of stock and of the node in the first round that has both.
-    pub fn series<'a>(&'a self, pair: &'a Pair) -> Option<(&'a Series, &'a Series)> {
+    pub fn series<'a>(
+        &'a self,
+        pair: &'a PairSettings,
+    ) -> Option<(&'a ProcessorSeries, &'a ProcessorSeries)> {
         self.rounds(pair).find_map(|(stock, node)| stock.series.as_ref().zip(node.series.as_ref()))
     }
 
     /// How often a pair was measured.
-    pub fn count(&self, pair: &Pair) -> usize {
+    pub fn count(&self, pair: &PairSettings) -> usize {
         self.rounds(pair).count()
     }
 
     /// The medians of a figure, of stock and of the node.
-    pub fn both(&self, pair: &Pair, figure: fn(&Run) -> f64) -> Option<(f64, f64)> {
+    pub fn both(&self, pair: &PairSettings, figure: fn(&JobCost) -> f64) -> Option<(f64, f64)> {
         let stock: Vec<f64> = self.rounds(pair).map(|(stock, _)| figure(stock)).collect();
         let node: Vec<f64> = self.rounds(pair).map(|(_, node)| figure(node)).collect();
         (!stock.is_empty()).then(|| (median(stock), median(node)))
     }
 
     /// Stock's figure over the node's in each round; the median.
-    pub fn gain(&self, pair: &Pair, figure: fn(&Run) -> f64) -> Option<f64> {
+    pub fn gain(&self, pair: &PairSettings, figure: fn(&JobCost) -> f64) -> Option<f64> {
         let gains: Vec<f64> =
             self.rounds(pair).map(|(stock, node)| figure(stock) / figure(node)).collect();
         (!gains.is_empty()).then(|| median(gains))
@@ -237,7 +248,7 @@ impl Results {
         let well = ran.filter_map(|one| {
             let ended = if who == "stock" { &one.stock } else { &one.node };
             match ended {
-                Some(Ended::Well(run)) => Some((one.cell.heap_mb, run.map_rss_bytes)),
+                Some(JobEnd::Well(run)) => Some((one.cell.heap_mb, run.map_rss_bytes)),
                 _ => None,
             }
         });
@@ -265,7 +276,7 @@ fn verdict(held: bool) -> &'static str {
     if held { "held" } else { "missed" }
 }
 
-impl Section {
+impl OutcomeSection {
     /// A ratio that should be at least `least`.
     pub fn reach(&mut self, what: &str, paper: Option<f64>, least: f64, ours: Option<f64>) {
         let Some(ours) = ours else {
@@ -302,8 +313,8 @@ pub mod tests {
     use super::*;
 
     /// A run with all times and amounts multiplied by a factor.
-    pub fn run(times: f64) -> Run {
-        Run {
+    pub fn run(times: f64) -> JobCost {
+        JobCost {
             elapsed_s: 10. * times,
             wall_s: 12. * times,
             maps_s: 8. * times,
@@ -316,29 +327,33 @@ pub mod tests {
                 datanodes: 0.5,
                 machine: 6. * times,
             },
-            read_bytes: Read { hdfs: 1e3 * times, calls: 1e6 * times },
+            read_bytes: TaskReads { hdfs: 1e3 * times, calls: 1e6 * times },
             map_rss_bytes: 1e8 * times,
             series: None,
         }
     }
 
     /// Results with a round for each pair of numbers.
-    pub fn results(rounds: &[(Pair, f64, f64)]) -> Results {
-        let pairs = rounds.iter().map(|(pair, stock, node)| Measured {
+    pub fn results(rounds: &[(PairSettings, f64, f64)]) -> StudyResults {
+        let pairs = rounds.iter().map(|(pair, stock, node)| MeasuredPair {
             cell: pair.clone(),
-            stock: Some(Ended::Well(Box::new(run(*stock)))),
-            node: Some(Ended::Well(Box::new(run(*node)))),
+            stock: Some(JobEnd::Well(Box::new(run(*stock)))),
+            node: Some(JobEnd::Well(Box::new(run(*node)))),
         });
-        Results { study: "isc-hadoop".into(), pairs: pairs.collect(), calls: Vec::new() }
+        StudyResults { study: "isc-hadoop".into(), pairs: pairs.collect(), calls: Vec::new() }
     }
 
     /// The same results, where each run took these processor seconds in two steps.
-    pub fn with_series(mut results: Results, tasks: [f64; 2]) -> Results {
-        let series =
-            Series { every_s: 2., tasks: tasks.into(), node: vec![0.; 2], machine: vec![2.; 2] };
+    pub fn with_series(mut results: StudyResults, tasks: [f64; 2]) -> StudyResults {
+        let series = ProcessorSeries {
+            every_s: 2.,
+            tasks: tasks.into(),
+            node: vec![0.; 2],
+            machine: vec![2.; 2],
+        };
         for one in &mut results.pairs {
             for ended in [&mut one.stock, &mut one.node] {
-                if let Some(Ended::Well(run)) = ended {
+                if let Some(JobEnd::Well(run)) = ended {
                     run.series = Some(series.clone());
                 }
             }
@@ -348,8 +363,8 @@ pub mod tests {
 
     #[test]
     fn a_gain_is_the_median_of_the_rounds_and_not_of_other_pairs() {
-        let pair = Pair::new("wordcount", TASK_BYTES, 1);
-        let other = Pair { files: 2, ..pair.clone() };
+        let pair = PairSettings::new("wordcount", TASK_BYTES, 1);
+        let other = PairSettings { files: 2, ..pair.clone() };
         let rounds = [
             (pair.clone(), 4., 1.),
             (pair.clone(), 9., 3.),
@@ -360,20 +375,23 @@ pub mod tests {
         assert_eq!(results.gain(&pair, ELAPSED), Some(3.));
         assert_eq!(results.both(&pair, TASK), Some((16., 8.)));
         assert_eq!(results.count(&pair), 3);
-        assert_eq!(results.gain(&Pair::new("grep", TASK_BYTES, 1), ELAPSED), None);
+        assert_eq!(results.gain(&PairSettings::new("grep", TASK_BYTES, 1), ELAPSED), None);
     }
 
     #[test]
     fn the_least_heap_is_that_of_a_job_that_ended_well() {
         let mut results = results(&[]);
         for (heap_mb, ended) in [
-            (64, Ended::Failed { failed: "no heap".into() }),
-            (160, Ended::Well(Box::new(run(3.)))),
-            (128, Ended::Well(Box::new(run(2.)))),
+            (64, JobEnd::Failed { failed: "no heap".into() }),
+            (160, JobEnd::Well(Box::new(run(3.)))),
+            (128, JobEnd::Well(Box::new(run(2.)))),
         ] {
-            let cell =
-                Pair { heap_mb, only: "stock".into(), ..Pair::new("wordcount", TASK_BYTES, 1) };
-            results.pairs.push(Measured { cell, stock: Some(ended), node: None });
+            let cell = PairSettings {
+                heap_mb,
+                only: "stock".into(),
+                ..PairSettings::new("wordcount", TASK_BYTES, 1)
+            };
+            results.pairs.push(MeasuredPair { cell, stock: Some(ended), node: None });
         }
         assert_eq!(results.least_heap("stock"), Some((128, 2e8)));
         assert_eq!(results.least_heap("node"), None);
@@ -381,7 +399,7 @@ pub mod tests {
 
     #[test]
     fn a_target_is_held_or_missed_or_not_measured() {
-        let mut section = Section::new("t");
+        let mut section = OutcomeSection::new("t");
         section.reach("a", Some(2.), 2., Some(2.));
         section.reach("b", None, 2., Some(1.9));
         section.reach("c", Some(2.), 2., None);
@@ -404,7 +422,7 @@ pub mod tests {
             (r#"{"study": "ssd-hadoop", "pairs": []}"#, "is of the study 'ssd-hadoop'"),
         ] {
             fs::write(&path, text).expect("written");
-            let said = Results::read(&path).expect_err("refused").to_string();
+            let said = StudyResults::read(&path).expect_err("refused").to_string();
             assert!(said.contains(expected), "{said}");
         }
     }

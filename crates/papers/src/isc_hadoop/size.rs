@@ -1,29 +1,30 @@
 //! Figure 11: a job and its maps by the size of the data.
 
-use super::results::{ELAPSED, MACHINE_CPU, MAPS, Pair, Results, TASK_BYTES};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::{ELAPSED, MACHINE_CPU, MAPS, PairSettings, StudyResults, TASK_BYTES};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::isc::paper::JOB_GAIN;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Maps of 128 MB.
 const FILES: [u64; 3] = [2, 4, 8];
 
 /// Reads the results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, "isc-hadoop-size", "size")?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&StudyResults::of(lab, "isc-hadoop-size", "size")?))
 }
 
-fn outcome(results: &Results) -> Outcome {
-    let mut gains = Section::new("stock's seconds over the node's, wordcount (Figure 11)");
-    let mut seconds = Section::new("seconds");
-    let mut processor = Section::new("stock's processor seconds of the machine over the node's");
+fn outcome(results: &StudyResults) -> Outcome {
+    let mut gains = OutcomeSection::new("stock's seconds over the node's, wordcount (Figure 11)");
+    let mut seconds = OutcomeSection::new("seconds");
+    let mut processor =
+        OutcomeSection::new("stock's processor seconds of the machine over the node's");
     let mut series = Vec::new();
     for (what, figure) in [("job", ELAPSED), ("maps", MAPS)] {
         let mut points = [Vec::new(), Vec::new()];
         for files in FILES {
-            let pair = Pair::new("wordcount", TASK_BYTES, files);
+            let pair = PairSettings::new("wordcount", TASK_BYTES, files);
             let name = format!("{what}, {} MB", 128 * files);
             gains.reach(&name, Some(JOB_GAIN), JOB_GAIN, results.gain(&pair, figure));
             let both = results.both(&pair, figure);
@@ -34,11 +35,11 @@ fn outcome(results: &Results) -> Outcome {
             }
         }
         for (who, points) in ["stock", "node"].into_iter().zip(points) {
-            series.push(Series { name: format!("{what}, {who}"), paper: false, points });
+            series.push(ChartSeries { name: format!("{what}, {who}"), paper: false, points });
         }
     }
     for files in FILES {
-        let pair = Pair::new("wordcount", TASK_BYTES, files);
+        let pair = PairSettings::new("wordcount", TASK_BYTES, files);
         let gain = results.gain(&pair, MACHINE_CPU);
         processor.told(&format!("{} MB, {} rounds", 128 * files, results.count(&pair)), gain);
     }
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn sizes_that_are_missing_are_told() {
-        let rounds = [(Pair::new("wordcount", TASK_BYTES, 8), 1.5, 1.)];
+        let rounds = [(PairSettings::new("wordcount", TASK_BYTES, 8), 1.5, 1.)];
         let json = crate::report::tests::json(outcome(&results(&rounds)));
         let gains = &json["sections"][0]["rows"];
         assert_eq!(gains[0]["what"], "job, 256 MB: not measured");

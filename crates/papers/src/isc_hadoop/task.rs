@@ -1,22 +1,22 @@
 //! Figures 10b and 10c: a map task, and its constant part.
 
-use super::results::{LINE_BYTES, MACHINE_CPU, Pair, Results, TASK, TASK_BYTES};
+use super::results::{LINE_BYTES, MACHINE_CPU, PairSettings, StudyResults, TASK, TASK_BYTES};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::isc::paper::{
     CONSTANT_PART_BASELINE, CONSTANT_PART_ISC, PURE_GAIN, TASK_BASELINE, TASK_GAIN, TASK_ISC,
 };
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
 
 /// Reads the results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    Ok(outcome(&Results::of(lab, "isc-hadoop-task", "task --calls")?))
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    Ok(outcome(&StudyResults::of(lab, "isc-hadoop-task", "task --calls")?))
 }
 
-fn outcome(results: &Results) -> Outcome {
-    let of = |bytes| Pair::new("wordcount", bytes, 1);
+fn outcome(results: &StudyResults) -> Outcome {
+    let of = |bytes| PairSettings::new("wordcount", bytes, 1);
     let task = results.both(&of(TASK_BYTES), TASK);
     let half = results.both(&of(TASK_BYTES / 2), TASK);
     let line = results.both(&of(LINE_BYTES), TASK);
@@ -24,7 +24,7 @@ fn outcome(results: &Results) -> Outcome {
     let pure = task.zip(line).map(|(task, line)| (task.0 - line.0, task.1 - line.1));
     let fitted = task.zip(half).map(|(task, half)| (2. * half.0 - task.0, 2. * half.1 - task.1));
 
-    let mut gains = Section::new("stock's seconds over the node's, wordcount");
+    let mut gains = OutcomeSection::new("stock's seconds over the node's, wordcount");
     let gain = results.gain(&of(TASK_BYTES), TASK);
     gains.reach("a map task of 128 MB (10b)", Some(TASK_GAIN), TASK_GAIN, gain);
     let pure_gain = pure.map(|pure| pure.0 / pure.1);
@@ -34,7 +34,7 @@ fn outcome(results: &Results) -> Outcome {
     let machine = results.gain(&of(TASK_BYTES), MACHINE_CPU);
     gains.told("processor of the machine, whole job of 128 MB", machine);
 
-    let mut seconds = Section::new("seconds of a map task (paper: 64 MB, 10b)");
+    let mut seconds = OutcomeSection::new("seconds of a map task (paper: 64 MB, 10b)");
     match task {
         Some((stock, node)) => {
             seconds.both("128 MB, stock", TASK_BASELINE, stock);
@@ -47,7 +47,7 @@ fn outcome(results: &Results) -> Outcome {
     seconds.medians("the constant part, from 64 and 128 MB", fitted);
     seconds.medians("128 MB without the constant part", pure);
 
-    let mut parts = Section::new("constant part of a task, percent (10c)");
+    let mut parts = OutcomeSection::new("constant part of a task, percent (10c)");
     let part = line.zip(task).map(|(line, task)| (100. * line.0 / task.0, 100. * line.1 / task.1));
     let papers = [100. * CONSTANT_PART_BASELINE, 100. * CONSTANT_PART_ISC];
     for ((name, paper), ours) in ["stock", "node"]
@@ -61,7 +61,7 @@ fn outcome(results: &Results) -> Outcome {
         }
     }
 
-    let mut calls = Section::new("the same program over 128 MB without Hadoop, seconds");
+    let mut calls = OutcomeSection::new("the same program over 128 MB without Hadoop, seconds");
     for call in &results.calls {
         calls.ours(&call.name, median(call.wall_s.clone()));
         let both = call.cpu_s.iter().zip(&call.node_cpu_s).map(|(here, there)| here + there);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_constant_part_is_taken_off_both() {
-        let of = |bytes| Pair::new("wordcount", bytes, 1);
+        let of = |bytes| PairSettings::new("wordcount", bytes, 1);
         // A task takes four times the number.
         let rounds = [(of(TASK_BYTES), 3., 1.), (of(LINE_BYTES), 0.5, 0.5)];
         let json = crate::report::tests::json(outcome(&results(&rounds)));

@@ -6,10 +6,10 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::group::{self, MemoryGroup, SwapFile};
-use super::phoenix::{Phoenix, Version};
+use super::phoenix::{Phoenix, PhoenixVersion};
 use super::text;
 use crate::child::Child;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 
@@ -33,18 +33,18 @@ const SECONDS_MOST: u64 = 1800;
 
 /// The work on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Job {
+pub enum ContestJob {
     WordCount,
     StringMatch,
 }
 
-impl Job {
-    pub const BOTH: [Job; 2] = [Job::WordCount, Job::StringMatch];
+impl ContestJob {
+    pub const BOTH: [ContestJob; 2] = [ContestJob::WordCount, ContestJob::StringMatch];
 
     pub fn name(self) -> &'static str {
         match self {
-            Job::WordCount => "word count",
-            Job::StringMatch => "string match",
+            ContestJob::WordCount => "word count",
+            ContestJob::StringMatch => "string match",
         }
     }
 }
@@ -78,10 +78,10 @@ impl Contestant {
         }
     }
 
-    fn version(self) -> Option<Version> {
+    fn version(self) -> Option<PhoenixVersion> {
         match self {
-            Contestant::Phoenix => Some(Version::Two),
-            Contestant::PhoenixPlusPlus => Some(Version::PlusPlus),
+            Contestant::Phoenix => Some(PhoenixVersion::Two),
+            Contestant::PhoenixPlusPlus => Some(PhoenixVersion::PlusPlus),
             _ => None,
         }
     }
@@ -93,31 +93,37 @@ impl Contestant {
 
 /// The measurements of a contestant; no seconds if it did not end well, or is not here.
 #[derive(Debug, Clone, Copy)]
-pub struct Measured {
+pub struct ContestSeconds {
     pub size: usize,
-    pub job: Job,
+    pub job: ContestJob,
     pub contestant: Contestant,
     pub seconds: Option<f64>,
 }
 
 /// Seconds of all that was measured.
 #[derive(Debug, Default)]
-pub struct Results(pub Vec<Measured>);
+pub struct ContestResults(pub Vec<ContestSeconds>);
 
-impl Results {
-    pub fn seconds(&self, size: usize, job: Job, contestant: Contestant) -> Option<f64> {
-        let wanted = |m: &&Measured| (m.size, m.job, m.contestant) == (size, job, contestant);
+impl ContestResults {
+    pub fn seconds(&self, size: usize, job: ContestJob, contestant: Contestant) -> Option<f64> {
+        let wanted = |m: &&ContestSeconds| (m.size, m.job, m.contestant) == (size, job, contestant);
         self.0.iter().find(wanted)?.seconds
     }
 
     /// How many times as long `slow` took as `fast`.
-    pub fn ratio(&self, size: usize, job: Job, slow: Contestant, fast: Contestant) -> Option<f64> {
+    pub fn ratio(
+        &self,
+        size: usize,
+        job: ContestJob,
+        slow: Contestant,
+        fast: Contestant,
+    ) -> Option<f64> {
         Some(self.seconds(size, job, slow)? / self.seconds(size, job, fast)?)
     }
 }
 
 /// Data, memory group and swap of an experiment. Fields are dropped from first to last.
-pub struct Arena<'a> {
+pub struct ContestArena<'a> {
     lab: &'a Lab<'a>,
     child: Child,
     group: MemoryGroup,
@@ -137,9 +143,9 @@ fn sizes(size_bytes: Option<u64>) -> (u64, u64) {
     (((data_bytes as f64 / largest) as u64).max(MEMORY_BYTES_LEAST), data_bytes)
 }
 
-impl<'a> Arena<'a> {
+impl<'a> ContestArena<'a> {
     /// Makes all of it, with text of the largest size.
-    pub fn new(lab: &'a Lab<'a>, experiment: &'static str) -> Result<Self, Error> {
+    pub fn new(lab: &'a Lab<'a>, experiment: &'static str) -> Result<Self, ExperimentError> {
         group::check(experiment)?;
         let (memory_bytes, data_bytes) = sizes(lab.setup.size_bytes);
         let folder = ScratchFolder::new(lab)?;
@@ -149,11 +155,19 @@ impl<'a> Arena<'a> {
         let swap = SwapFile::new(folder.path(), 3 * memory_bytes)?;
         let group = MemoryGroup::new(memory_bytes)?;
         let child = Child::watched(lab);
-        let arena =
-            Arena { lab, child, group, _swap: swap, phoenix, folder, memory_bytes, data_bytes };
+        let arena = ContestArena {
+            lab,
+            child,
+            group,
+            _swap: swap,
+            phoenix,
+            folder,
+            memory_bytes,
+            data_bytes,
+        };
         lab.progress.phase("generating", None);
         let path = arena.text();
-        text::write(&path, data_bytes).map_err(|error| Error::on(&path, error))?;
+        text::write(&path, data_bytes).map_err(|error| ExperimentError::on(&path, error))?;
         Ok(arena)
     }
 
@@ -171,23 +185,27 @@ impl<'a> Arena<'a> {
     }
 
     /// Cuts the text to a size, by its place in [`SHARES`]. Sizes only become smaller.
-    pub fn cut(&self, size: usize) -> Result<(), Error> {
+    pub fn cut(&self, size: usize) -> Result<(), ExperimentError> {
         let share = SHARES[size] / SHARES[SHARES.len() - 1];
         let path = self.text();
         text::cut(&path, (self.data_bytes as f64 * share) as u64)
-            .map_err(|error| Error::on(&path, error))
+            .map_err(|error| ExperimentError::on(&path, error))
     }
 
     /// Measures all contestants at the sizes, the largest first.
-    pub fn measure(&self, sizes: &[usize], contestants: &[Contestant]) -> Result<Results, Error> {
-        let mut results = Results::default();
+    pub fn measure(
+        &self,
+        sizes: &[usize],
+        contestants: &[Contestant],
+    ) -> Result<ContestResults, ExperimentError> {
+        let mut results = ContestResults::default();
         for size in sizes.iter().rev() {
             self.cut(*size)?;
-            for job in Job::BOTH {
+            for job in ContestJob::BOTH {
                 for contestant in contestants {
                     let seconds = self.median(|| self.time(job, *contestant))?;
                     let contestant = *contestant;
-                    results.0.push(Measured { size: *size, job, contestant, seconds });
+                    results.0.push(ContestSeconds { size: *size, job, contestant, seconds });
                 }
             }
         }
@@ -197,8 +215,8 @@ impl<'a> Arena<'a> {
     /// The median of the rounds; nothing if one of them failed.
     pub fn median(
         &self,
-        time: impl Fn() -> Result<Option<f64>, Error>,
-    ) -> Result<Option<f64>, Error> {
+        time: impl Fn() -> Result<Option<f64>, ExperimentError>,
+    ) -> Result<Option<f64>, ExperimentError> {
         let rounds = self.lab.setup.rounds.unwrap_or(1).max(1);
         let mut seconds = Vec::with_capacity(rounds);
         for _ in 0..rounds {
@@ -210,7 +228,11 @@ impl<'a> Arena<'a> {
     }
 
     /// Seconds of a contestant from start to end, with the text not in the page cache.
-    fn time(&self, job: Job, contestant: Contestant) -> Result<Option<f64>, Error> {
+    fn time(
+        &self,
+        job: ContestJob,
+        contestant: Contestant,
+    ) -> Result<Option<f64>, ExperimentError> {
         let Some(mut command) = self.command(job, contestant) else { return Ok(None) };
         self.lab.check_cancelled()?;
         self.lab.progress.phase(job.name(), None);
@@ -222,17 +244,17 @@ impl<'a> Arena<'a> {
     }
 
     /// Has the kernel forget what it holds of the text.
-    pub fn forget_text(&self) -> Result<(), Error> {
+    pub fn forget_text(&self) -> Result<(), ExperimentError> {
         let path = self.text();
-        let file = File::open(&path).map_err(|error| Error::on(&path, error))?;
-        file.sync_all().map_err(|error| Error::on(&path, error))?;
+        let file = File::open(&path).map_err(|error| ExperimentError::on(&path, error))?;
+        file.sync_all().map_err(|error| ExperimentError::on(&path, error))?;
         // A kernel may ignore the advice.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         Ok(())
     }
 
     /// The command of a contestant, in the group; `None` for a control that is not here.
-    pub fn command(&self, job: Job, contestant: Contestant) -> Option<Command> {
+    pub fn command(&self, job: ContestJob, contestant: Contestant) -> Option<Command> {
         let cores = contestant.cores();
         let mut command = match contestant.version() {
             Some(version) => {
@@ -256,17 +278,17 @@ impl<'a> Arena<'a> {
     }
 
     /// Runs a command to its end. A control may fail: whether it ended well is the answer.
-    pub fn wait(&self, command: &mut Command, may_fail: bool) -> Result<bool, Error> {
+    pub fn wait(&self, command: &mut Command, may_fail: bool) -> Result<bool, ExperimentError> {
         let program = &self.lab.setup.program;
         let said = self.path("said");
-        let log = File::create(&said).map_err(|error| Error::on(&said, error))?;
+        let log = File::create(&said).map_err(|error| ExperimentError::on(&said, error))?;
         command.stderr(log);
-        let mut child = command.spawn().map_err(|error| Error::on(program, error))?;
+        let mut child = command.spawn().map_err(|error| ExperimentError::on(program, error))?;
         self.child.set(Some(child.id()));
         let begun = Instant::now();
         let status = loop {
             if let Some(status) =
-                self.child.poll(&mut child).map_err(|error| Error::on(program, error))?
+                self.child.poll(&mut child).map_err(|error| ExperimentError::on(program, error))?
             {
                 break status;
             }
@@ -283,7 +305,7 @@ impl<'a> Arena<'a> {
         let said = fs::read_to_string(&said).unwrap_or_default();
         let message = said.trim_end().trim_start_matches("merganser: ").to_owned();
         let message = if message.is_empty() { status.to_string() } else { message };
-        Err(Error::Command { command: "map".to_owned(), message })
+        Err(ExperimentError::Command { command: "map".to_owned(), message })
     }
 
     /// The differences from the paper that all its experiments have.
@@ -321,24 +343,29 @@ impl<'a> Arena<'a> {
 }
 
 /// The SSDlet of a job.
-fn map_name(job: Job) -> &'static str {
+fn map_name(job: ContestJob) -> &'static str {
     match job {
-        Job::WordCount => "wordcount",
-        Job::StringMatch => "match",
+        ContestJob::WordCount => "wordcount",
+        ContestJob::StringMatch => "match",
     }
 }
 
 /// The words of our command. Half of the memory of the group is its own, the rest is for the page cache.
-fn words(job: Job, contestant: Contestant, memory_bytes: u64, threads: usize) -> Vec<String> {
+fn words(
+    job: ContestJob,
+    contestant: Contestant,
+    memory_bytes: u64,
+    threads: usize,
+) -> Vec<String> {
     let partition = match contestant {
         Contestant::DuoParts => ((memory_bytes as f64 * PARTITION_SHARE) as u64).to_string(),
         Contestant::DuoWhole => "none".to_owned(),
         _ => "auto".to_owned(),
     };
     let mut words = match job {
-        Job::WordCount => vec!["--rule", "letters", "--order", "value"],
+        ContestJob::WordCount => vec!["--rule", "letters", "--order", "value"],
         // The texts that Phoenix's program has built in.
-        Job::StringMatch => vec![
+        ContestJob::StringMatch => vec![
             "--key",
             "Helloworld",
             "--key",
@@ -372,12 +399,17 @@ pub mod tests {
     use super::*;
 
     /// Results whose control grows beyond half of memory.
-    pub fn results() -> Results {
-        let mut results = Results::default();
+    pub fn results() -> ContestResults {
+        let mut results = ContestResults::default();
         for (size, share) in SHARES.iter().enumerate() {
-            for job in Job::BOTH {
+            for job in ContestJob::BOTH {
                 let mut push = |contestant, seconds| {
-                    results.0.push(Measured { size, job, contestant, seconds: Some(seconds) });
+                    results.0.push(ContestSeconds {
+                        size,
+                        job,
+                        contestant,
+                        seconds: Some(seconds),
+                    });
                 };
                 push(Contestant::Sequential, 20.0 * share);
                 push(Contestant::Duo, 10.0 * share);
@@ -398,7 +430,7 @@ pub mod tests {
 
     #[test]
     fn our_command_is_told_its_partition() {
-        let of = |contestant| words(Job::WordCount, contestant, 1 << 30, 2).join(" ");
+        let of = |contestant| words(ContestJob::WordCount, contestant, 1 << 30, 2).join(" ");
         assert_eq!(
             of(Contestant::DuoParts),
             "--rule letters --order value --quiet --memory 536870912 --threads 2 --partition-size 322122547"
@@ -410,7 +442,7 @@ pub mod tests {
     #[test]
     fn ratios_need_both_sides() {
         let results = results();
-        let ratio = |fast| results.ratio(3, Job::WordCount, Contestant::Phoenix, fast);
+        let ratio = |fast| results.ratio(3, ContestJob::WordCount, Contestant::Phoenix, fast);
         assert_eq!(ratio(Contestant::Duo), Some(6.0));
         assert_eq!(ratio(Contestant::PhoenixPlusPlus), None);
     }

@@ -9,14 +9,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// Where control groups of version 1 have their memory controller.
 const CONTROLLER: &str = "/sys/fs/cgroup/memory";
 
 /// Refuses a machine on which a group with swap can't be made, with one sentence.
-pub fn check(experiment: &'static str) -> Result<(), Error> {
-    let needs = |what: &str| Err(Error::Needs { experiment, what: what.to_owned() });
+pub fn check(experiment: &'static str) -> Result<(), ExperimentError> {
+    let needs = |what: &str| Err(ExperimentError::Needs { experiment, what: what.to_owned() });
     if !rustix::process::geteuid().is_root() {
         return needs("root, to make a control group of memory and a swap file");
     }
@@ -40,17 +40,17 @@ pub struct MemoryGroup {
 
 impl MemoryGroup {
     /// A group whose processes have `limit_bytes` together, page cache included.
-    pub fn new(limit_bytes: u64) -> Result<Self, Error> {
+    pub fn new(limit_bytes: u64) -> Result<Self, ExperimentError> {
         let folder = Path::new(CONTROLLER).join(format!("merganser-{}", std::process::id()));
-        fs::create_dir(&folder).map_err(|error| Error::on(&folder, error))?;
+        fs::create_dir(&folder).map_err(|error| ExperimentError::on(&folder, error))?;
         let group = MemoryGroup { folder };
         group.write("memory.limit_in_bytes", &limit_bytes.to_string())?;
         Ok(group)
     }
 
-    fn write(&self, file: &str, text: &str) -> Result<(), Error> {
+    fn write(&self, file: &str, text: &str) -> Result<(), ExperimentError> {
         let path = self.folder.join(file);
-        fs::write(&path, text).map_err(|error| Error::on(&path, error))
+        fs::write(&path, text).map_err(|error| ExperimentError::on(&path, error))
     }
 
     /// A command that joins the group and then becomes `program`, on the first `processors`.
@@ -84,9 +84,9 @@ pub struct SwapFile {
 
 impl SwapFile {
     /// `bytes` of swap in `folder`.
-    pub fn new(folder: &Path, bytes: u64) -> Result<Self, Error> {
+    pub fn new(folder: &Path, bytes: u64) -> Result<Self, ExperimentError> {
         let path = folder.join("swap");
-        let on = |error: io::Error| Error::on(&path, error);
+        let on = |error: io::Error| ExperimentError::on(&path, error);
         let file = fs::File::create_new(&path).map_err(on)?;
         file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(on)?;
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
@@ -98,7 +98,7 @@ impl SwapFile {
             if !done.status.success() {
                 let said = String::from_utf8_lossy(&done.stderr);
                 let said = said.lines().last().unwrap_or("it failed").to_owned();
-                return Err(Error::Command { command: tool.to_owned(), message: said });
+                return Err(ExperimentError::Command { command: tool.to_owned(), message: said });
             }
         }
         Ok(swap)

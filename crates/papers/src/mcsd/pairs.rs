@@ -13,11 +13,11 @@ use std::time::Instant;
 
 use merganser_random::Random;
 
-use super::contest::{Arena, Contestant, Job, SHARES, SIZES, host_command};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::contest::{ContestArena, ContestJob, Contestant, SHARES, SIZES, host_command};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Rows and columns of the matrices, without `--size`: their product takes about as long as a job.
 const SIDE: usize = 1536;
@@ -36,7 +36,7 @@ const PAPER_MATCH: f64 = 2.0;
 
 /// A way to do both.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Scenario {
+struct PairScenario {
     name: &'static str,
     job: Contestant,
     /// Whether the product is done at the same time.
@@ -45,61 +45,62 @@ struct Scenario {
     paper: Option<[f64; 2]>,
 }
 
-const MCSD: Scenario =
-    Scenario { name: "McSD", job: Contestant::DuoParts, at_once: true, paper: None };
+const MCSD: PairScenario =
+    PairScenario { name: "McSD", job: Contestant::DuoParts, at_once: true, paper: None };
 
-const RIVALS: [Scenario; 5] = [
-    Scenario {
+const RIVALS: [PairScenario; 5] = [
+    PairScenario {
         name: "traditional node: ours, one core",
         job: Contestant::Sequential,
         at_once: true,
         paper: Some([PAPER_TRADITIONAL, PAPER_TRADITIONAL]),
     },
-    Scenario {
+    PairScenario {
         name: "node without partitions: Phoenix 2.0",
         job: Contestant::Phoenix,
         at_once: true,
         paper: Some([PAPER_WHOLE, PAPER_MATCH]),
     },
-    Scenario {
+    PairScenario {
         name: "host only: Phoenix 2.0",
         job: Contestant::Phoenix,
         at_once: false,
         paper: Some([PAPER_HOST, PAPER_MATCH]),
     },
-    Scenario {
+    PairScenario {
         name: "node without partitions: ours",
         job: Contestant::DuoWhole,
         at_once: true,
         paper: None,
     },
-    Scenario { name: "host only: ours", job: Contestant::Duo, at_once: false, paper: None },
+    PairScenario { name: "host only: ours", job: Contestant::Duo, at_once: false, paper: None },
 ];
 
 /// Seconds of a scenario.
-struct Timed {
+struct ScenarioSeconds {
     size: usize,
-    job: Job,
-    scenario: Scenario,
+    job: ContestJob,
+    scenario: PairScenario,
     seconds: Option<f64>,
 }
 
 /// Measures all scenarios at all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    let arena = Arena::new(lab, "mcsd-pairs")?;
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    let arena = ContestArena::new(lab, "mcsd-pairs")?;
     let is_small = lab.setup.size_bytes.is_some_and(|bytes| bytes < SMALL_BYTES);
     let side = if is_small { SIDE_SMALL } else { SIDE };
     let factors = ["a.npy", "b.npy"].map(|name| arena.path(name));
     for (seed, path) in factors.iter().enumerate() {
-        std::fs::write(path, matrix(side, seed as u64)).map_err(|e| Error::on(path, e))?;
+        std::fs::write(path, matrix(side, seed as u64))
+            .map_err(|e| ExperimentError::on(path, e))?;
     }
     let mut timed = Vec::new();
     for size in (0..SHARES.len()).rev() {
         arena.cut(size)?;
-        for job in Job::BOTH {
+        for job in ContestJob::BOTH {
             for scenario in [MCSD].into_iter().chain(RIVALS) {
                 let seconds = arena.median(|| time(lab, &arena, job, scenario, &factors))?;
-                timed.push(Timed { size, job, scenario, seconds });
+                timed.push(ScenarioSeconds { size, job, scenario, seconds });
             }
         }
     }
@@ -125,11 +126,11 @@ fn matrix(side: usize, seed: u64) -> Vec<u8> {
 /// Seconds until both have ended.
 fn time(
     lab: &Lab<'_>,
-    arena: &Arena<'_>,
-    job: Job,
-    scenario: Scenario,
+    arena: &ContestArena<'_>,
+    job: ContestJob,
+    scenario: PairScenario,
     factors: &[PathBuf; 2],
-) -> Result<Option<f64>, Error> {
+) -> Result<Option<f64>, ExperimentError> {
     let Some(mut command) = arena.command(job, scenario.job) else { return Ok(None) };
     lab.check_cancelled()?;
     lab.progress.phase("both", None);
@@ -138,7 +139,7 @@ fn time(
     let may_fail = scenario.job == Contestant::Phoenix;
     let words = ["map", "matrix", "--quiet", "--threads", "1", "--memory", "64M", "-o"];
     let mut multiply = host_command(lab, &words, &[&product, &factors[0], &factors[1]]);
-    let failed = |error| Error::on(&lab.setup.program, error);
+    let failed = |error| ExperimentError::on(&lab.setup.program, error);
     let started = Instant::now();
     let mut host = multiply.spawn().map_err(failed)?;
     let first = if scenario.at_once { None } else { Some(host.wait().map_err(failed)?) };
@@ -151,22 +152,24 @@ fn time(
     let seconds = started.elapsed().as_secs_f64();
     if !status.success() {
         let message = format!("the product of matrices failed ({status})");
-        return Err(Error::Command { command: "map".to_owned(), message });
+        return Err(ExperimentError::Command { command: "map".to_owned(), message });
     }
     Ok(ended?.then_some(seconds))
 }
 
-fn outcome(timed: &[Timed], mut differs: Vec<String>) -> Outcome {
-    let seconds_of = |size: usize, job: Job, scenario: Scenario| {
+fn outcome(timed: &[ScenarioSeconds], mut differs: Vec<String>) -> Outcome {
+    let seconds_of = |size: usize, job: ContestJob, scenario: PairScenario| {
         let found = timed.iter().find(|t| (t.size, t.job, t.scenario) == (size, job, scenario));
         found.and_then(|timed| timed.seconds)
     };
     let mut sections = Vec::new();
     let mut series = Vec::new();
-    for (place, job) in Job::BOTH.into_iter().enumerate() {
+    for (place, job) in ContestJob::BOTH.into_iter().enumerate() {
         let figure = ["Figure 3.10", "Figure 3.11"][place];
-        let mut speed_up =
-            Section::new(format!("product and {}: over McSD's, measured ({figure})", job.name()));
+        let mut speed_up = OutcomeSection::new(format!(
+            "product and {}: over McSD's, measured ({figure})",
+            job.name()
+        ));
         for rival in RIVALS {
             let mut points = Vec::new();
             for (size, name) in SIZES.iter().enumerate() {
@@ -188,15 +191,15 @@ fn outcome(timed: &[Timed], mut differs: Vec<String>) -> Outcome {
                 speed_up.paper(rival.name, paper[place]);
             } else {
                 let name = format!("{}, {}", job.name(), rival.name);
-                series.push(Series { name, paper: false, points });
+                series.push(ChartSeries { name, paper: false, points });
             }
         }
         sections.push(speed_up);
     }
-    let mut seconds = Section::new("seconds of both, measured (paper: no figure)");
+    let mut seconds = OutcomeSection::new("seconds of both, measured (paper: no figure)");
     for timed in timed {
         if let Some(own) = timed.seconds {
-            let Timed { size, job, scenario, .. } = timed;
+            let ScenarioSeconds { size, job, scenario, .. } = timed;
             seconds.ours(format!("{}, {}, {}", job.name(), SIZES[*size], scenario.name), own);
         }
     }
@@ -217,19 +220,19 @@ fn outcome(timed: &[Timed], mut differs: Vec<String>) -> Outcome {
 }
 
 /// Whether the paper gives a number for this point, or only a plot.
-fn has_figure(size: usize, job: Job, rival: Scenario) -> bool {
+fn has_figure(size: usize, job: ContestJob, rival: PairScenario) -> bool {
     let is_largest = size == SHARES.len() - 1;
-    is_largest || job == Job::StringMatch || rival.job == Contestant::Sequential
+    is_largest || job == ContestJob::StringMatch || rival.job == Contestant::Sequential
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn timed(controls: bool) -> Vec<Timed> {
+    fn timed(controls: bool) -> Vec<ScenarioSeconds> {
         let mut timed = Vec::new();
         for size in 0..SHARES.len() {
-            for job in Job::BOTH {
+            for job in ContestJob::BOTH {
                 for scenario in [MCSD].into_iter().chain(RIVALS) {
                     let seconds = match scenario.job {
                         Contestant::DuoParts => Some(2.0),
@@ -237,7 +240,7 @@ mod tests {
                         Contestant::Phoenix => None,
                         _ => Some(4.0),
                     };
-                    timed.push(Timed { size, job, scenario, seconds });
+                    timed.push(ScenarioSeconds { size, job, scenario, seconds });
                 }
             }
         }
@@ -258,7 +261,7 @@ mod tests {
     #[test]
     fn without_controls_the_papers_figures_stand_alone() {
         let outcome = outcome(&timed(false), Vec::new());
-        let alone = |row: &&crate::outcome::Row| row.paper.is_some() && row.ours.is_none();
+        let alone = |row: &&crate::outcome::OutcomeRow| row.paper.is_some() && row.ours.is_none();
         assert_eq!(outcome.sections[0].rows.iter().filter(alone).count(), 2);
     }
 

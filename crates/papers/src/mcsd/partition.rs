@@ -1,11 +1,11 @@
 //! Table 4.1 of the dissertation, which is McSD's own experiment: word count and string match with and
 //! without partitions of 600 MB, on a machine of 2 GB.
 
-use super::contest::{Arena, Contestant, Job, Results, SIZES};
+use super::contest::{ContestArena, ContestJob, ContestResults, Contestant, SIZES};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const CONTESTANTS: [Contestant; 5] = [
     Contestant::DuoParts,
@@ -16,29 +16,31 @@ const CONTESTANTS: [Contestant; 5] = [
 ];
 
 /// Job, place of the size in [`SIZES`], seconds with and without partitions.
-const PAPER: [(Job, usize, f64, f64); 4] = [
-    (Job::WordCount, 2, 40.50, 85.71),
-    (Job::WordCount, 3, 50.91, 139.54),
-    (Job::StringMatch, 2, 17.76, 17.62),
-    (Job::StringMatch, 3, 20.61, 21.00),
+const PAPER: [(ContestJob, usize, f64, f64); 4] = [
+    (ContestJob::WordCount, 2, 40.50, 85.71),
+    (ContestJob::WordCount, 3, 50.91, 139.54),
+    (ContestJob::StringMatch, 2, 17.76, 17.62),
+    (ContestJob::StringMatch, 3, 20.61, 21.00),
 ];
 
 /// Measures both sizes of the table.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     run_as(lab, "mcsd-partition")
 }
 
 /// [`run`] for an experiment of this name.
-pub fn run_as(lab: &Lab<'_>, experiment: &'static str) -> Result<Outcome, Error> {
-    let arena = Arena::new(lab, experiment)?;
+pub fn run_as(lab: &Lab<'_>, experiment: &'static str) -> Result<Outcome, ExperimentError> {
+    let arena = ContestArena::new(lab, experiment)?;
     let results = arena.measure(&[2, 3], &CONTESTANTS)?;
     Ok(outcome(&results, arena.differs()))
 }
 
-fn outcome(results: &Results, mut differs: Vec<String>) -> Outcome {
-    let mut seconds = Section::new("seconds, measured (Table 4.1); ours is of less data");
-    let mut control = Section::new("Phoenix 2.0 over ours with partitions, measured (Table 4.1)");
-    let mut own = Section::new("ours without over ours with partitions, measured (Table 4.1)");
+fn outcome(results: &ContestResults, mut differs: Vec<String>) -> Outcome {
+    let mut seconds = OutcomeSection::new("seconds, measured (Table 4.1); ours is of less data");
+    let mut control =
+        OutcomeSection::new("Phoenix 2.0 over ours with partitions, measured (Table 4.1)");
+    let mut own =
+        OutcomeSection::new("ours without over ours with partitions, measured (Table 4.1)");
     let mut bars = Vec::new();
     for (job, size, with, without) in PAPER {
         let name = format!("{}, {}", job.name(), SIZES[size]);

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::contest::Job;
-use crate::error::Error;
+use super::contest::ContestJob;
+use crate::error::ExperimentError;
 
 /// The variable that names the folder.
 const VARIABLE: &str = "PHOENIX_DIR";
@@ -17,27 +17,28 @@ pub struct Phoenix {
 
 /// A program of Stanford's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Version {
+pub enum PhoenixVersion {
     Two,
     PlusPlus,
 }
 
-impl Version {
+impl PhoenixVersion {
     fn folder(self) -> &'static str {
         match self {
-            Version::Two => "phoenix-2.0",
-            Version::PlusPlus => "phoenix++-1.0",
+            PhoenixVersion::Two => "phoenix-2.0",
+            PhoenixVersion::PlusPlus => "phoenix++-1.0",
         }
     }
 }
 
 impl Phoenix {
     /// Copies the sources into `scratch` and builds them; `None` if the variable is not set.
-    pub fn build(scratch: &Path) -> Result<Option<Self>, Error> {
+    pub fn build(scratch: &Path) -> Result<Option<Self>, ExperimentError> {
         let Some(sources) = std::env::var_os(VARIABLE) else { return Ok(None) };
         let phoenix = Phoenix { folder: scratch.join("phoenix") };
-        std::fs::create_dir(&phoenix.folder).map_err(|error| Error::on(&phoenix.folder, error))?;
-        for version in [Version::Two, Version::PlusPlus] {
+        std::fs::create_dir(&phoenix.folder)
+            .map_err(|error| ExperimentError::on(&phoenix.folder, error))?;
+        for version in [PhoenixVersion::Two, PhoenixVersion::PlusPlus] {
             let from = Path::new(&sources).join(version.folder());
             run(Command::new("cp").arg("-r").arg(&from).arg(&phoenix.folder))?;
             let root = phoenix.folder.join(version.folder());
@@ -55,23 +56,23 @@ impl Phoenix {
     }
 
     /// The program for a job.
-    pub fn program(&self, version: Version, job: Job) -> PathBuf {
+    pub fn program(&self, version: PhoenixVersion, job: ContestJob) -> PathBuf {
         let name = match job {
-            Job::WordCount => "word_count",
-            Job::StringMatch => "string_match",
+            ContestJob::WordCount => "word_count",
+            ContestJob::StringMatch => "string_match",
         };
         self.folder.join(version.folder()).join("tests").join(name).join(name)
     }
 }
 
-fn run(command: &mut Command) -> Result<(), Error> {
+fn run(command: &mut Command) -> Result<(), ExperimentError> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let done = command.output().map_err(|error| Error::on(Path::new(&name), error))?;
+    let done = command.output().map_err(|error| ExperimentError::on(Path::new(&name), error))?;
     if done.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&done.stderr);
     let said = said.lines().last().unwrap_or("it failed").to_owned();
     let message = format!("{said}; {VARIABLE} is to name a checkout of Phoenix with its sources");
-    Err(Error::Command { command: name, message })
+    Err(ExperimentError::Command { command: name, message })
 }

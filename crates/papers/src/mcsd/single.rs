@@ -1,10 +1,10 @@
 //! McSD 3.5.2, Figures 3.8 and 3.9: word count and string match alone, by the size of the data.
 
-use super::contest::{Arena, Contestant, Job, Results, SHARES, SIZES};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::contest::{ContestArena, ContestJob, ContestResults, Contestant, SHARES, SIZES};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const CONTESTANTS: [Contestant; 5] = [
     Contestant::Sequential,
@@ -22,8 +22,8 @@ const PAPER_PARTITIONED: f64 = 6.0;
 const PAPER_SMALL: f64 = 1.0;
 
 /// Measures all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
-    let arena = Arena::new(lab, "mcsd-single")?;
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+    let arena = ContestArena::new(lab, "mcsd-single")?;
     let results = arena.measure(&[0, 1, 2, 3], &CONTESTANTS)?;
     Ok(outcome(&results, arena.differs()))
 }
@@ -31,9 +31,10 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
 /// The largest size.
 const LARGEST: usize = SHARES.len() - 1;
 
-fn outcome(results: &Results, mut differs: Vec<String>) -> Outcome {
-    let mut seconds = Section::new("seconds, measured (Figures 3.8 and 3.9; paper: figure only)");
-    for job in Job::BOTH {
+fn outcome(results: &ContestResults, mut differs: Vec<String>) -> Outcome {
+    let mut seconds =
+        OutcomeSection::new("seconds, measured (Figures 3.8 and 3.9; paper: figure only)");
+    for job in ContestJob::BOTH {
         for (size, name) in SIZES.iter().enumerate() {
             for contestant in CONTESTANTS {
                 if let Some(own) = results.seconds(size, job, contestant) {
@@ -43,11 +44,12 @@ fn outcome(results: &Results, mut differs: Vec<String>) -> Outcome {
             }
         }
     }
-    let mut duo = Section::new("one core over two cores, measured (3.5.2)");
-    let mut original = Section::new("Phoenix 2.0 over ours with partitions, measured (3.5.2)");
+    let mut duo = OutcomeSection::new("one core over two cores, measured (3.5.2)");
+    let mut original =
+        OutcomeSection::new("Phoenix 2.0 over ours with partitions, measured (3.5.2)");
     let mut growth =
-        Section::new("time over data, 1.25 GB over 500 MB; 1 is linear, measured (3.5.2)");
-    for job in Job::BOTH {
+        OutcomeSection::new("time over data, 1.25 GB over 500 MB; 1 is linear, measured (3.5.2)");
+    for job in ContestJob::BOTH {
         for (size, name) in SIZES.iter().enumerate() {
             let what = format!("{}, {name}", job.name());
             let ratio = |slow| results.ratio(size, job, slow, Contestant::Duo);
@@ -56,7 +58,7 @@ fn outcome(results: &Results, mut differs: Vec<String>) -> Outcome {
             }
             match (ratio(Contestant::Phoenix), job) {
                 (Some(own), _) if SHARES[size] < 0.5 => original.both(&what, PAPER_SMALL, own),
-                (Some(own), Job::WordCount) if size == LARGEST => {
+                (Some(own), ContestJob::WordCount) if size == LARGEST => {
                     original.both(&what, PAPER_PARTITIONED, own);
                 }
                 (Some(own), _) => original.ours(&what, own),
@@ -83,16 +85,16 @@ fn outcome(results: &Results, mut differs: Vec<String>) -> Outcome {
     Outcome { sections: vec![seconds, duo, original, growth], differs, chart: chart(results) }
 }
 
-fn chart(results: &Results) -> Chart {
-    let line = |job: Job, contestant: Contestant| {
+fn chart(results: &ContestResults) -> Chart {
+    let line = |job: ContestJob, contestant: Contestant| {
         let point = |size: usize| {
             results.seconds(size, job, contestant).map(|seconds| (SHARES[size] * 100.0, seconds))
         };
         let points: Vec<_> = (0..SHARES.len()).filter_map(point).collect();
         let name = format!("{}, {}", job.name(), contestant.name());
-        (!points.is_empty()).then_some(Series { name, paper: false, points })
+        (!points.is_empty()).then_some(ChartSeries { name, paper: false, points })
     };
-    let lines = Job::BOTH.into_iter().flat_map(|job| CONTESTANTS.map(|c| line(job, c)));
+    let lines = ContestJob::BOTH.into_iter().flat_map(|job| CONTESTANTS.map(|c| line(job, c)));
     Chart::Lines {
         title: "Word count and string match by the size of the data".into(),
         axes: ["data, percent of memory".into(), "seconds".into()],

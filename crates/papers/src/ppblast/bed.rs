@@ -13,9 +13,9 @@ use merganser_node::blast::count::Counts;
 
 use super::data;
 use super::paper;
-use super::tools::Tools;
+use super::tools::InstalledTools;
 use crate::child::Child;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 use crate::mcsd::group::{self, MemoryGroup};
@@ -35,7 +35,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Node {
+pub enum BedNode {
     /// The first.
     Storage,
     /// The second.
@@ -46,7 +46,7 @@ pub enum Node {
 
 /// What a program needed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Timed {
+pub struct ProgramTime {
     /// From start to end.
     pub seconds: f64,
     /// Processor time of it and its children, in hundredths.
@@ -63,7 +63,7 @@ pub struct Bed<'a> {
     _scratch: ScratchFolder,
     folder: PathBuf,
     /// The programs.
-    pub tools: Tools,
+    pub tools: InstalledTools,
     processors: [usize; 2],
     /// Of the group.
     pub memory_bytes: u64,
@@ -86,13 +86,19 @@ fn sizes(size_bytes: Option<u64>, largest_mb: f64) -> (u64, u64) {
 
 impl<'a> Bed<'a> {
     /// Makes all of it, with a database of the largest size.
-    pub fn new(lab: &'a Lab<'a>, experiment: &'static str, largest_mb: f64) -> Result<Self, Error> {
-        let tools = Tools::find(experiment)?;
+    pub fn new(
+        lab: &'a Lab<'a>,
+        experiment: &'static str,
+        largest_mb: f64,
+    ) -> Result<Self, ExperimentError> {
+        let tools = InstalledTools::find(experiment)?;
         let processors = two_processors(experiment)?;
         let (memory_bytes, largest_bytes) = sizes(lab.setup.size_bytes, largest_mb);
         let scratch = ScratchFolder::new(lab)?;
-        let folder =
-            scratch.path().canonicalize().map_err(|error| Error::on(scratch.path(), error))?;
+        let folder = scratch
+            .path()
+            .canonicalize()
+            .map_err(|error| ExperimentError::on(scratch.path(), error))?;
         let group = group::check(experiment).and_then(|()| MemoryGroup::new(memory_bytes));
         let (group, ungrouped) = match group {
             Ok(group) => (Some(group), None),
@@ -119,28 +125,28 @@ impl<'a> Bed<'a> {
     }
 
     /// Makes the database of the largest size, of these letters.
-    pub fn make(&mut self, alphabet: Alphabet) -> Result<(), Error> {
+    pub fn make(&mut self, alphabet: Alphabet) -> Result<(), ExperimentError> {
         self.lab.check_cancelled()?;
         self.lab.progress.phase("generating", None);
         let path = self.database_path();
         let made = data::write(&path, self.largest_bytes, alphabet, &data::real(alphabet));
-        self.real_bytes = made.map_err(|error| Error::on(&path, error))?;
+        self.real_bytes = made.map_err(|error| ExperimentError::on(&path, error))?;
         self.alphabet = alphabet;
         self.count()
     }
 
-    fn count(&mut self) -> Result<(), Error> {
+    fn count(&mut self) -> Result<(), ExperimentError> {
         let path = self.database_path();
         let counts = data::count(&path, self.alphabet);
-        self.database = counts.map_err(|error| Error::on(&path, error))?;
+        self.database = counts.map_err(|error| ExperimentError::on(&path, error))?;
         Ok(())
     }
 
     /// Cuts the database to a size of the paper's, in MB. Sizes only become smaller.
-    pub fn cut(&mut self, megabytes: f64) -> Result<(), Error> {
+    pub fn cut(&mut self, megabytes: f64) -> Result<(), ExperimentError> {
         let path = self.database_path();
         let bytes = (self.largest_bytes as f64 * megabytes / self.largest_mb) as u64;
-        data::cut(&path, bytes).map_err(|error| Error::on(&path, error))?;
+        data::cut(&path, bytes).map_err(|error| ExperimentError::on(&path, error))?;
         self.count()
     }
 
@@ -160,17 +166,17 @@ impl<'a> Bed<'a> {
     }
 
     /// The number of a processor, for `taskset`.
-    pub fn processors_of(&self, node: Node) -> String {
+    pub fn processors_of(&self, node: BedNode) -> String {
         let [storage, compute] = self.processors;
         match node {
-            Node::Storage => storage.to_string(),
-            Node::Compute => compute.to_string(),
-            Node::Both => format!("{storage},{compute}"),
+            BedNode::Storage => storage.to_string(),
+            BedNode::Compute => compute.to_string(),
+            BedNode::Both => format!("{storage},{compute}"),
         }
     }
 
     /// A program in the memory group, on these processors, with nothing to read.
-    pub fn command(&self, node: Node, program: &Path) -> Command {
+    pub fn command(&self, node: BedNode, program: &Path) -> Command {
         let mut command = match &self.group {
             Some(group) => group.joined(Path::new("taskset")),
             None => Command::new("taskset"),
@@ -183,9 +189,9 @@ impl<'a> Bed<'a> {
     /// The median of the rounds of `--rounds`, 1 by default, by the seconds of each.
     pub fn median<T>(
         &self,
-        mut once: impl FnMut() -> Result<T, Error>,
+        mut once: impl FnMut() -> Result<T, ExperimentError>,
         seconds: impl Fn(&T) -> f64,
-    ) -> Result<T, Error> {
+    ) -> Result<T, ExperimentError> {
         let mut rounds = Vec::new();
         for _ in 0..self.lab.setup.rounds.unwrap_or(1).max(1) {
             rounds.push(once()?);
@@ -196,23 +202,27 @@ impl<'a> Bed<'a> {
     }
 
     /// Has the kernel forget what it holds of the database, so that the next program reads it from the disk.
-    pub fn forget(&self) -> Result<(), Error> {
+    pub fn forget(&self) -> Result<(), ExperimentError> {
         let path = self.database_path();
-        let file = File::open(&path).map_err(|error| Error::on(&path, error))?;
-        file.sync_all().map_err(|error| Error::on(&path, error))?;
+        let file = File::open(&path).map_err(|error| ExperimentError::on(&path, error))?;
+        file.sync_all().map_err(|error| ExperimentError::on(&path, error))?;
         // A kernel may ignore the advice.
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
         Ok(())
     }
 
     /// Runs a program to its end.
-    pub fn time(&self, name: &'static str, command: &mut Command) -> Result<Timed, Error> {
+    pub fn time(
+        &self,
+        name: &'static str,
+        command: &mut Command,
+    ) -> Result<ProgramTime, ExperimentError> {
         self.lab.check_cancelled()?;
         self.lab.progress.phase(name, None);
         let said = self.path("said");
-        let log = File::create(&said).map_err(|error| Error::on(&said, error))?;
+        let log = File::create(&said).map_err(|error| ExperimentError::on(&said, error))?;
         command.stderr(log);
-        let failed = |error| Error::on(Path::new(name), error);
+        let failed = |error| ExperimentError::on(Path::new(name), error);
         let before = children_seconds();
         let started = Instant::now();
         let mut child = command.spawn().map_err(failed)?;
@@ -230,13 +240,13 @@ impl<'a> Bed<'a> {
         let seconds = started.elapsed().as_secs_f64();
         self.lab.check_cancelled()?;
         if status.success() {
-            return Ok(Timed { seconds, processor_seconds: children_seconds() - before });
+            return Ok(ProgramTime { seconds, processor_seconds: children_seconds() - before });
         }
         let said = fs::read_to_string(&said).unwrap_or_default();
         let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
         let last = last.trim_start_matches("merganser: ");
         let message = if last.is_empty() { status.to_string() } else { last.to_owned() };
-        Err(Error::Program { program: name.to_owned(), message })
+        Err(ExperimentError::Program { program: name.to_owned(), message })
     }
 
     /// Sentences that hold for all experiments of this chapter.
@@ -282,14 +292,14 @@ impl<'a> Bed<'a> {
 }
 
 /// Two processors that this process may use.
-fn two_processors(experiment: &'static str) -> Result<[usize; 2], Error> {
+fn two_processors(experiment: &'static str) -> Result<[usize; 2], ExperimentError> {
     let mut allowed = Vec::new();
     if let Ok(set) = rustix::thread::sched_getaffinity(None) {
         allowed = (0..rustix::thread::CpuSet::MAX_CPU).filter(|at| set.is_set(*at)).collect();
     }
     match allowed[..] {
         [first, second, ..] => Ok([first, second]),
-        _ => Err(Error::Needs { experiment, what: "two processors".to_owned() }),
+        _ => Err(ExperimentError::Needs { experiment, what: "two processors".to_owned() }),
     }
 }
 

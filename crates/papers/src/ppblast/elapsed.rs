@@ -5,29 +5,29 @@
 //! Here there are 1 + 1 processors, compared with a search on one and on both.
 
 use super::bed::Bed;
-use super::line::Line;
+use super::line::FittedLine;
 use super::paper::{self, count_of, name_of};
-use super::results::{Parts, Whole};
-use super::runs::{Flow, Runs};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::{PartitionedDatabase, WholeDatabase};
+use super::runs::{PartitionFlow, Runs};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 
 /// The size of partitions.
 const PARTITION_MB: f64 = paper::PARTITIONS[paper::BEST_PARTITION];
 
 /// One size.
-struct Point {
+struct ElapsedPoint {
     megabytes: f64,
-    whole: Whole,
-    serial: Parts,
-    pipelined: Parts,
+    whole: WholeDatabase,
+    serial: PartitionedDatabase,
+    pipelined: PartitionedDatabase,
 }
 
 /// Measures all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let largest = paper::SIZES[paper::SIZES.len() - 1];
     let mut runs = Runs::new(Bed::new(lab, "ppblast-elapsed", largest)?)?;
     let mut points = Vec::new();
@@ -35,22 +35,23 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         runs.bed.cut(megabytes)?;
         let whole = runs.whole()?;
         let count = count_of(megabytes, PARTITION_MB);
-        let serial = runs.parts(count, Flow::Serial)?;
-        let pipelined = runs.parts(count, Flow::Pipelined)?;
+        let serial = runs.parts(count, PartitionFlow::Serial)?;
+        let pipelined = runs.parts(count, PartitionFlow::Pipelined)?;
         runs.compare(&whole, &[serial, pipelined], &name_of(megabytes));
-        points.push(Point { megabytes, whole, serial, pipelined });
+        points.push(ElapsedPoint { megabytes, whole, serial, pipelined });
     }
     points.reverse();
     Ok(outcome(&points, runs.differs()))
 }
 
-fn outcome(points: &[Point], mut differs: Vec<String>) -> Outcome {
-    let mut seconds = Section::new("seconds, measured (Figures 4.7 and 4.8; paper: plots only)");
-    let mut causes = Section::new(
+fn outcome(points: &[ElapsedPoint], mut differs: Vec<String>) -> Outcome {
+    let mut seconds =
+        OutcomeSection::new("seconds, measured (Figures 4.7 and 4.8; paper: plots only)");
+    let mut causes = OutcomeSection::new(
         "why: partitions alone, then overlap; their product is the gain over one processor",
     );
     for point in points {
-        let Point { whole, serial, pipelined, .. } = point;
+        let ElapsedPoint { whole, serial, pipelined, .. } = point;
         let name = name_of(point.megabytes);
         seconds.ours(format!("{name}, whole: makeblastdb"), whole.format.seconds);
         seconds.ours(format!("{name}, whole: search, one processor"), whole.search.seconds);
@@ -66,15 +67,15 @@ fn outcome(points: &[Point], mut differs: Vec<String>) -> Outcome {
         let overlap = serial.seconds / pipelined.seconds;
         causes.ours(format!("{name}, serial over pipelined"), overlap);
     }
-    let over = |of: fn(&Whole) -> f64| -> Vec<f64> {
+    let over = |of: fn(&WholeDatabase) -> f64| -> Vec<f64> {
         points.iter().map(|point| of(&point.whole) / point.pipelined.seconds).collect()
     };
     let controls = [
-        ("one processor for the search (12 nodes, Figure 4.7)", over(Whole::seconds)),
-        ("both for the search (13 nodes, Figure 4.8)", over(Whole::both_seconds)),
+        ("one processor for the search (12 nodes, Figure 4.7)", over(WholeDatabase::seconds)),
+        ("both for the search (13 nodes, Figure 4.8)", over(WholeDatabase::both_seconds)),
     ];
-    let mut gain = Section::new("whole over pipelined, mean of all sizes, measured (4.5.3)");
-    let mut saved = Section::new("time saved, percent, measured (4.5.3, 4.1.2, 4.6)");
+    let mut gain = OutcomeSection::new("whole over pipelined, mean of all sizes, measured (4.5.3)");
+    let mut saved = OutcomeSection::new("time saved, percent, measured (4.5.3, 4.1.2, 4.6)");
     for (name, speedups) in &controls {
         gain.both(*name, paper::SPEEDUP_MEAN, mean(speedups));
         let percents: Vec<f64> = speedups.iter().map(|speedup| 100.0 - 100.0 / speedup).collect();
@@ -102,18 +103,19 @@ fn outcome(points: &[Point], mut differs: Vec<String>) -> Outcome {
 }
 
 /// Figure 4.6: where the line of formatting crosses that of the search.
-fn crossing(points: &[Point]) -> (Section, Option<String>) {
-    let fitted = |of: fn(&Whole) -> f64| {
+fn crossing(points: &[ElapsedPoint]) -> (OutcomeSection, Option<String>) {
+    let fitted = |of: fn(&WholeDatabase) -> f64| {
         let places: Vec<_> = points.iter().map(|p| (p.megabytes, of(&p.whole))).collect();
-        Line::fitted(&places)
+        FittedLine::fitted(&places)
     };
     let format = fitted(|whole| whole.format.seconds);
     let search = fitted(|whole| whole.search.seconds);
-    let mut section =
-        Section::new("seconds per GB: lines fitted to what was measured (Figure 4.6; Table 4.3)");
+    let mut section = OutcomeSection::new(
+        "seconds per GB: lines fitted to what was measured (Figure 4.6; Table 4.3)",
+    );
     let paper_slope = |of: fn(&(f64, f64, f64)) -> f64| {
         let places: Vec<_> = paper::FORMAT.iter().map(|row| (row.0, of(row))).collect();
-        Line::fitted(&places).map_or(f64::NAN, |line| line.slope * 1000.0)
+        FittedLine::fitted(&places).map_or(f64::NAN, |line| line.slope * 1000.0)
     };
     let (Some(format), Some(search)) = (format, search) else {
         return (section, None);
@@ -131,7 +133,7 @@ fn crossing(points: &[Point]) -> (Section, Option<String>) {
             )
         }
         None => {
-            let format_longer = |p: &Point| p.whole.format.seconds > p.whole.search.seconds;
+            let format_longer = |p: &ElapsedPoint| p.whole.format.seconds > p.whole.search.seconds;
             let longer = points.iter().filter(|point| format_longer(point)).count();
             format!(
                 "The lines of formatting and search do not cross between 0 and {} MB here; formatting takes longer at {longer} of {} sizes.",
@@ -146,8 +148,8 @@ fn crossing(points: &[Point]) -> (Section, Option<String>) {
     (section, Some(sentence))
 }
 
-fn chart(points: &[Point]) -> Chart {
-    type Of = fn(&Point) -> f64;
+fn chart(points: &[ElapsedPoint]) -> Chart {
+    type Of = fn(&ElapsedPoint) -> f64;
     let lines: [(&str, Of); 6] = [
         ("whole, search on one processor", |point| point.whole.seconds()),
         ("whole, search on both processors", |point| point.whole.both_seconds()),
@@ -156,7 +158,7 @@ fn chart(points: &[Point]) -> Chart {
         ("makeblastdb alone", |point| point.whole.format.seconds),
         ("search alone, one processor", |point| point.whole.search.seconds),
     ];
-    let series = lines.into_iter().map(|(name, of)| Series {
+    let series = lines.into_iter().map(|(name, of)| ChartSeries {
         name: name.to_owned(),
         paper: false,
         points: points.iter().map(|point| (point.megabytes, of(point))).collect(),
@@ -173,14 +175,14 @@ mod tests {
     use super::super::results::tests::{parts, whole};
     use super::*;
 
-    fn points() -> Vec<Point> {
+    fn points() -> Vec<ElapsedPoint> {
         let point = |megabytes| {
             let count = count_of(megabytes, PARTITION_MB);
-            Point {
+            ElapsedPoint {
                 megabytes,
                 whole: whole(megabytes),
-                serial: parts(megabytes, count, Flow::Serial),
-                pipelined: parts(megabytes, count, Flow::Pipelined),
+                serial: parts(megabytes, count, PartitionFlow::Serial),
+                pipelined: parts(megabytes, count, PartitionFlow::Pipelined),
             }
         };
         paper::SIZES.into_iter().map(point).collect()

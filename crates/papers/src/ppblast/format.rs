@@ -15,40 +15,40 @@ use std::path::Path;
 use merganser_generate::Alphabet;
 use serde_json::Value;
 
-use super::bed::{Bed, Node, Timed};
+use super::bed::{Bed, BedNode, ProgramTime};
 use super::paper::{self, name_of};
 use super::reorder::{self, Reorder, Speed};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// The largest size of the table.
 const LARGEST_MB: f64 = paper::FORMAT[paper::FORMAT.len() - 1].0;
 
 /// Measurements of one size.
 #[derive(Debug, Clone, Copy)]
-struct Measured {
+struct FormatTimes {
     megabytes: f64,
     bytes: u64,
     /// makeblastdb, from the database as it is.
-    format: Timed,
+    format: ProgramTime,
     /// Of its output.
     formatted_bytes: u64,
     /// The sort by length.
-    sort: Timed,
+    sort: ProgramTime,
     /// What it read from and wrote to devices.
     sort_read_bytes: u64,
     sort_written_bytes: u64,
     /// makeblastdb, from its result.
-    sorted: Timed,
+    sorted: ProgramTime,
 }
 
 /// The two modelled disks: hard disk and SSD.
 type Speeds = [Speed; 2];
 
 /// Measures all sizes of the table.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut bed = Bed::new(lab, "ppblast-format", LARGEST_MB)?;
     lab.progress.phase("modelled disks", None);
     let speeds = [Speed::of_disk()?, Speed::of_ssd()?];
@@ -57,7 +57,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         bed.cut(*megabytes)?;
         measured.push(bed.median(
             || measure(&bed, *megabytes),
-            |found: &Measured| found.format.seconds + found.sort.seconds + found.sorted.seconds,
+            |found: &FormatTimes| found.format.seconds + found.sort.seconds + found.sorted.seconds,
         )?);
     }
     measured.reverse();
@@ -73,40 +73,40 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
 }
 
 /// Formats a file of the bed's folder. Returns the bytes of the result, too.
-fn format(bed: &Bed<'_>, kind: &str, file: &str) -> Result<(Timed, u64), Error> {
+fn format(bed: &Bed<'_>, kind: &str, file: &str) -> Result<(ProgramTime, u64), ExperimentError> {
     let folder = bed.path("formatted");
-    fs::create_dir(&folder).map_err(|error| Error::on(&folder, error))?;
+    fs::create_dir(&folder).map_err(|error| ExperimentError::on(&folder, error))?;
     if file == "database.fa" {
         bed.forget()?;
     }
     let script =
         format!("exec makeblastdb -in - -dbtype {kind} -title t -out formatted/db < {file}");
-    let mut command = bed.command(Node::Storage, Path::new("sh"));
+    let mut command = bed.command(BedNode::Storage, Path::new("sh"));
     let timed = bed.time("makeblastdb", command.args(["-c", &script]))?;
-    let entries = fs::read_dir(&folder).map_err(|error| Error::on(&folder, error))?;
+    let entries = fs::read_dir(&folder).map_err(|error| ExperimentError::on(&folder, error))?;
     let bytes =
         entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|about| about.len());
     let bytes = bytes.sum();
-    fs::remove_dir_all(&folder).map_err(|error| Error::on(&folder, error))?;
+    fs::remove_dir_all(&folder).map_err(|error| ExperimentError::on(&folder, error))?;
     Ok((timed, bytes))
 }
 
-fn measure(bed: &Bed<'_>, megabytes: f64) -> Result<Measured, Error> {
+fn measure(bed: &Bed<'_>, megabytes: f64) -> Result<FormatTimes, ExperimentError> {
     let (timed, formatted_bytes) = format(bed, "prot", "database.fa")?;
     bed.forget()?;
-    let mut command = bed.command(Node::Storage, bed.merganser());
+    let mut command = bed.command(BedNode::Storage, bed.merganser());
     command.args(["sort", "--quiet", "--format", "fasta", "--key", "length:r", "--threads", "1"]);
     // Half of the group is the sort's own, the rest is for the page cache.
     command.args(["--memory", &(bed.memory_bytes / 2).to_string(), "--temp-dir", "."]);
     command.args(["--report", "report.json", "-o", "sorted.fa", "database.fa"]);
     let sort = bed.time("merganser sort", &mut command)?;
     let report = bed.path("report.json");
-    let said = fs::read(&report).map_err(|error| Error::on(&report, error))?;
+    let said = fs::read(&report).map_err(|error| ExperimentError::on(&report, error))?;
     let said: Value = serde_json::from_slice(&said).unwrap_or_default();
     let (sorted, _) = format(bed, "prot", "sorted.fa")?;
     let result = bed.path("sorted.fa");
-    fs::remove_file(&result).map_err(|error| Error::on(&result, error))?;
-    Ok(Measured {
+    fs::remove_file(&result).map_err(|error| ExperimentError::on(&result, error))?;
+    Ok(FormatTimes {
         megabytes,
         bytes: bed.database.bytes,
         format: timed,
@@ -118,7 +118,7 @@ fn measure(bed: &Bed<'_>, megabytes: f64) -> Result<Measured, Error> {
     })
 }
 
-impl Measured {
+impl FormatTimes {
     /// Seconds of the sort and of makeblastdb after it.
     fn reordered(&self) -> f64 {
         self.sort.seconds + self.sorted.seconds
@@ -146,29 +146,30 @@ fn first_stage(input: f64, output: f64, disk: &Speed, computing: f64) -> f64 {
 }
 
 fn outcome(
-    measured: &[Measured],
-    (dna_bytes, dna, dna_formatted): (u64, Timed, u64),
+    measured: &[FormatTimes],
+    (dna_bytes, dna, dna_formatted): (u64, ProgramTime, u64),
     [disk, ssd]: &Speeds,
     mut differs: Vec<String>,
 ) -> Outcome {
     let reorder = Reorder::fitted(disk.random_seconds);
     let mut fitted =
-        Section::new("formatdb on hard disks, seconds, fitted to the same row (Table 4.3)");
-    let mut predicted = Section::new("formatdb on the SSD, seconds, predicted (Table 4.3)");
+        OutcomeSection::new("formatdb on hard disks, seconds, fitted to the same row (Table 4.3)");
+    let mut predicted = OutcomeSection::new("formatdb on the SSD, seconds, predicted (Table 4.3)");
     for (megabytes, hdd, paper_ssd) in paper::FORMAT {
         let name = name_of(megabytes);
         fitted.both(&name, hdd, reorder.seconds(megabytes, disk.random_seconds));
         predicted.both(&name, paper_ssd, reorder.seconds(megabytes, ssd.random_seconds));
     }
-    let mut seconds =
-        Section::new("seconds here, measured; the paper's row is the SSD's and of more data");
-    let mut growth = Section::new(
+    let mut seconds = OutcomeSection::new(
+        "seconds here, measured; the paper's row is the SSD's and of more data",
+    );
+    let mut growth = OutcomeSection::new(
         "time over data, against 500 MB; 1 is linear, measured (paper: SSD; Table 4.3)",
     );
-    let mut sorted = Section::new(
+    let mut sorted = OutcomeSection::new(
         "the same with the reorder, a sort by length, measured (paper: hard disks; Table 4.3)",
     );
-    let mut disks = Section::new(
+    let mut disks = OutcomeSection::new(
         "hard disk over SSD: Equation 4.7 with measured bytes and processor time (Table 4.3)",
     );
     let mut lines: [Vec<(f64, f64)>; 6] = Default::default();
@@ -201,9 +202,9 @@ fn outcome(
             line.push((found.megabytes, y));
         }
     }
-    let mut rates = Section::new("makeblastdb, measured at the largest size (paper: SSD)");
+    let mut rates = OutcomeSection::new("makeblastdb, measured at the largest size (paper: SSD)");
     if let Some(largest) = measured.last() {
-        let per_second = |bytes: u64, timed: Timed| bytes as f64 / 1e6 / timed.seconds;
+        let per_second = |bytes: u64, timed: ProgramTime| bytes as f64 / 1e6 / timed.seconds;
         let (megabytes, _, paper_ssd) = paper::FORMAT[paper::FORMAT.len() - 1];
         let protein = per_second(largest.bytes, largest.format);
         rates.both("protein, MB/s", megabytes / paper_ssd, protein);
@@ -224,7 +225,7 @@ fn outcome(
     ];
     let series = names.into_iter().zip(lines).map(|((name, paper), points)| {
         let name = if paper { format!("paper, {name}") } else { name.to_owned() };
-        Series { name, paper, points }
+        ChartSeries { name, paper, points }
     });
     Outcome {
         sections: vec![fitted, predicted, seconds, growth, sorted, disks, rates],
@@ -267,9 +268,9 @@ mod tests {
     const DISK: Speed = Speed { read_rate: 100e6, write_rate: 100e6, random_seconds: 0.012 };
     const SSD: Speed = Speed { read_rate: 500e6, write_rate: 250e6, random_seconds: 0.0002 };
 
-    fn measured() -> Vec<Measured> {
-        let timed = |seconds| Timed { seconds, processor_seconds: seconds };
-        let one = |megabytes: f64| Measured {
+    fn measured() -> Vec<FormatTimes> {
+        let timed = |seconds| ProgramTime { seconds, processor_seconds: seconds };
+        let one = |megabytes: f64| FormatTimes {
             megabytes,
             bytes: (megabytes * 1e5) as u64,
             format: timed(megabytes / 100.0),
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn what_is_fitted_predicted_and_measured_is_apart() {
-        let timed = Timed { seconds: 2.0, processor_seconds: 2.0 };
+        let timed = ProgramTime { seconds: 2.0, processor_seconds: 2.0 };
         let dna = (100_000_000, timed, 25_000_000);
         let outcome = outcome(&measured(), dna, &[DISK, SSD], Vec::new());
         let [fitted, predicted, seconds, growth, sorted, disks, rates] = &outcome.sections[..]
@@ -295,7 +296,7 @@ mod tests {
         assert_eq!(seconds.rows.len(), 18);
         // Ours is linear; the paper's quotients are those of the table.
         assert!(growth.rows.iter().all(|row| (row.ours.expect("ours") - 1.0).abs() < 1e-9));
-        let last = |section: &Section| section.rows.last().and_then(|row| row.paper);
+        let last = |section: &OutcomeSection| section.rows.last().and_then(|row| row.paper);
         assert!((last(growth).expect("paper") - 1.24).abs() < 0.01);
         assert!((last(sorted).expect("paper") - 4.86).abs() < 0.01);
         // 4.7: 0.5 s for reading 50 MB, 0.6 for writing 60, and 5 of computing, against 0.1, 0.24 and 5.

@@ -9,12 +9,12 @@ use merganser_node::pipeline::model::{self, Line};
 
 use super::bed::Bed;
 use super::paper::{self, count_of, name_of};
-use super::results::Parts;
-use super::runs::{Flow, Runs};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::PartitionedDatabase;
+use super::runs::{PartitionFlow, Runs};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Sizes at which all of the paper's partitions are run, by their place in [`paper::SIZES`]. The largest is
 /// among the others.
@@ -27,21 +27,21 @@ const FEW: u32 = 2;
 const MANY: u32 = 32;
 
 /// One run with the paper's partitions.
-struct Point {
+struct PartitionPoint {
     megabytes: f64,
     partition_mb: f64,
-    parts: Parts,
+    parts: PartitionedDatabase,
 }
 
 /// Measures all of it.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let largest = paper::SIZES[paper::SIZES.len() - 1];
     let mut runs = Runs::new(Bed::new(lab, "ppblast-partition", largest)?)?;
     let bytes = runs.bed.database.bytes;
     let whole = runs.whole()?;
     let mut sweep = Vec::new();
     for count in COUNTS {
-        sweep.push(runs.parts(count, Flow::Pipelined)?);
+        sweep.push(runs.parts(count, PartitionFlow::Pipelined)?);
     }
     runs.compare(&whole, &sweep, &name_of(largest));
     let mut points = Vec::new();
@@ -49,8 +49,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         let megabytes = paper::SIZES[size];
         runs.bed.cut(megabytes)?;
         for partition_mb in paper::PARTITIONS {
-            let parts = runs.parts(count_of(megabytes, partition_mb), Flow::Pipelined)?;
-            points.push(Point { megabytes, partition_mb, parts });
+            let parts = runs.parts(count_of(megabytes, partition_mb), PartitionFlow::Pipelined)?;
+            points.push(PartitionPoint { megabytes, partition_mb, parts });
         }
     }
     points.reverse();
@@ -58,20 +58,26 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
 }
 
 /// The lines of both stages' times over the bytes of a partition.
-fn lines(sweep: &[Parts], bytes: f64) -> Option<[Line; 2]> {
+fn lines(sweep: &[PartitionedDatabase], bytes: f64) -> Option<[Line; 2]> {
     // Long records make fewer partitions than were asked for.
     let few = sweep.iter().rfind(|parts| parts.count <= FEW)?;
     let many = sweep.iter().rfind(|parts| parts.count <= MANY).filter(|p| p.count > few.count)?;
-    let point =
-        |parts: &Parts, stage: usize| (bytes / f64::from(parts.count), parts.model.stages[stage]);
+    let point = |parts: &PartitionedDatabase, stage: usize| {
+        (bytes / f64::from(parts.count), parts.model.stages[stage])
+    };
     Some([0, 1].map(|stage| Line::through(point(many, stage), point(few, stage))))
 }
 
-fn outcome(points: &[Point], sweep: &[Parts], bytes: f64, mut differs: Vec<String>) -> Outcome {
+fn outcome(
+    points: &[PartitionPoint],
+    sweep: &[PartitionedDatabase],
+    bytes: f64,
+    mut differs: Vec<String>,
+) -> Outcome {
     let mut paper_sizes =
-        Section::new("seconds by the paper's partitions, measured (Figure 4.10: plot only)");
+        OutcomeSection::new("seconds by the paper's partitions, measured (Figure 4.10: plot only)");
     for point in points {
-        let Point { megabytes, partition_mb, parts } = point;
+        let PartitionPoint { megabytes, partition_mb, parts } = point;
         let name = format!("{}, partitions of {partition_mb} MB", name_of(*megabytes));
         paper_sizes.ours(name, parts.seconds);
     }
@@ -79,7 +85,7 @@ fn outcome(points: &[Point], sweep: &[Parts], bytes: f64, mut differs: Vec<Strin
     paper_sizes.paper("the axis begins at", least);
     paper_sizes.paper("the axis ends at", most);
 
-    let mut best = Section::new("the best of the paper's partitions, MB, measured (4.5.3)");
+    let mut best = OutcomeSection::new("the best of the paper's partitions, MB, measured (4.5.3)");
     for size in SIZES {
         let megabytes = paper::SIZES[size];
         let of_size = points.iter().filter(|point| point.megabytes == megabytes);
@@ -95,7 +101,7 @@ fn outcome(points: &[Point], sweep: &[Parts], bytes: f64, mut differs: Vec<Strin
         let stages = fitted?.map(|line| line.seconds(bytes / n));
         Some(model::pipelined(n, &stages))
     };
-    let mut by_count = Section::new(
+    let mut by_count = OutcomeSection::new(
         "seconds of 2 GB by the number of partitions: Equation 4.5 in the paper's column, measured in ours",
     );
     for parts in sweep {
@@ -106,7 +112,7 @@ fn outcome(points: &[Point], sweep: &[Parts], bytes: f64, mut differs: Vec<Strin
             None => by_count.ours(name, parts.model.measured),
         }
     }
-    let mut optimum = Section::new("the best number of partitions (open in 4.5.3)");
+    let mut optimum = OutcomeSection::new("the best number of partitions (open in 4.5.3)");
     let fastest = sweep.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
     if let (Some(fastest), Some(lines)) = (fastest, fitted) {
         let star = model::best_partitions(bytes, &lines, &[0, 1], &[1, 1]);
@@ -116,7 +122,7 @@ fn outcome(points: &[Point], sweep: &[Parts], bytes: f64, mut differs: Vec<Strin
             f64::from(fastest.count),
         );
         let nearest = sweep.iter().min_by(|a, b| {
-            let far = |parts: &Parts| (f64::from(parts.count) / star).ln().abs();
+            let far = |parts: &PartitionedDatabase| (f64::from(parts.count) / star).ln().abs();
             far(a).total_cmp(&far(b))
         });
         if let Some(nearest) = nearest {
@@ -147,14 +153,16 @@ fn outcome(points: &[Point], sweep: &[Parts], bytes: f64, mut differs: Vec<Strin
     }
 }
 
-fn chart(sweep: &[Parts], predicted: &dyn Fn(u32) -> Option<f64>) -> Chart {
-    let line = |name: &str, is_model: bool, of: &dyn Fn(&Parts) -> Option<f64>| Series {
-        name: name.to_owned(),
-        paper: is_model,
-        points: sweep
-            .iter()
-            .filter_map(|parts| Some((f64::from(parts.count), of(parts)?)))
-            .collect(),
+fn chart(sweep: &[PartitionedDatabase], predicted: &dyn Fn(u32) -> Option<f64>) -> Chart {
+    let line = |name: &str, is_model: bool, of: &dyn Fn(&PartitionedDatabase) -> Option<f64>| {
+        ChartSeries {
+            name: name.to_owned(),
+            paper: is_model,
+            points: sweep
+                .iter()
+                .filter_map(|parts| Some((f64::from(parts.count), of(parts)?)))
+                .collect(),
+        }
     };
     Chart::Lines {
         title: "2 GB of the paper's, by the number of partitions".into(),
@@ -181,18 +189,18 @@ mod tests {
 
     const BYTES: f64 = 2e8;
 
-    fn sweep() -> Vec<Parts> {
-        COUNTS.iter().map(|count| parts(2000.0, *count, Flow::Pipelined)).collect()
+    fn sweep() -> Vec<PartitionedDatabase> {
+        COUNTS.iter().map(|count| parts(2000.0, *count, PartitionFlow::Pipelined)).collect()
     }
 
-    fn points() -> Vec<Point> {
+    fn points() -> Vec<PartitionPoint> {
         let mut points = Vec::new();
         for size in SIZES {
             let megabytes = paper::SIZES[size];
             for partition_mb in paper::PARTITIONS {
                 let count = count_of(megabytes, partition_mb);
-                let parts = parts(megabytes, count, Flow::Pipelined);
-                points.push(Point { megabytes, partition_mb, parts });
+                let parts = parts(megabytes, count, PartitionFlow::Pipelined);
+                points.push(PartitionPoint { megabytes, partition_mb, parts });
             }
         }
         points
@@ -222,7 +230,8 @@ mod tests {
 
     #[test]
     fn a_database_of_one_record_has_no_optimum() {
-        let sweep: Vec<Parts> = COUNTS.iter().map(|_| parts(2000.0, 1, Flow::Pipelined)).collect();
+        let sweep: Vec<PartitionedDatabase> =
+            COUNTS.iter().map(|_| parts(2000.0, 1, PartitionFlow::Pipelined)).collect();
         let outcome = outcome(&[], &sweep, BYTES, Vec::new());
         assert!(outcome.sections[2].rows.iter().all(|row| row.paper.is_none()));
         assert!(outcome.sections[3].rows.is_empty());

@@ -16,9 +16,9 @@ use merganser_device::results::{Collector, Power};
 use merganser_device::ssd::Ssd;
 use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload, play};
 
-use super::line::Line;
+use super::line::FittedLine;
 use super::paper;
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// The profiles nearest to the paper's WD5000AAKS and X25-M.
 pub const DISK: &str = "wd5000aakx";
@@ -46,9 +46,9 @@ pub struct Speed {
 
 impl Speed {
     /// Of the hard disk.
-    pub fn of_disk() -> Result<Self, Error> {
+    pub fn of_disk() -> Result<Self, ExperimentError> {
         let make = || -> Result<_, ProfileError> { Hdd::new(&HddProfile::preset(DISK)?) };
-        let fresh = || make().map_err(Error::device(DISK));
+        let fresh = || make().map_err(ExperimentError::device(DISK));
         Ok(Speed {
             read_rate: sequential(&mut fresh()?, 1.0)?,
             write_rate: sequential(&mut fresh()?, 0.0)?,
@@ -57,14 +57,14 @@ impl Speed {
     }
 
     /// Of the SSD.
-    pub fn of_ssd() -> Result<Self, Error> {
+    pub fn of_ssd() -> Result<Self, ExperimentError> {
         let make = || -> Result<_, ProfileError> {
             let mut ssd = Ssd::new(&SsdProfile::preset(SSD)?, 1)?;
             // Reads of pages that were never written would take no time of flash.
             ssd.precondition(SPAN_BYTES);
             Ok(ssd)
         };
-        let fresh = || make().map_err(Error::device(SSD));
+        let fresh = || make().map_err(ExperimentError::device(SSD));
         Ok(Speed {
             read_rate: sequential(&mut fresh()?, 1.0)?,
             write_rate: sequential(&mut fresh()?, 0.0)?,
@@ -74,7 +74,7 @@ impl Speed {
 }
 
 /// Bytes per second of requests in order, eight in flight.
-fn sequential(device: &mut dyn Device, read_share: f64) -> Result<f64, Error> {
+fn sequential(device: &mut dyn Device, read_share: f64) -> Result<f64, ExperimentError> {
     let workload = Workload {
         pattern: Pattern::Sequential,
         read_share,
@@ -90,7 +90,7 @@ fn sequential(device: &mut dyn Device, read_share: f64) -> Result<f64, Error> {
 }
 
 /// Seconds of a read at a random place.
-fn random(device: &mut dyn Device) -> Result<f64, Error> {
+fn random(device: &mut dyn Device) -> Result<f64, ExperimentError> {
     let workload = Workload {
         pattern: Pattern::Random,
         read_share: 1.0,
@@ -105,8 +105,8 @@ fn random(device: &mut dyn Device) -> Result<f64, Error> {
     Ok(seconds_of(device, &workload)? / REQUESTS as f64)
 }
 
-fn seconds_of(device: &mut dyn Device, workload: &Workload) -> Result<f64, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Model(error.to_string());
+fn seconds_of(device: &mut dyn Device, workload: &Workload) -> Result<f64, ExperimentError> {
+    let failed = |error: &dyn std::fmt::Display| ExperimentError::Model(error.to_string());
     let mut collector = Collector::new(device);
     let requests = workload.requests().map_err(|error| failed(&error))?.map(Ok);
     let played = play(device, requests, workload.pace(), &mut collector);
@@ -133,7 +133,7 @@ impl Reorder {
         // What the hard disks add, beyond the first size, which fits.
         let added: Vec<(f64, f64)> =
             paper::FORMAT[1..].iter().map(|(mb, hdd, _)| (*mb, hdd - rate * mb)).collect();
-        let line = Line::fitted(&added).expect("several sizes");
+        let line = FittedLine::fitted(&added).expect("several sizes");
         Reorder {
             rate,
             cache_mb: -line.at_zero / line.slope,

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 use serde_json::Value;
 
-use super::bed::Timed;
+use super::bed::ProgramTime;
 
 /// The lines that a search prints, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,20 +17,20 @@ pub struct Hits {
 
 /// A whole database.
 #[derive(Debug, Clone, Copy)]
-pub struct Whole {
+pub struct WholeDatabase {
     /// makeblastdb, on the storage node.
-    pub format: Timed,
+    pub format: ProgramTime,
     /// The search on the compute node.
-    pub search: Timed,
+    pub search: ProgramTime,
     /// The search by two threads on both.
-    pub both: Timed,
+    pub both: ProgramTime,
     /// The search by two processes of `mpirun` on both, each with half of the database, and its hits.
-    pub ranks: Option<(Timed, Hits)>,
+    pub ranks: Option<(ProgramTime, Hits)>,
     /// The hits of the search on the compute node.
     pub hits: Hits,
 }
 
-impl Whole {
+impl WholeDatabase {
     /// Seconds with as many compute nodes as the pipeline has.
     pub fn seconds(&self) -> f64 {
         self.format.seconds + self.search.seconds
@@ -44,20 +44,20 @@ impl Whole {
 
 /// A database in partitions.
 #[derive(Debug, Clone, Copy)]
-pub struct Parts {
+pub struct PartitionedDatabase {
     /// Their number.
     pub count: u32,
     /// From start to end of the command, with the merge.
     pub seconds: f64,
     /// Its own report.
-    pub model: Model,
+    pub model: ReportModel,
     /// Its hits.
     pub hits: Hits,
 }
 
 /// Figures from the report of a pipeline, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Model {
+pub struct ReportModel {
     /// The means of formatting and of searching a partition.
     pub stages: [f64; 2],
     /// To the end of the last stage.
@@ -95,13 +95,13 @@ impl Hits {
     }
 }
 
-impl Model {
+impl ReportModel {
     /// From the report of a pipeline with two stages.
     pub fn of(report: &Value) -> Option<Self> {
         let model = &report["pipeline"]["model"];
         let seconds = |name: &str| model[name].as_f64();
         let stages = model["stage_seconds"].as_array()?;
-        Some(Model {
+        Some(ReportModel {
             stages: [stages.first()?.as_f64()?, stages.get(1)?.as_f64()?],
             measured: seconds("measured_seconds")?,
             unpipelined: seconds("unpipelined_seconds")?,
@@ -120,13 +120,13 @@ impl Model {
 pub mod tests {
     use serde_json::json;
 
-    use super::super::runs::Flow;
+    use super::super::runs::PartitionFlow;
     use super::*;
 
     /// A whole database of this size in the paper, by lines that cross.
-    pub fn whole(megabytes: f64) -> Whole {
-        let timed = |seconds| Timed { seconds, processor_seconds: seconds };
-        Whole {
+    pub fn whole(megabytes: f64) -> WholeDatabase {
+        let timed = |seconds| ProgramTime { seconds, processor_seconds: seconds };
+        WholeDatabase {
             format: timed(megabytes / 100.0),
             search: timed(megabytes / 200.0 + 6.0),
             both: timed(megabytes / 400.0 + 3.0),
@@ -136,13 +136,13 @@ pub mod tests {
     }
 
     /// The same in partitions: each has a fixed part of half a second per stage.
-    pub fn parts(megabytes: f64, count: u32, flow: Flow) -> Parts {
+    pub fn parts(megabytes: f64, count: u32, flow: PartitionFlow) -> PartitionedDatabase {
         let n = f64::from(count);
         let stages = [megabytes / 100.0 / n + 0.5, (megabytes / 200.0 + 6.0) / n + 0.5];
         let unpipelined = n * (stages[0] + stages[1]);
         let pipelined = stages[0] + stages[1] + (n - 1.0) * stages[0].max(stages[1]);
-        let measured = if flow == Flow::Serial { unpipelined } else { pipelined };
-        let model = Model {
+        let measured = if flow == PartitionFlow::Serial { unpipelined } else { pipelined };
+        let model = ReportModel {
             stages,
             measured,
             unpipelined,
@@ -152,7 +152,7 @@ pub mod tests {
             first: Some(stages[0]),
             second: Some([stages[1], stages[1] + 1.0]),
         };
-        Parts { count, seconds: measured, model, hits: Hits { lines: 10, digest: 1 } }
+        PartitionedDatabase { count, seconds: measured, model, hits: Hits { lines: 10, digest: 1 } }
     }
 
     #[test]
@@ -174,9 +174,9 @@ pub mod tests {
             "first_stage_seconds": 1.0, "second_stage_seconds": 2.0,
             "second_stage_as_printed_seconds": 3.0,
         });
-        let found = Model::of(&json!({ "pipeline": { "model": model } })).expect("a model");
+        let found = ReportModel::of(&json!({ "pipeline": { "model": model } })).expect("a model");
         assert_eq!((found.stages, found.ahead, found.second), ([1.0, 2.0], None, Some([2.0, 3.0])));
-        assert_eq!(Model::of(&json!({ "pipeline": { "model": null } })), None);
-        assert_eq!(Model::of(&Value::Null), None);
+        assert_eq!(ReportModel::of(&json!({ "pipeline": { "model": null } })), None);
+        assert_eq!(ReportModel::of(&Value::Null), None);
     }
 }

@@ -15,17 +15,17 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::bed::{Bed, Node, Timed};
-use super::results::{Hits, Model, Parts, Whole};
+use super::bed::{Bed, BedNode, ProgramTime};
+use super::results::{Hits, PartitionedDatabase, ReportModel, WholeDatabase};
 use super::{data, paper};
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// Letters of all queries together: with these, a search takes about as long as formatting.
 const QUERY_LETTERS: u64 = 1400;
 
 /// How partitions move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
+pub enum PartitionFlow {
     /// One after the other.
     Serial,
     /// In two pools.
@@ -43,10 +43,10 @@ pub struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// With queries of their own.
-    pub fn new(bed: Bed<'a>) -> Result<Self, Error> {
+    pub fn new(bed: Bed<'a>) -> Result<Self, ExperimentError> {
         let path = bed.path("queries.fa");
         let queries = data::write_queries(&path, QUERY_LETTERS);
-        let queries = queries.map_err(|error| Error::on(&path, error))?;
+        let queries = queries.map_err(|error| ExperimentError::on(&path, error))?;
         Ok(Runs { bed, queries, others: Vec::new() })
     }
 
@@ -59,40 +59,40 @@ impl<'a> Runs<'a> {
         )
     }
 
-    fn shell(&self, node: Node, script: &str) -> Command {
+    fn shell(&self, node: BedNode, script: &str) -> Command {
         let mut command = self.bed.command(node, Path::new("sh"));
         command.args(["-c", script]).env("QUERIES", self.bed.path("queries.fa"));
         command
     }
 
     /// The whole database, the median of the rounds.
-    pub fn whole(&self) -> Result<Whole, Error> {
+    pub fn whole(&self) -> Result<WholeDatabase, ExperimentError> {
         self.bed.median(|| self.whole_once(), |whole| whole.seconds() + whole.both_seconds())
     }
 
-    fn whole_once(&self) -> Result<Whole, Error> {
+    fn whole_once(&self) -> Result<WholeDatabase, ExperimentError> {
         let folder = self.bed.path("whole");
         recreate(&folder)?;
         self.bed.forget()?;
         let script =
             "cd whole && exec makeblastdb -in - -dbtype prot -title t -out db < ../database.fa";
-        let format = self.bed.time("makeblastdb", &mut self.shell(Node::Storage, script))?;
+        let format = self.bed.time("makeblastdb", &mut self.shell(BedNode::Storage, script))?;
         let search = |node, threads: u32| {
             let options = self.search();
             let script =
                 format!("cd whole && exec {options} -db db -num_threads {threads} -out ../hits");
             self.bed.time("blastp", &mut self.shell(node, &script))
         };
-        let alone = search(Node::Compute, 1)?;
+        let alone = search(BedNode::Compute, 1)?;
         let hits = self.hits()?;
-        let both = search(Node::Both, 2)?;
+        let both = search(BedNode::Both, 2)?;
         let ranks = self.ranks()?;
         remove(&folder)?;
-        Ok(Whole { format, search: alone, both, ranks, hits })
+        Ok(WholeDatabase { format, search: alone, both, ranks, hits })
     }
 
     /// Searches the two halves of a formatted database by two processes, as mpiBLAST does with its fragments.
-    fn ranks(&self) -> Result<Option<(Timed, Hits)>, Error> {
+    fn ranks(&self) -> Result<Option<(ProgramTime, Hits)>, ExperimentError> {
         if self.bed.tools.mpirun.is_none() {
             return Ok(None);
         }
@@ -104,21 +104,23 @@ impl<'a> Runs<'a> {
         let script = format!(
             "cd halves && exec makeblastdb -in - -dbtype prot -title t -max_file_sz {half} -out db < ../database.fa"
         );
-        self.bed.time("makeblastdb", &mut self.shell(Node::Storage, &script))?;
+        self.bed.time("makeblastdb", &mut self.shell(BedNode::Storage, &script))?;
         let options = self.search();
         let rank = format!(
             "i=0; for volume in db*.phr; do if [ $((i % 2)) = \"$OMPI_COMM_WORLD_RANK\" ]; then {options} -db \"${{volume%.phr}}\" -out \"hits.$i\" || exit 1; fi; i=$((i + 1)); done"
         );
-        let mut mpirun = self.bed.command(Node::Both, Path::new("mpirun"));
+        let mut mpirun = self.bed.command(BedNode::Both, Path::new("mpirun"));
         mpirun.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-np", "2"]);
         mpirun.args(["sh", "-c", &rank]).env("QUERIES", self.bed.path("queries.fa"));
         mpirun.current_dir(&folder);
         let timed = self.bed.time("mpirun", &mut mpirun)?;
         let mut hits = Hits::of(b"");
-        for entry in fs::read_dir(&folder).map_err(|error| Error::on(&folder, error))?.flatten() {
+        for entry in
+            fs::read_dir(&folder).map_err(|error| ExperimentError::on(&folder, error))?.flatten()
+        {
             if entry.file_name().as_encoded_bytes().starts_with(b"hits.") {
                 let path = entry.path();
-                let text = fs::read(&path).map_err(|error| Error::on(&path, error))?;
+                let text = fs::read(&path).map_err(|error| ExperimentError::on(&path, error))?;
                 hits = hits.and(Hits::of(&text));
             }
         }
@@ -127,11 +129,19 @@ impl<'a> Runs<'a> {
     }
 
     /// Partitions, the median of the rounds.
-    pub fn parts(&self, count: u32, flow: Flow) -> Result<Parts, Error> {
+    pub fn parts(
+        &self,
+        count: u32,
+        flow: PartitionFlow,
+    ) -> Result<PartitionedDatabase, ExperimentError> {
         self.bed.median(|| self.parts_once(count, flow), |parts| parts.seconds)
     }
 
-    fn parts_once(&self, count: u32, flow: Flow) -> Result<Parts, Error> {
+    fn parts_once(
+        &self,
+        count: u32,
+        flow: PartitionFlow,
+    ) -> Result<PartitionedDatabase, ExperimentError> {
         self.bed.forget()?;
         let [hits, report] = ["hits", "report.json"].map(|name| self.bed.path(name));
         // A result from before would be replaced only at the end.
@@ -139,23 +149,23 @@ impl<'a> Runs<'a> {
         let on = |node| self.bed.processors_of(node);
         let format = format!(
             "format:cd {{dir}} && exec taskset --cpu-list {} makeblastdb -in - -dbtype prot -title t -out db",
-            on(Node::Storage)
+            on(BedNode::Storage)
         );
         let search = format!(
             "search:cd {{format.dir}} && exec taskset --cpu-list {} {} -db db",
-            on(Node::Compute),
+            on(BedNode::Compute),
             self.search()
         );
         // The pipeline itself, which cuts partitions, runs on the storage node.
-        let mut command = self.bed.command(Node::Storage, self.bed.merganser());
+        let mut command = self.bed.command(BedNode::Storage, self.bed.merganser());
         command.args(["pipeline", "--quiet", "--format", "fasta", "--retries", "0"]);
         command.args(["--partitions", &count.to_string()]);
         match flow {
-            Flow::Serial => {
+            PartitionFlow::Serial => {
                 command.args(["--stage", &format, "--stage", &search, "--pool", "all:1"]);
                 command.args(["--in-flight", "1"]);
             }
-            Flow::Pipelined => {
+            PartitionFlow::Pipelined => {
                 command.args(["--stage", &format, "--pool", "storage:1"]);
                 command.args(["--stage", &search, "--pool", "compute:1"]);
             }
@@ -163,9 +173,9 @@ impl<'a> Runs<'a> {
         command.arg("--report").arg(&report).arg("-o").arg(&hits).arg(self.bed.database_path());
         command.env("QUERIES", self.bed.path("queries.fa"));
         let timed = self.bed.time("merganser pipeline", &mut command)?;
-        let said = fs::read(&report).map_err(|error| Error::on(&report, error))?;
+        let said = fs::read(&report).map_err(|error| ExperimentError::on(&report, error))?;
         let said: Value = serde_json::from_slice(&said).unwrap_or_default();
-        let model = Model::of(&said).ok_or_else(|| Error::Program {
+        let model = ReportModel::of(&said).ok_or_else(|| ExperimentError::Program {
             program: "merganser pipeline".to_owned(),
             message: "its report has no model".to_owned(),
         })?;
@@ -173,17 +183,22 @@ impl<'a> Runs<'a> {
         let count =
             said["pipeline"]["partitions"].as_u64().and_then(|count| u32::try_from(count).ok());
         let count = count.unwrap_or_default();
-        Ok(Parts { count, seconds: timed.seconds, model, hits: self.hits()? })
+        Ok(PartitionedDatabase { count, seconds: timed.seconds, model, hits: self.hits()? })
     }
 
-    fn hits(&self) -> Result<Hits, Error> {
+    fn hits(&self) -> Result<Hits, ExperimentError> {
         let path = self.bed.path("hits");
-        let text = fs::read(&path).map_err(|error| Error::on(&path, error))?;
+        let text = fs::read(&path).map_err(|error| ExperimentError::on(&path, error))?;
         Ok(Hits::of(&text))
     }
 
     /// Notes which partitions found other hits than the whole search did.
-    pub fn compare(&mut self, whole: &Whole, parts: &[Parts], database: &str) {
+    pub fn compare(
+        &mut self,
+        whole: &WholeDatabase,
+        parts: &[PartitionedDatabase],
+        database: &str,
+    ) {
         let ranks = whole.ranks.map(|(_, hits)| ("two ranks".to_owned(), hits));
         let parts = parts.iter().map(|parts| (format!("{} partitions", parts.count), parts.hits));
         for (name, hits) in ranks.into_iter().chain(parts).filter(|(_, hits)| *hits != whole.hits) {
@@ -217,14 +232,14 @@ impl<'a> Runs<'a> {
 }
 
 /// An empty folder in the place of what was there.
-fn recreate(folder: &Path) -> Result<(), Error> {
+fn recreate(folder: &Path) -> Result<(), ExperimentError> {
     remove(folder)?;
-    fs::create_dir(folder).map_err(|error| Error::on(folder, error))
+    fs::create_dir(folder).map_err(|error| ExperimentError::on(folder, error))
 }
 
-fn remove(folder: &Path) -> Result<(), Error> {
+fn remove(folder: &Path) -> Result<(), ExperimentError> {
     if !folder.exists() {
         return Ok(());
     }
-    fs::remove_dir_all(folder).map_err(|error| Error::on(folder, error))
+    fs::remove_dir_all(folder).map_err(|error| ExperimentError::on(folder, error))
 }

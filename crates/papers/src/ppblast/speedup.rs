@@ -3,12 +3,12 @@
 
 use super::bed::Bed;
 use super::paper::{self, count_of, name_of};
-use super::results::{Parts, Whole};
-use super::runs::{Flow, Runs};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::results::{PartitionedDatabase, WholeDatabase};
+use super::runs::{PartitionFlow, Runs};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 
 /// The partitions of the run that is compared with the bar for two pools.
@@ -19,17 +19,17 @@ const RECURRENCE_MOST: f64 = 1.05;
 const POOLS_LEAST: f64 = 1.45;
 
 /// One size.
-struct Point {
+struct SpeedupPoint {
     megabytes: f64,
-    whole: Whole,
+    whole: WholeDatabase,
     /// For each of [`paper::PARTITIONS`].
-    pipelined: Vec<Parts>,
+    pipelined: Vec<PartitionedDatabase>,
     /// [`POOL_PARTITIONS`] one after the other, for the size whose pipeline has as many.
-    serial: Option<Parts>,
+    serial: Option<PartitionedDatabase>,
 }
 
 /// Measures all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let largest = paper::SIZES[paper::SIZES.len() - 1];
     let mut runs = Runs::new(Bed::new(lab, "ppblast-speedup", largest)?)?;
     let mut points = Vec::new();
@@ -38,21 +38,21 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         let whole = runs.whole()?;
         let mut pipelined = Vec::new();
         for partition in paper::PARTITIONS {
-            pipelined.push(runs.parts(count_of(megabytes, partition), Flow::Pipelined)?);
+            pipelined.push(runs.parts(count_of(megabytes, partition), PartitionFlow::Pipelined)?);
         }
         let serial = match pipelined.iter().any(|parts| parts.count == POOL_PARTITIONS) {
-            true => Some(runs.parts(POOL_PARTITIONS, Flow::Serial)?),
+            true => Some(runs.parts(POOL_PARTITIONS, PartitionFlow::Serial)?),
             false => None,
         };
-        let all: Vec<Parts> = pipelined.iter().copied().chain(serial).collect();
+        let all: Vec<PartitionedDatabase> = pipelined.iter().copied().chain(serial).collect();
         runs.compare(&whole, &all, &name_of(megabytes));
-        points.push(Point { megabytes, whole, pipelined, serial });
+        points.push(SpeedupPoint { megabytes, whole, pipelined, serial });
     }
     points.reverse();
     Ok(outcome(&points, runs.differs()))
 }
 
-fn outcome(points: &[Point], mut differs: Vec<String>) -> Outcome {
+fn outcome(points: &[SpeedupPoint], mut differs: Vec<String>) -> Outcome {
     let mut sections = vec![ends(points)];
     sections.extend(controls(points));
     sections.push(bound(points));
@@ -75,24 +75,25 @@ fn outcome(points: &[Point], mut differs: Vec<String>) -> Outcome {
 }
 
 /// Seconds of a whole database, with one or another search.
-type Seconds = fn(&Whole) -> f64;
+type Seconds = fn(&WholeDatabase) -> f64;
 
 /// Speedups over the search on one processor and on both.
 const CONTROLS: [(&str, Seconds); 2] = [
-    ("one processor for the search (12 nodes)", Whole::seconds),
-    ("both for the search (13 nodes)", Whole::both_seconds),
+    ("one processor for the search (12 nodes)", WholeDatabase::seconds),
+    ("both for the search (13 nodes)", WholeDatabase::both_seconds),
 ];
 
-fn speedups(points: &[Point], of: Seconds) -> Vec<f64> {
-    let each = |point: &Point| {
+fn speedups(points: &[SpeedupPoint], of: Seconds) -> Vec<f64> {
+    let each = |point: &SpeedupPoint| {
         let whole = of(&point.whole);
         point.pipelined.iter().map(move |parts| whole / parts.seconds).collect::<Vec<_>>()
     };
     points.iter().flat_map(each).collect()
 }
 
-fn ends(points: &[Point]) -> Section {
-    let mut section = Section::new("speedup, measured (4.5.3; ends of the axes of Figure 4.9)");
+fn ends(points: &[SpeedupPoint]) -> OutcomeSection {
+    let mut section =
+        OutcomeSection::new("speedup, measured (4.5.3; ends of the axes of Figure 4.9)");
     for ((name, of), (least, most)) in CONTROLS.into_iter().zip(paper::SPEEDUP_AXIS) {
         let all = speedups(points, of);
         section.both(format!("{name}, mean"), paper::SPEEDUP_MEAN, mean(&all));
@@ -103,10 +104,10 @@ fn ends(points: &[Point]) -> Section {
     section
 }
 
-fn controls(points: &[Point]) -> [Section; 2] {
+fn controls(points: &[SpeedupPoint]) -> [OutcomeSection; 2] {
     CONTROLS.map(|(name, of)| {
         let mut section =
-            Section::new(format!("speedup over {name}, measured (Figure 4.9: plot only)"));
+            OutcomeSection::new(format!("speedup over {name}, measured (Figure 4.9: plot only)"));
         for point in points {
             for (parts, partition) in point.pipelined.iter().zip(paper::PARTITIONS) {
                 let name = format!("{}, partitions of {partition} MB", name_of(point.megabytes));
@@ -118,14 +119,16 @@ fn controls(points: &[Point]) -> [Section; 2] {
 }
 
 /// The name of a run in tables.
-fn run_name(point: &Point, parts: &Parts) -> String {
+fn run_name(point: &SpeedupPoint, parts: &PartitionedDatabase) -> String {
     format!("{}, {} partitions", name_of(point.megabytes), parts.count)
 }
 
 /// Runs with different numbers of partitions.
-fn distinct(points: &[Point]) -> impl Iterator<Item = (&Point, &Parts)> {
+fn distinct(
+    points: &[SpeedupPoint],
+) -> impl Iterator<Item = (&SpeedupPoint, &PartitionedDatabase)> {
     points.iter().flat_map(|point| {
-        let is_first = move |(at, parts): &(usize, &Parts)| {
+        let is_first = move |(at, parts): &(usize, &PartitionedDatabase)| {
             point.pipelined[..*at].iter().all(|before| before.count != parts.count)
         };
         let parts = point.pipelined.iter().enumerate().filter(is_first);
@@ -133,8 +136,8 @@ fn distinct(points: &[Point]) -> impl Iterator<Item = (&Point, &Parts)> {
     })
 }
 
-fn bound(points: &[Point]) -> Section {
-    let mut section = Section::new(
+fn bound(points: &[SpeedupPoint]) -> OutcomeSection {
+    let mut section = OutcomeSection::new(
         "overlap alone: 2n/(n+1) in the paper's column, Equation 4.4 over measured seconds in ours",
     );
     for (point, parts) in distinct(points) {
@@ -145,15 +148,15 @@ fn bound(points: &[Point]) -> Section {
     section
 }
 
-fn predictions(points: &[Point]) -> Vec<Section> {
+fn predictions(points: &[SpeedupPoint]) -> Vec<OutcomeSection> {
     let mut equation =
-        Section::new("seconds: Equation 4.5 in the paper's column, measured in ours");
+        OutcomeSection::new("seconds: Equation 4.5 in the paper's column, measured in ours");
     let mut recurrence =
-        Section::new("seconds: the recurrence in the paper's column, measured in ours");
-    let mut ahead = Section::new(
+        OutcomeSection::new("seconds: the recurrence in the paper's column, measured in ours");
+    let mut ahead = OutcomeSection::new(
         "seconds: predicted after two partitions in the paper's column, measured in ours",
     );
-    let mut stages = Section::new(
+    let mut stages = OutcomeSection::new(
         "seconds per partition: Equations 4.7 and 4.8 in the paper's column, measured in ours",
     );
     for (point, parts) in distinct(points) {
@@ -175,8 +178,9 @@ fn predictions(points: &[Point]) -> Vec<Section> {
 }
 
 /// The worst of all runs against the project's own bars.
-fn bars(points: &[Point]) -> Section {
-    let mut section = Section::new("this project's own bars in the paper's column, measured");
+fn bars(points: &[SpeedupPoint]) -> OutcomeSection {
+    let mut section =
+        OutcomeSection::new("this project's own bars in the paper's column, measured");
     let models = || distinct(points).map(|(_, parts)| parts.model);
     let worst = |quotients: Vec<f64>| {
         quotients.into_iter().max_by(|a, b| a.ln().abs().total_cmp(&b.ln().abs()))
@@ -206,11 +210,11 @@ fn bars(points: &[Point]) -> Section {
     section
 }
 
-fn chart(points: &[Point]) -> Chart {
-    let mut series: Vec<Series> = paper::PARTITIONS
+fn chart(points: &[SpeedupPoint]) -> Chart {
+    let mut series: Vec<ChartSeries> = paper::PARTITIONS
         .iter()
         .enumerate()
-        .map(|(at, partition)| Series {
+        .map(|(at, partition)| ChartSeries {
             name: format!("over one processor, partitions of {partition} MB"),
             paper: false,
             points: points
@@ -220,11 +224,11 @@ fn chart(points: &[Point]) -> Chart {
         })
         .collect();
     for (at, partition) in paper::PARTITIONS.iter().enumerate() {
-        let bound = |point: &Point| {
+        let bound = |point: &SpeedupPoint| {
             let n = f64::from(point.pipelined[at].count);
             (point.megabytes, 2.0 * n / (n + 1.0))
         };
-        series.push(Series {
+        series.push(ChartSeries {
             name: format!("2n/(n+1), partitions of {partition} MB"),
             paper: true,
             points: points.iter().map(bound).collect(),
@@ -242,19 +246,20 @@ mod tests {
     use super::super::results::tests::{parts, whole};
     use super::*;
 
-    fn points() -> Vec<Point> {
-        let point = |megabytes| Point {
+    fn points() -> Vec<SpeedupPoint> {
+        let point = |megabytes| SpeedupPoint {
             megabytes,
             whole: whole(megabytes),
             pipelined: paper::PARTITIONS
-                .map(|size| parts(megabytes, count_of(megabytes, size), Flow::Pipelined))
+                .map(|size| parts(megabytes, count_of(megabytes, size), PartitionFlow::Pipelined))
                 .to_vec(),
-            serial: (megabytes == 2000.0).then(|| parts(megabytes, POOL_PARTITIONS, Flow::Serial)),
+            serial: (megabytes == 2000.0)
+                .then(|| parts(megabytes, POOL_PARTITIONS, PartitionFlow::Serial)),
         };
         paper::SIZES.into_iter().map(point).collect()
     }
 
-    fn section<'a>(outcome: &'a Outcome, begins: &str) -> &'a Section {
+    fn section<'a>(outcome: &'a Outcome, begins: &str) -> &'a OutcomeSection {
         let found = outcome.sections.iter().find(|section| section.title.starts_with(begins));
         found.expect(begins)
     }

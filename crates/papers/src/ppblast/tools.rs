@@ -3,21 +3,21 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 
 /// The programs that are installed.
 #[derive(Debug)]
-pub struct Tools {
+pub struct InstalledTools {
     /// The first line of `blastp -version`.
     pub blast: String,
     /// The first line of `mpirun --version`, if there is one.
     pub mpirun: Option<String>,
 }
 
-impl Tools {
+impl InstalledTools {
     /// Looks for the programs; without BLAST there is nothing to measure.
-    pub fn find(experiment: &'static str) -> Result<Self, Error> {
-        let needs = |what: &str| Error::Needs { experiment, what: what.to_owned() };
+    pub fn find(experiment: &'static str) -> Result<Self, ExperimentError> {
+        let needs = |what: &str| ExperimentError::Needs { experiment, what: what.to_owned() };
         let blast = first_line("blastp", "-version");
         let (Some(blast), Some(_)) = (blast, first_line("makeblastdb", "-version")) else {
             return Err(needs(
@@ -27,7 +27,7 @@ impl Tools {
         if first_line("taskset", "--version").is_none() {
             return Err(needs("the command taskset of util-linux"));
         }
-        Ok(Tools { blast, mpirun: first_line("mpirun", "--version") })
+        Ok(InstalledTools { blast, mpirun: first_line("mpirun", "--version") })
     }
 }
 

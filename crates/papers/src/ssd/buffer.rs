@@ -18,11 +18,11 @@ use merganser_device::results::{Collector, Power};
 use merganser_device::ssd::Ssd;
 use merganser_device::workload::{Arrivals, Pace, Pattern, Sizes, Workload, play};
 
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::look_alike;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const KIB: u64 = 1024;
 
@@ -53,60 +53,65 @@ const FIGURE_5_9: Axis = Axis { figure: "5.9", least: 0.125, most: 0.150 };
 
 /// Where a mean is, of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum AxisPlace {
     Below,
     Inside,
     Above,
 }
 
 impl Axis {
-    fn place(&self, mean: f64) -> Place {
+    fn place(&self, mean: f64) -> AxisPlace {
         if mean < self.least {
-            Place::Below
+            AxisPlace::Below
         } else if mean > self.most {
-            Place::Above
+            AxisPlace::Above
         } else {
-            Place::Inside
+            AxisPlace::Inside
         }
     }
 
     /// Adds whether all of `means` are inside it, and their ends.
-    fn compare(&self, section: &mut Section, means: &[f64]) {
+    fn compare(&self, section: &mut OutcomeSection, means: &[f64]) {
         let least = means.iter().copied().fold(f64::INFINITY, f64::min);
         let most = means.iter().copied().fold(0., f64::max);
         let Axis { figure, least: from, most: to } = self;
         let is_not = |place| yes(means.iter().all(|mean| self.place(*mean) != place));
         let count = |place| means.iter().filter(|mean| self.place(**mean) == place).count() as f64;
         let what = format!("Figure {figure}, none above {to} ms (1: yes)");
-        section.both(what, 1., is_not(Place::Above));
+        section.both(what, 1., is_not(AxisPlace::Above));
         section.ours(format!("Figure {figure}, longest bar, ms"), most);
         if *from > 0. {
             let what = format!("Figure {figure}, none below {from} ms (1: yes)");
-            section.both(what, 1., is_not(Place::Below));
+            section.both(what, 1., is_not(AxisPlace::Below));
         }
         section.ours(format!("Figure {figure}, shortest bar, ms"), least);
         let bars = means.len();
-        section.ours(format!("Figure {figure}, of {bars} bars, inside"), count(Place::Inside));
+        section.ours(format!("Figure {figure}, of {bars} bars, inside"), count(AxisPlace::Inside));
     }
 }
 
 /// The kind of a buffer.
 #[derive(Clone, Copy)]
-enum Buffer {
+enum BufferKind {
     Lru,
     Lists(u64),
 }
 
 /// Mean responses in ms.
 #[derive(Clone, Copy)]
-struct Means {
+struct MeanResponses {
     all: f64,
     /// Of writes alone.
     writes: f64,
 }
 
 /// The mean responses of `requests` on a device of 8 GB with this buffer.
-fn means(lab: &Lab<'_>, requests: &[Request], buffer: Buffer, mib: u64) -> Result<Means, Error> {
+fn means(
+    lab: &Lab<'_>,
+    requests: &[Request],
+    buffer: BufferKind,
+    mib: u64,
+) -> Result<MeanResponses, ExperimentError> {
     lab.check_cancelled()?;
     mean_of(requests, buffer, mib, BLOCKS_PER_PLANE)
 }
@@ -114,13 +119,13 @@ fn means(lab: &Lab<'_>, requests: &[Request], buffer: Buffer, mib: u64) -> Resul
 /// The same on DiskSim's SSD, whose pages have 4 KB, with this number of blocks per plane.
 fn mean_of(
     requests: &[Request],
-    buffer: Buffer,
+    buffer: BufferKind,
     mib: u64,
     blocks_per_plane: u64,
-) -> Result<Means, Error> {
+) -> Result<MeanResponses, ExperimentError> {
     let (policy, level) = match buffer {
-        Buffer::Lru => ("lru", 8),
-        Buffer::Lists(level) => ("parallel", level),
+        BufferKind::Lru => ("lru", 8),
+        BufferKind::Lists(level) => ("parallel", level),
     };
     let make = || -> Result<Ssd, ProfileError> {
         let mut profile = SsdProfile::preset(DEVICE)?;
@@ -135,7 +140,7 @@ fn mean_of(
         }
         Ssd::new(&profile, 1)
     };
-    let mut device = make().map_err(|error| Error::Model(error.to_string()))?;
+    let mut device = make().map_err(|error| ExperimentError::Model(error.to_string()))?;
     // Reads find what was written before.
     device.precondition(device.capacity_bytes());
     let mut collector = Collector::new(&device);
@@ -143,15 +148,16 @@ fn mean_of(
     let span = device.capacity_bytes() - (16 << 20);
     let placed = requests.iter().map(|it| Ok(Request { offset: it.offset % span, ..it.clone() }));
     let played = play(&mut device, placed, Pace::Open, &mut collector);
-    let played = played.map_err(|error| Error::Model(error.to_string()))?;
+    let played = played.map_err(|error| ExperimentError::Model(error.to_string()))?;
     let results = collector.finish(&device, played, &Power::ssd(0.0, "not asked for"));
     let all = results.reads.with(&results.writes).latency.mean() / 1e6;
-    Ok(Means { all, writes: results.writes.latency.mean() / 1e6 })
+    Ok(MeanResponses { all, writes: results.writes.latency.mean() / 1e6 })
 }
 
 /// The time of a page on its package's bus, in ms.
-fn transfer_ms() -> Result<f64, Error> {
-    let profile = SsdProfile::preset(DEVICE).map_err(|error| Error::Model(error.to_string()))?;
+fn transfer_ms() -> Result<f64, ExperimentError> {
+    let profile =
+        SsdProfile::preset(DEVICE).map_err(|error| ExperimentError::Model(error.to_string()))?;
     let it = profile.settings;
     let bytes = it.page_bytes + it.page_spare_bytes;
     let seconds = bytes as f64 / it.channel_bytes_per_second as f64;
@@ -161,7 +167,12 @@ fn transfer_ms() -> Result<f64, Error> {
 /// The buffer of the dissertation is "under FTL", with a list for each package. Adds what the means would
 /// be if it were behind the packages' buses, so that each write crossed one before it ends: an estimate, and
 /// no model. It adds too much for writes that wait for room: what they wait for would be shorter.
-fn behind_bus(section: &mut Section, axis: &Axis, means: &[f64], share: f64) -> Result<(), Error> {
+fn behind_bus(
+    section: &mut OutcomeSection,
+    axis: &Axis,
+    means: &[f64],
+    share: f64,
+) -> Result<(), ExperimentError> {
     let longer = share * transfer_ms()?;
     let moved: Vec<f64> = means.iter().map(|mean| mean + longer).collect();
     section.ours(format!("Figure {}, longer by, ms", axis.figure), longer);
@@ -170,22 +181,24 @@ fn behind_bus(section: &mut Section, axis: &Axis, means: &[f64], share: f64) -> 
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let most = lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(100));
-    let mut counts = Section::new("input: Table 5.2, requests");
+    let mut counts = OutcomeSection::new("input: Table 5.2, requests");
     let mut sections = Vec::new();
     let mut series = Vec::new();
-    let mut bounds = Section::new("predicted: inside the axes of the figures");
+    let mut bounds = OutcomeSection::new("predicted: inside the axes of the figures");
     let mut estimate =
-        Section::new("estimate, not modelled: were the buffer behind the packages' bus");
-    let mut general = Section::new("Figure 5.6, lists against LRU: 1 where lists answer sooner");
+        OutcomeSection::new("estimate, not modelled: were the buffer behind the packages' bus");
+    let mut general =
+        OutcomeSection::new("Figure 5.6, lists against LRU: 1 where lists answer sooner");
     let mut bars = Vec::new();
     for look in [look_alike::iozone(), look_alike::postmark()] {
         let requests = look.requests(most)?;
-        let mut times = Section::new(format!("Figure 5.6, {}, mean response, ms", look.name));
+        let mut times =
+            OutcomeSection::new(format!("Figure 5.6, {}, mean response, ms", look.name));
         for mib in SIZES {
-            let lru = means(lab, &requests, Buffer::Lru, mib)?;
-            let lists = means(lab, &requests, Buffer::Lists(8), mib)?;
+            let lru = means(lab, &requests, BufferKind::Lru, mib)?;
+            let lists = means(lab, &requests, BufferKind::Lists(8), mib)?;
             bars.extend([lru.all, lists.all]);
             times.ours(format!("{mib} MB, LRU"), lru.all);
             times.ours(format!("{mib} MB, lists of 8"), lists.all);
@@ -211,10 +224,11 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         counts.both(format!("{}, reads", look.name), look.reads as f64, reads as f64);
         let writes = (requests.len() - reads) as f64;
         counts.both(format!("{}, writes", look.name), look.writes as f64, writes);
-        let mut times = Section::new(format!("Figure {figure}, {}, mean response, ms", look.name));
-        let buffers = [Buffer::Lru]
+        let mut times =
+            OutcomeSection::new(format!("Figure {figure}, {}, mean response, ms", look.name));
+        let buffers = [BufferKind::Lru]
             .into_iter()
-            .chain(LEVELS.into_iter().map(Buffer::Lists))
+            .chain(LEVELS.into_iter().map(BufferKind::Lists))
             .collect::<Vec<_>>();
         let (mut wins, mut write_wins) = (0, 0);
         let mut curves = vec![Vec::new(); buffers.len()];
@@ -243,7 +257,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         times.both("8 pages per package no worse than more (1: yes)", 1., yes(best));
         for (buffer, points) in buffers.iter().zip(curves) {
             let name = format!("{}, {}", look.name, name(*buffer));
-            series.push(Series { name, paper: false, points });
+            series.push(ChartSeries { name, paper: false, points });
         }
         axis.compare(&mut bounds, &bars);
         behind_bus(&mut estimate, &axis, &bars, writes / requests.len() as f64)?;
@@ -291,15 +305,15 @@ fn sooner(one: f64, other: f64) -> f64 {
     yes(one < other)
 }
 
-fn name(buffer: Buffer) -> String {
+fn name(buffer: BufferKind) -> String {
     match buffer {
-        Buffer::Lru => "LRU".to_owned(),
-        Buffer::Lists(level) => format!("lists of {level}"),
+        BufferKind::Lru => "LRU".to_owned(),
+        BufferKind::Lists(level) => format!("lists of {level}"),
     }
 }
 
 /// Random writes of DiskSim's validation runs, by their gap and mean size.
-fn random(requests: u64) -> Result<Vec<Request>, Error> {
+fn random(requests: u64) -> Result<Vec<Request>, ExperimentError> {
     let workload = Workload {
         pattern: Pattern::Random,
         read_share: 0.,
@@ -311,11 +325,15 @@ fn random(requests: u64) -> Result<Vec<Request>, Error> {
         align_bytes: 4 * KIB,
         seed: 42,
     };
-    Ok(workload.requests().map_err(|error| Error::Model(error.to_string()))?.collect())
+    Ok(workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?.collect())
 }
 
-fn random_writes(lab: &Lab<'_>, most: u64, bounds: &mut Section) -> Result<Section, Error> {
-    let mut section = Section::new("Figure 5.7, random writes, mean response, ms");
+fn random_writes(
+    lab: &Lab<'_>,
+    most: u64,
+    bounds: &mut OutcomeSection,
+) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("Figure 5.7, random writes, mean response, ms");
     let mut bars = Vec::new();
     let mut ratios = [Vec::new(), Vec::new()];
     let workloads = [("250k requests", 250_000), ("5m requests", 5_000_000)];
@@ -325,9 +343,9 @@ fn random_writes(lab: &Lab<'_>, most: u64, bounds: &mut Section) -> Result<Secti
         let blocks = if is_cut { BLOCKS_PER_PLANE } else { BLOCKS_PER_PLANE_RANDOM };
         for mib in SIZES {
             lab.check_cancelled()?;
-            let lru = mean_of(&requests, Buffer::Lru, mib, blocks)?.all;
+            let lru = mean_of(&requests, BufferKind::Lru, mib, blocks)?.all;
             lab.check_cancelled()?;
-            let lists = mean_of(&requests, Buffer::Lists(8), mib, blocks)?.all;
+            let lists = mean_of(&requests, BufferKind::Lists(8), mib, blocks)?.all;
             section.ours(format!("{what}, {mib} MB, LRU"), lru);
             section.ours(format!("{what}, {mib} MB, lists of 8"), lists);
             section.ours(format!("{what}, {mib} MB, lists over LRU"), lists / lru);
@@ -357,7 +375,7 @@ mod tests {
     /// Requests of a run. With half of them, hardly any buffer has become full, and no device collects.
     const SHORT: u64 = 8000;
 
-    fn short(requests: &[Request], buffer: Buffer, mib: u64) -> Means {
+    fn short(requests: &[Request], buffer: BufferKind, mib: u64) -> MeanResponses {
         mean_of(requests, buffer, mib, BLOCKS_PER_PLANE).expect("a device of 8 GB")
     }
 
@@ -373,17 +391,17 @@ mod tests {
             let writes = requests.iter().filter(|it| it.kind == RequestKind::Write).count();
             let writes = writes as f64 / requests.len() as f64;
             let buffers = [
-                (Buffer::Lru, 1),
-                (Buffer::Lists(8), 1),
-                (Buffer::Lists(64), 4),
-                (Buffer::Lists(8), 64),
+                (BufferKind::Lru, 1),
+                (BufferKind::Lists(8), 1),
+                (BufferKind::Lists(64), 4),
+                (BufferKind::Lists(8), 64),
             ];
             for (buffer, mib) in buffers {
                 let mean = short(&requests, buffer, mib).all;
                 let what = format!("{}, {}, {mib} MB: {mean} ms", look.name, name(buffer));
                 assert!(mean > (1. - writes) * READ_MS, "{what}");
-                assert_eq!(axis.place(mean), Place::Below, "{what}");
-                assert_eq!(axis.place(mean + writes * transfer), Place::Inside, "{what}");
+                assert_eq!(axis.place(mean), AxisPlace::Below, "{what}");
+                assert_eq!(axis.place(mean + writes * transfer), AxisPlace::Inside, "{what}");
             }
         }
     }
@@ -397,11 +415,11 @@ mod tests {
         for (look, is_tie) in [(iozone, true), (postmark, false)] {
             let requests = look.requests(SHORT).expect("a look-alike");
             for mib in [1, 2] {
-                let [lru, lists] =
-                    [Buffer::Lru, Buffer::Lists(8)].map(|buffer| short(&requests, buffer, mib).all);
+                let [lru, lists] = [BufferKind::Lru, BufferKind::Lists(8)]
+                    .map(|buffer| short(&requests, buffer, mib).all);
                 let what = format!("{}, {mib} MB: LRU {lru}, lists {lists} ms", look.name);
                 assert!(
-                    [lru, lists].iter().all(|it| FIGURE_5_6.place(*it) == Place::Inside),
+                    [lru, lists].iter().all(|it| FIGURE_5_6.place(*it) == AxisPlace::Inside),
                     "{what}"
                 );
                 if is_tie {
@@ -419,11 +437,11 @@ mod tests {
     fn random_writes_are_inside_the_axis_and_similar() {
         let requests = random(SHORT).expect("a workload");
         for mib in [1, 16] {
-            let [lru, lists] =
-                [Buffer::Lru, Buffer::Lists(8)].map(|buffer| short(&requests, buffer, mib).all);
+            let [lru, lists] = [BufferKind::Lru, BufferKind::Lists(8)]
+                .map(|buffer| short(&requests, buffer, mib).all);
             let what = format!("{mib} MB: LRU {lru}, lists {lists} ms");
             for mean in [lru, lists] {
-                assert_eq!(FIGURE_5_7.place(mean), Place::Inside, "{what}");
+                assert_eq!(FIGURE_5_7.place(mean), AxisPlace::Inside, "{what}");
                 // The link alone takes 0.002 ms.
                 assert!(mean > 0.002, "{what}");
             }
@@ -436,7 +454,8 @@ mod tests {
     fn eight_pages_for_each_package_are_better_than_more() {
         for look in [look_alike::kernel(), look_alike::phoenix()] {
             let requests = look.requests(SHORT).expect("a look-alike");
-            let [eight, more] = [8, 64].map(|level| short(&requests, Buffer::Lists(level), 1).all);
+            let [eight, more] =
+                [8, 64].map(|level| short(&requests, BufferKind::Lists(level), 1).all);
             assert!(eight < more && eight > 0.7 * more, "{}: {eight} {more}", look.name);
         }
     }
@@ -444,8 +463,11 @@ mod tests {
     #[test]
     fn a_mean_is_below_inside_or_above_its_axis() {
         let places = [0.119, 0.12, 0.30, 0.301].map(|mean| FIGURE_5_8.place(mean));
-        assert_eq!(places, [Place::Below, Place::Inside, Place::Inside, Place::Above]);
-        let mut section = Section::new("");
+        assert_eq!(
+            places,
+            [AxisPlace::Below, AxisPlace::Inside, AxisPlace::Inside, AxisPlace::Above]
+        );
+        let mut section = OutcomeSection::new("");
         FIGURE_5_8.compare(&mut section, &[0.1, 0.2, 0.25]);
         let ours: Vec<_> = section.rows.iter().map(|row| row.ours).collect();
         assert_eq!(ours, [Some(1.), Some(0.25), Some(0.), Some(0.1), Some(2.)]);

@@ -12,9 +12,9 @@ use merganser_device::workload::{
 };
 
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -36,7 +36,7 @@ const MSR: [(&str, bool, bool, u64, f64); 6] = [
 const MSR_PAGES: u64 = 877_363;
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     // A bound for all workloads: with it the long ones are shorter than the paper's.
     let most = lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(1));
     let mut bars = Vec::new();
@@ -73,7 +73,7 @@ fn differs(most: u64) -> Vec<String> {
     differs
 }
 
-fn ssd(name: &str, changes: &[&str]) -> Result<(Ssd, SsdSettings), Error> {
+fn ssd(name: &str, changes: &[&str]) -> Result<(Ssd, SsdSettings), ExperimentError> {
     let make = || -> Result<_, ProfileError> {
         let mut profile = SsdProfile::preset(name)?;
         for change in changes {
@@ -81,16 +81,21 @@ fn ssd(name: &str, changes: &[&str]) -> Result<(Ssd, SsdSettings), Error> {
         }
         Ok((Ssd::new(&profile, 1)?, profile.settings))
     };
-    make().map_err(Error::device(name))
+    make().map_err(ExperimentError::device(name))
 }
 
 /// Plays a workload and gives what the device did.
-fn measure(lab: &Lab<'_>, device: &mut dyn Device, workload: &Workload) -> Result<Results, Error> {
+fn measure(
+    lab: &Lab<'_>,
+    device: &mut dyn Device,
+    workload: &Workload,
+) -> Result<Results, ExperimentError> {
     lab.check_cancelled()?;
     let mut collector = Collector::new(device);
-    let requests = workload.requests().map_err(|error| Error::Model(error.to_string()))?.map(Ok);
+    let requests =
+        workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?.map(Ok);
     let played = play(device, requests, workload.pace(), &mut collector)
-        .map_err(|error| Error::Model(error.to_string()))?;
+        .map_err(|error| ExperimentError::Model(error.to_string()))?;
     Ok(collector.finish(device, played, &Power::ssd(0.0, "not asked for")))
 }
 
@@ -112,8 +117,8 @@ fn jasmine(
     lab: &Lab<'_>,
     most: u64,
     bars: &mut Vec<(String, f64, bool)>,
-) -> Result<Section, Error> {
-    let mut section = Section::new("jasmine, raw sequential, MB/s (ActiveSort 5.2)");
+) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("jasmine, raw sequential, MB/s (ActiveSort 5.2)");
     let requests = most.min(1024);
     let (mut device, _) = ssd("jasmine", &[])?;
     let writes = sequential(&device, false, MIB, requests);
@@ -137,8 +142,8 @@ fn jasmine(
 const PASSES: [u64; 7] = [1, 2, 1, 1, 1, 1, 2];
 
 /// One pass after another, in order.
-fn passes(workload: &Workload) -> Result<impl Iterator<Item = Request>, Error> {
-    let drawn = workload.requests().map_err(|error| Error::Model(error.to_string()))?;
+fn passes(workload: &Workload) -> Result<impl Iterator<Item = Request>, ExperimentError> {
+    let drawn = workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?;
     let (span, page) = (workload.span_bytes, workload.align_bytes);
     let (mut pass, mut next) = (0, 0);
     Ok(drawn.map(move |request| {
@@ -153,8 +158,12 @@ fn passes(workload: &Workload) -> Result<impl Iterator<Item = Request>, Error> {
     }))
 }
 
-fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<Section, Error> {
-    let mut section = Section::new("msr, mean response, ms (DiskSim's SSD extension)");
+fn msr(
+    lab: &Lab<'_>,
+    most: u64,
+    bars: &mut Vec<(String, f64, bool)>,
+) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("msr, mean response, ms (DiskSim's SSD extension)");
     for (what, in_order, reads, requests, paper) in MSR {
         let (mut device, _) = ssd("msr", &[])?;
         // DiskSim's device is full from the start, which only matters once it collects.
@@ -178,10 +187,11 @@ fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<
         let played = if in_order {
             play(&mut device, passes(&workload)?.map(Ok), pace, &mut collector)
         } else {
-            let requests = workload.requests().map_err(|error| Error::Model(error.to_string()))?;
+            let requests =
+                workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?;
             play(&mut device, requests.map(Ok), pace, &mut collector)
         };
-        let played = played.map_err(|error| Error::Model(error.to_string()))?;
+        let played = played.map_err(|error| ExperimentError::Model(error.to_string()))?;
         let results = collector.finish(&device, played, &Power::ssd(0.0, "not asked for"));
         let ours = results.reads.with(&results.writes).latency.mean() / 1e6;
         section.both(what, paper, ours);
@@ -192,10 +202,10 @@ fn msr(lab: &Lab<'_>, most: u64, bars: &mut Vec<(String, f64, bool)>) -> Result<
 }
 
 /// Four rates of the data sheet, with a parameter fitted to each, and two that a review measured.
-fn samsung_830(lab: &Lab<'_>, most: u64) -> Result<Section, Error> {
-    let mut section = Section::new("830 (data sheet; ComputerBase, December 2011)");
+fn samsung_830(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("830 (data sheet; ComputerBase, December 2011)");
     let span = 4 * GIB;
-    let make = |filled: u64| -> Result<Ssd, Error> {
+    let make = |filled: u64| -> Result<Ssd, ExperimentError> {
         let (mut drive, _) = ssd("830", &["blocks_per_plane=128"])?;
         drive.precondition(filled);
         Ok(drive)
@@ -237,8 +247,8 @@ fn carry_ns(s: &SsdSettings, bytes: u64) -> f64 {
     bytes as f64 * 1e9 / s.channel_bytes_per_second as f64 + s.channel_overhead_ns as f64
 }
 
-fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Error> {
-    let mut section = Section::new("closed forms (predicted)");
+fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("closed forms (predicted)");
     // A plain device: nothing between the host and its flash takes time.
     let plain = [
         "link_bytes_per_second=1000000000000",
@@ -304,7 +314,8 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<Section, Error> {
         let cancelled = || lab.progress.cancelled();
         let how =
             Preconditioning { bounds, seed: 1, by: None, progress: &|_| {}, cancelled: &cancelled };
-        precondition(&mut device, &how).map_err(|error| Error::Model(error.to_string()))?;
+        precondition(&mut device, &how)
+            .map_err(|error| ExperimentError::Model(error.to_string()))?;
         let writes = Workload {
             pattern: Pattern::Random,
             sizes: Sizes::Fixed(s.page_bytes),
@@ -350,11 +361,12 @@ fn greedy_write_amplification(s: &SsdSettings) -> f64 {
     1.
 }
 
-fn disks(lab: &Lab<'_>, most: u64) -> Result<Section, Error> {
-    let mut section = Section::new("hard disks (data sheets)");
+fn disks(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentError> {
+    let mut section = OutcomeSection::new("hard disks (data sheets)");
     for name in HddProfile::names() {
-        let profile = HddProfile::preset(name).map_err(|error| Error::Model(error.to_string()))?;
-        let make = || Hdd::new(&profile).map_err(|error| Error::Model(error.to_string()));
+        let profile =
+            HddProfile::preset(name).map_err(|error| ExperimentError::Model(error.to_string()))?;
+        let make = || Hdd::new(&profile).map_err(|error| ExperimentError::Model(error.to_string()));
         let s = &profile.settings;
         let mut device = make()?;
         let end = device.capacity_bytes();

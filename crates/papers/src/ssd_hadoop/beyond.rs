@@ -1,11 +1,11 @@
 //! Beyond the paper: Merganser's shuffle on both devices. How much of the SSD's gain does a hard disk get when
 //! map outputs are never merged on disk?
 
-use super::study::{self, Cell, HDD, SSD, Study};
+use super::study::{self, HDD, SSD, Study, StudyCell};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Three spills per map of the sort, and as many or more of the join.
 const SORT_MB: u64 = 64;
@@ -23,27 +23,27 @@ const FLAVOURS: [Flavour; 3] = [
 ];
 
 /// Job, GB in the paper, the ratio of Table 2's times, and the flavours.
-type Job = (&'static str, f64, f64, &'static [Flavour]);
+type RatedJob = (&'static str, f64, f64, &'static [Flavour]);
 
-const JOBS: [Job; 2] =
+const JOBS: [RatedJob; 2] =
     [("sort", 10., 1235. / 479., &FLAVOURS), ("join", 15., 1768. / 1030., FLAVOURS.split_at(2).0)];
 
 /// Runs the cells, or reads their results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(&Study::of(lab, &["beyond"])?))
 }
 
 fn outcome(study: &Study) -> Outcome {
-    let mut gains = Section::new("gains");
-    let mut seconds = Section::new("seconds, buffers of 64 MB and blocks of 128 MiB");
+    let mut gains = OutcomeSection::new("gains");
+    let mut seconds = OutcomeSection::new("seconds, buffers of 64 MB and blocks of 128 MiB");
     let mut bars = Vec::new();
     for (job, gigabytes, paper_gain, flavours) in JOBS {
-        let cell = |device: &str, flavour: &str, bound: &str| Cell {
+        let cell = |device: &str, flavour: &str, bound: &str| StudyCell {
             flavour: flavour.into(),
             sort_mb: SORT_MB,
             block_mb: BLOCK_MB,
             least_segment: bound.into(),
-            ..Cell::stock(job, gigabytes, device, study.scale)
+            ..StudyCell::stock(job, gigabytes, device, study.scale)
         };
         for (device, of) in [(HDD, "HDD"), (SSD, "SSD")] {
             for &(name, flavour, bound) in flavours {
@@ -95,12 +95,12 @@ mod tests {
     use super::super::study::tests::{measured, study};
     use super::*;
 
-    fn cell(device: &str, flavour: &str) -> Cell {
-        Cell {
+    fn cell(device: &str, flavour: &str) -> StudyCell {
+        StudyCell {
             flavour: flavour.into(),
             sort_mb: SORT_MB,
             block_mb: BLOCK_MB,
-            ..Cell::stock("sort", 10., device, 0.1)
+            ..StudyCell::stock("sort", 10., device, 0.1)
         }
     }
 
@@ -122,8 +122,11 @@ mod tests {
 
     #[test]
     fn the_join_has_gains_of_its_own() {
-        let join =
-            |device, flavour| Cell { job: "join".into(), paper_gb: 15., ..cell(device, flavour) };
+        let join = |device, flavour| StudyCell {
+            job: "join".into(),
+            paper_gb: 15.,
+            ..cell(device, flavour)
+        };
         let cells = vec![
             measured(cell(HDD, "stock"), 1.),
             measured(join(HDD, "stock"), 100.),

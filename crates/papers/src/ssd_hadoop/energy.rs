@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use super::study::{Cell, HDD, Measured, SAYS, SSD, Study};
+use super::study::{HDD, MeasuredCell, SAYS, SSD, Study, StudyCell};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// A row of Table 2: watt-hours and seconds on the HDD, then on the SSD.
-struct Row {
+struct EnergyRow {
     name: &'static str,
     job: &'static str,
     gigabytes: f64,
@@ -17,9 +17,15 @@ struct Row {
     ssd: (f64, f64),
 }
 
-const TABLE: [Row; 2] = [
-    Row { name: "Sort", job: "sort", gigabytes: 10., hdd: (18.49, 1235.), ssd: (9.13, 479.) },
-    Row { name: "Join", job: "join", gigabytes: 15., hdd: (31.85, 1768.), ssd: (15.74, 1030.) },
+const TABLE: [EnergyRow; 2] = [
+    EnergyRow { name: "Sort", job: "sort", gigabytes: 10., hdd: (18.49, 1235.), ssd: (9.13, 479.) },
+    EnergyRow {
+        name: "Join",
+        job: "join",
+        gigabytes: 15.,
+        hdd: (31.85, 1768.),
+        ssd: (15.74, 1030.),
+    },
 ];
 /// "When 1000 nodes mounted on SSD are more expensive about $ 180 than HDDs, sorting more than 2000 times turn can
 /// take on the cost advantages" (4.5).
@@ -32,7 +38,7 @@ const PRICE: f64 = 0.10;
 const PC_WATTS: f64 = 55.;
 
 /// Computes the paper's figures, and ours if there are results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let study = lab.setup.results.as_deref().map(Path::new).map(Study::read).transpose()?;
     Ok(outcome(study.as_ref()))
 }
@@ -73,8 +79,8 @@ fn outcome(study: Option<&Study>) -> Outcome {
     }
 }
 
-fn powers() -> Section {
-    let mut powers = Section::new("implied by Table 2");
+fn powers() -> OutcomeSection {
+    let mut powers = OutcomeSection::new("implied by Table 2");
     for row in &TABLE {
         for ((energy, seconds), of) in [(row.hdd, "HDD"), (row.ssd, "SSD")] {
             powers.paper(format!("{}, {of}: mean power, W", row.name), energy * 3600. / seconds);
@@ -95,8 +101,8 @@ fn sorts_to_repay(dollars: f64, price: f64) -> f64 {
     dollars / NODES / (saved_kwh() * price)
 }
 
-fn repaid() -> Section {
-    let mut repaid = Section::new("sorts per node that repay the SSDs (4.5)");
+fn repaid() -> OutcomeSection {
+    let mut repaid = OutcomeSection::new("sorts per node that repay the SSDs (4.5)");
     let each = sorts_to_repay(DOLLARS * NODES, PRICE);
     let all = sorts_to_repay(DOLLARS, PRICE);
     repaid.both("180 dollars per node", SORTS, each);
@@ -108,8 +114,8 @@ fn repaid() -> Section {
     repaid
 }
 
-fn judged() -> Section {
-    let mut says = Section::new(SAYS);
+fn judged() -> OutcomeSection {
+    let mut says = OutcomeSection::new(SAYS);
     // Within a factor of two of the price that was assumed.
     let follows = |dollars| (0.5..2.).contains(&(sorts_to_repay(dollars, PRICE) / SORTS));
     says.holds("2,000 sorts repay 180 dollars per node", Some(follows(DOLLARS * NODES)));
@@ -123,17 +129,17 @@ fn judged() -> Section {
 }
 
 /// Watt-hours at the paper's size.
-fn watt_hours(one: &Measured) -> f64 {
+fn watt_hours(one: &MeasuredCell) -> f64 {
     let device_watts = one.device_joules / one.device_seconds;
     (PC_WATTS + device_watts) * one.elapsed_s / 3600. / one.cell.scale
 }
 
-fn ours(study: &Study) -> Section {
-    let mut energy = Section::new("Wh at the paper's size (Table 2)");
+fn ours(study: &Study) -> OutcomeSection {
+    let mut energy = OutcomeSection::new("Wh at the paper's size (Table 2)");
     for row in &TABLE {
         let found =
             [(HDD, row.hdd.0, "HDD"), (SSD, row.ssd.0, "SSD")].map(|(device, paper, of)| {
-                let cell = Cell::stock(row.job, row.gigabytes, device, study.scale);
+                let cell = StudyCell::stock(row.job, row.gigabytes, device, study.scale);
                 let one = study.get(&cell).filter(|one| one.valid);
                 if one.is_none() {
                     energy.of_cell(&format!("{}, {of}", row.name), study.get(&cell), watt_hours);
@@ -172,7 +178,7 @@ mod tests {
 
     #[test]
     fn ours_is_at_the_papers_size_and_never_that_of_a_late_cell() {
-        let cell = |device| Cell::stock("sort", 10., device, 0.1);
+        let cell = |device| StudyCell::stock("sort", 10., device, 0.1);
         // 5 W of the device: 60 W for 60 s are 1 Wh, 10 at the paper's size.
         let cells = vec![measured(cell(HDD), 60.), late(cell(SSD), 10.)];
         let json = crate::report::tests::json(outcome(Some(&study(cells))));

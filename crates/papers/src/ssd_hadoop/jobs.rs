@@ -1,23 +1,23 @@
 //! Figures 7 and 8: jobs that wait for the processor, and jobs that wait for the disk.
 
-use super::study::{Cell, HDD, SAYS, Study};
+use super::study::{HDD, SAYS, Study, StudyCell};
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Up to this ratio there is "almost no gap".
 const NO_GAP: f64 = 1.1;
 
 /// Name in the runner, GB in the paper, and its name there.
-type Job = (&'static str, f64, &'static str);
+type NamedJob = (&'static str, f64, &'static str);
 
-const CPU_BOUND: [Job; 3] = [
+const CPU_BOUND: [NamedJob; 3] = [
     ("wordcount", 10., "WordCount"),
     ("wordmean", 10., "mean length of words"),
     ("aggregate-words", 10., "aggregated word count"),
 ];
-const IO_BOUND: [Job; 6] = [
+const IO_BOUND: [NamedJob; 6] = [
     ("sort", 10., "Sort"),
     ("random-writer", 10., "RandomWriter"),
     ("grep", 10., "Grep"),
@@ -27,7 +27,7 @@ const IO_BOUND: [Job; 6] = [
 ];
 
 /// Figure 7.
-pub fn cpu_bound(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn cpu_bound(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut outcome = outcome(&Study::of(lab, &["cpu-bound"])?, &CPU_BOUND, "Figure 7", false);
     outcome.differs.push(
         "Bayes and LDA are programs of Mahout and CloudSuite. Two other jobs of Hadoop's examples that compute take their \
@@ -38,17 +38,17 @@ pub fn cpu_bound(lab: &Lab<'_>) -> Result<Outcome, Error> {
 }
 
 /// Figure 8.
-pub fn io_bound(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn io_bound(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(&Study::of(lab, &["io-bound"])?, &IO_BOUND, "Figure 8", true))
 }
 
-fn outcome(study: &Study, jobs: &[Job], figure: &str, gap: bool) -> Outcome {
-    let mut gains = Section::new(format!("HDD's seconds over SSD's ({figure})"));
-    let mut seconds = Section::new("seconds");
-    let mut says = Section::new(SAYS);
+fn outcome(study: &Study, jobs: &[NamedJob], figure: &str, gap: bool) -> Outcome {
+    let mut gains = OutcomeSection::new(format!("HDD's seconds over SSD's ({figure})"));
+    let mut seconds = OutcomeSection::new("seconds");
+    let mut says = OutcomeSection::new(SAYS);
     let mut bars = Vec::new();
     for &(job, gigabytes, name) in jobs {
-        let cell = Cell::stock(job, gigabytes, HDD, study.scale);
+        let cell = StudyCell::stock(job, gigabytes, HDD, study.scale);
         let gain = study.gain(&cell);
         gains.gain(&study.with_rounds(name, &cell), None, gain);
         for (one, device) in study.both(&cell).into_iter().zip(["HDD", "SSD"]) {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn gaps_are_judged_and_missing_ones_are_not() {
-        let cell = |device| Cell::stock("wordcount", 10., device, 0.1);
+        let cell = |device| StudyCell::stock("wordcount", 10., device, 0.1);
         for (hdd, no_gap) in [(52., 1.), (56., 0.)] {
             let study = study(vec![measured(cell(HDD), hdd), measured(cell(SSD), 50.)]);
             let json = crate::report::tests::json(outcome(&study, &CPU_BOUND, "Figure 7", false));

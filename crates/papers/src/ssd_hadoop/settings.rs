@@ -1,10 +1,10 @@
 //! Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `advise hadoop --job` makes of the sort.
 
-use super::study::{self, Advice, Cell, Combination, HDD, Measured, SAYS, SSD, Study};
-use crate::chart::{Chart, Table};
-use crate::error::Error;
+use super::study::{self, Combination, HDD, JobAdvice, MeasuredCell, SAYS, SSD, Study, StudyCell};
+use crate::chart::{Chart, HeatTable};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 const SORT_MB: [u64; 3] = [64, 100, 192];
 const BLOCK_MB: [u64; 3] = [32, 64, 128];
@@ -16,29 +16,35 @@ const NEAR: f64 = 1.1;
 const NOISE: f64 = 1.03;
 
 /// A job of the figure, and its data in the paper, in GB.
-type Job = (&'static str, f64);
+type SizedJob = (&'static str, f64);
 
-const SORT: Job = ("sort", 10.);
+const SORT: SizedJob = ("sort", 10.);
 /// "5GB join", which Table 2 calls "5GB X 3".
-const JOIN: Job = ("join", 15.);
+const JOIN: SizedJob = ("join", 15.);
 
 /// Runs the cells, or reads their results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(&Study::of(lab, &["settings", "settings-advised", "settings-join"])?))
 }
 
-fn cell(study: &Study, (job, gb): Job, device: &str, block_mb: u64, sort_mb: u64) -> Cell {
-    Cell { sort_mb, block_mb, ..Cell::stock(job, gb, device, study.scale) }
+fn cell(
+    study: &Study,
+    (job, gb): SizedJob,
+    device: &str,
+    block_mb: u64,
+    sort_mb: u64,
+) -> StudyCell {
+    StudyCell { sort_mb, block_mb, ..StudyCell::stock(job, gb, device, study.scale) }
 }
 
 /// Usable seconds of a job on a device, by block and then by buffer.
-fn figures(study: &Study, job: Job, device: &str) -> Vec<Vec<Option<f64>>> {
+fn figures(study: &Study, job: SizedJob, device: &str) -> Vec<Vec<Option<f64>>> {
     let one = |block, sort| study::seconds(study.get(&cell(study, job, device, block, sort)));
     BLOCK_MB.map(|block| SORT_MB.map(|sort| one(block, sort)).to_vec()).to_vec()
 }
 
 /// The same; `None` if one is missing or not valid.
-fn grid(study: &Study, job: Job, device: &str) -> Option<Vec<Vec<f64>>> {
+fn grid(study: &Study, job: SizedJob, device: &str) -> Option<Vec<Vec<f64>>> {
     figures(study, job, device).into_iter().map(|row| row.into_iter().collect()).collect()
 }
 
@@ -51,7 +57,7 @@ fn outcome(study: &Study) -> Outcome {
         for (device, of) in DEVICES {
             let cells = figures(study, job, device);
             if job == SORT || cells.iter().flatten().any(Option::is_some) {
-                tables.push(Table { name: format!("{}, {of}", job.0), cells });
+                tables.push(HeatTable { name: format!("{}, {of}", job.0), cells });
             }
         }
     }
@@ -77,10 +83,10 @@ fn outcome(study: &Study) -> Outcome {
 }
 
 /// What the text says of a job, and its seconds.
-fn swept(study: &Study, job: Job) -> Vec<Section> {
+fn swept(study: &Study, job: SizedJob) -> Vec<OutcomeSection> {
     let mut sections = vec![statements(study, job)];
     for (device, of) in DEVICES {
-        let mut seconds = Section::new(format!("seconds of the {}, {of} (Figure 6)", job.0));
+        let mut seconds = OutcomeSection::new(format!("seconds of the {}, {of} (Figure 6)", job.0));
         for block in BLOCK_MB {
             for sort in SORT_MB {
                 let one = study.get(&cell(study, job, device, block, sort));
@@ -92,10 +98,10 @@ fn swept(study: &Study, job: Job) -> Vec<Section> {
     sections
 }
 
-fn statements(study: &Study, job: Job) -> Section {
+fn statements(study: &Study, job: SizedJob) -> OutcomeSection {
     let [hdd, ssd] = [HDD, SSD].map(|device| grid(study, job, device));
     let least = |rows: &Vec<f64>| rows.iter().copied().fold(f64::MAX, f64::min);
-    let mut says = Section::new(format!("{}: {SAYS}", job.0));
+    let mut says = OutcomeSection::new(format!("{}: {SAYS}", job.0));
     let best_block = hdd.as_ref().map(|rows| {
         let best: Vec<f64> = rows.iter().map(least).collect();
         best.iter().all(|seconds| best[1] <= *seconds)
@@ -117,11 +123,11 @@ fn statements(study: &Study, job: Job) -> Section {
 }
 
 /// The cell with the settings that `advise hadoop --job` prints.
-fn chosen(study: &Study, device: &str, advice: &Advice) -> Option<Cell> {
+fn chosen(study: &Study, device: &str, advice: &JobAdvice) -> Option<StudyCell> {
     let setting = |name: &str| advice.advice.get(name).map(String::as_str);
     let number = |name: &str| setting(name)?.parse::<u64>().ok();
     let flavour = if setting("merganser.shuffle.defer")? == "true" { "active" } else { "stock" };
-    Some(Cell {
+    Some(StudyCell {
         flavour: flavour.into(),
         factor: number("mapreduce.task.io.sort.factor")?,
         ..cell(
@@ -136,12 +142,12 @@ fn chosen(study: &Study, device: &str, advice: &Advice) -> Option<Cell> {
 
 /// The combination of the sweep that the model of `advise hadoop --job` finds best, all of its times, and the
 /// combination that the command itself chooses.
-fn advised(study: &Study) -> Vec<Section> {
-    let mut choice = Section::new(
+fn advised(study: &Study) -> Vec<OutcomeSection> {
+    let mut choice = OutcomeSection::new(
         "measured seconds of the cell that `advise hadoop --job` takes, over the best cell's",
     );
-    let mut all = Section::new("seconds of `advise hadoop --job`, over the measured ones");
-    let mut own = Section::new(
+    let mut all = OutcomeSection::new("seconds of `advise hadoop --job`, over the measured ones");
+    let mut own = OutcomeSection::new(
         "measured seconds of what `advise hadoop --job` itself chooses, over the best cell's of the sweep",
     );
     for (device, of) in DEVICES {
@@ -164,12 +170,12 @@ fn advised(study: &Study) -> Vec<Section> {
         choice
             .holds(&format!("{of}: within a tenth of the best"), ratio.map(|ratio| ratio <= NEAR));
         for (block, sort, seconds) in predicted {
-            let of_it = |one: &Measured| seconds / one.elapsed_s;
+            let of_it = |one: &MeasuredCell| seconds / one.elapsed_s;
             let name = format!("{of}, {block} MiB, {sort} MB: {seconds:.0} s predicted");
             all.of_cell(&name, measured(block, sort), of_it);
         }
         if let Some((cell, fastest)) = chosen(study, device, advice).zip(fastest) {
-            let Cell { flavour, sort_mb, factor, block_mb, .. } = &cell;
+            let StudyCell { flavour, sort_mb, factor, block_mb, .. } = &cell;
             let name = format!(
                 "{of}: {flavour}, blocks of {block_mb} MiB, buffer of {sort_mb} MB, fan-in of {factor}"
             );
@@ -223,7 +229,7 @@ mod tests {
             ("merganser.shuffle.defer", "true"),
         ];
         let advice = advice.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-        study.predicted.insert(HDD.into(), Advice { advice, combinations });
+        study.predicted.insert(HDD.into(), JobAdvice { advice, combinations });
         study
     }
 
@@ -251,7 +257,8 @@ mod tests {
         };
         let name = "HDD: active, blocks of 256 MiB, buffer of 32 MB, fan-in of 10";
         assert_eq!(row(&study)["what"], format!("{name}: not measured"));
-        let own = Cell { flavour: "active".into(), factor: 10, ..cell(&study, SORT, HDD, 256, 32) };
+        let own =
+            StudyCell { flavour: "active".into(), factor: 10, ..cell(&study, SORT, HDD, 256, 32) };
         let more = measured(own, 99.);
         let predicted = std::mem::take(&mut study.predicted);
         let mut cells = vec![more];
@@ -271,7 +278,7 @@ mod tests {
         let mut study = sweep([[1.; 3]; 3]);
         assert!(!outcome(&study).chart.svg().contains("join, HDD"));
         // The join of Figure 5 and of Table 2, so that they share a cell.
-        assert_eq!(cell(&study, JOIN, SSD, 64, 100), Cell::stock("join", 15., SSD, 0.1));
+        assert_eq!(cell(&study, JOIN, SSD, 64, 100), StudyCell::stock("join", 15., SSD, 0.1));
         let mut cells = Vec::new();
         for block in BLOCK_MB {
             for sort in SORT_MB {
@@ -294,8 +301,8 @@ mod tests {
 
     #[test]
     fn a_late_cell_leaves_the_statements_open() {
-        let mut cells = vec![late(Cell::stock("sort", 10., HDD, 0.1), 1.)];
-        cells.push(measured(Cell::stock("sort", 10., SSD, 0.1), 50.));
+        let mut cells = vec![late(StudyCell::stock("sort", 10., HDD, 0.1), 1.)];
+        cells.push(measured(StudyCell::stock("sort", 10., SSD, 0.1), 50.));
         let json = crate::report::tests::json(outcome(&study(cells)));
         for row in 0..3 {
             assert!(json["sections"][0]["rows"][row]["ours"].is_null());

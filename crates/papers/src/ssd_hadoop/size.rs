@@ -1,10 +1,10 @@
 //! Figure 5: a sort and a join by the size of the data, on both devices.
 
-use super::study::{self, Cell, HDD, Study};
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use super::study::{self, HDD, Study, StudyCell};
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 
 /// Sizes of the sort, in GB of the paper. A join has one and a half times as much.
 const SIZES: [f64; 4] = [2.5, 5., 10., 20.];
@@ -13,17 +13,18 @@ const JOBS: [(&str, f64, f64, f64); 2] =
     [("sort", 1., 3.0, 1235. / 479.), ("join", 1.5, 2.3, 1768. / 1030.)];
 
 /// Runs the cells, or reads their results.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(&Study::of(lab, &["size"])?))
 }
 
 fn outcome(study: &Study) -> Outcome {
-    let mut best = Section::new("HDD's seconds over SSD's, the largest (4.2)");
-    let mut gains = Section::new("HDD's seconds over SSD's, by data of the paper (Figure 5)");
-    let mut seconds = Section::new("seconds");
+    let mut best = OutcomeSection::new("HDD's seconds over SSD's, the largest (4.2)");
+    let mut gains =
+        OutcomeSection::new("HDD's seconds over SSD's, by data of the paper (Figure 5)");
+    let mut seconds = OutcomeSection::new("seconds");
     let mut series = Vec::new();
     for (job, times, paper_best, paper_ten) in JOBS {
-        let cell = |size: f64| Cell::stock(job, size * times, HDD, study.scale);
+        let cell = |size: f64| StudyCell::stock(job, size * times, HDD, study.scale);
         let found = SIZES.iter().filter_map(|&size| study.gain(&cell(size)));
         let largest = found.reduce(f64::max);
         best.gain(job, Some(paper_best), largest);
@@ -40,7 +41,7 @@ fn outcome(study: &Study) -> Outcome {
                 points.extend(study::seconds(one).map(|seconds| (size * times, seconds)));
             }
             let name = format!("{job}, {name}");
-            series.push(Series { name, paper: false, points });
+            series.push(ChartSeries { name, paper: false, points });
         }
     }
     let mut differs = study.differs();
@@ -66,7 +67,7 @@ mod tests {
 
     #[test]
     fn the_largest_ratio_is_that_of_valid_cells() {
-        let cell = |size, device| Cell::stock("sort", size, device, 0.1);
+        let cell = |size, device| StudyCell::stock("sort", size, device, 0.1);
         let cells = vec![
             measured(cell(10., HDD), 90.),
             measured(cell(10., SSD), 45.),

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
-use crate::outcome::Section;
+use crate::outcome::OutcomeSection;
 use crate::runner;
 
 /// The models of the paper's disks.
@@ -28,13 +28,13 @@ pub struct Study {
     /// The seconds of the wall clock for one second of the emulated disks.
     #[serde(default = "real_time")]
     pub slower: u32,
-    cells: Vec<Measured>,
+    cells: Vec<MeasuredCell>,
     /// Cells that have late attempts alone.
     #[serde(default)]
     not_valid: Vec<Late>,
     /// `merganser advise hadoop --job` on the sorts of the sweep, by device.
     #[serde(default)]
-    pub predicted: BTreeMap<String, Advice>,
+    pub predicted: BTreeMap<String, JobAdvice>,
 }
 
 const fn real_time() -> u32 {
@@ -43,7 +43,7 @@ const fn real_time() -> u32 {
 
 /// What decides a cell.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Cell {
+pub struct StudyCell {
     /// The job's name in the runner.
     pub job: String,
     /// Its data in the paper, in GB of 10^9 bytes.
@@ -66,31 +66,31 @@ pub struct Cell {
 
 /// A cell, and its result: the median round's by time.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Measured {
+pub struct MeasuredCell {
     /// What decides it.
-    pub cell: Cell,
+    pub cell: StudyCell,
     /// Seconds from submission to the end.
     pub elapsed_s: f64,
     /// Whether the emulation kept its time.
     pub valid: bool,
     /// How late it was.
-    pub lag: Lag,
+    pub lag: AnswerLag,
     /// Joules of the device in the emulation.
     pub device_joules: f64,
     /// Seconds of the emulation.
     pub device_seconds: f64,
     /// What the disk did, by the job's phase.
-    pub phases: BTreeMap<String, Phase>,
+    pub phases: BTreeMap<String, DiskPhase>,
     /// Some requests.
     pub points: Points,
     /// All valid rounds; empty in a file that is older than rounds.
     #[serde(default)]
-    rounds: Vec<Round>,
+    rounds: Vec<RoundTime>,
 }
 
 /// The time of a round.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Round {
+struct RoundTime {
     round: u32,
     elapsed_s: f64,
 }
@@ -98,13 +98,13 @@ struct Round {
 /// A cell that has late attempts alone, and how late the last one was.
 #[derive(Debug, Deserialize)]
 struct Late {
-    cell: Cell,
-    lag: Lag,
+    cell: StudyCell,
+    lag: AnswerLag,
 }
 
 /// How late answers were.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Lag {
+pub struct AnswerLag {
     /// The share of requests that were late.
     pub late_share: f64,
     /// All lag over the busy time.
@@ -113,16 +113,16 @@ pub struct Lag {
 
 /// What the disk did in a phase.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Phase {
+pub struct DiskPhase {
     /// Reads.
-    pub reads: Flow,
+    pub reads: RequestFlow,
     /// Writes.
-    pub writes: Flow,
+    pub writes: RequestFlow,
 }
 
 /// Requests of one kind.
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
-pub struct Flow {
+pub struct RequestFlow {
     /// All.
     pub requests: u64,
     /// Those that continue the one before.
@@ -140,7 +140,7 @@ pub struct Points {
 
 /// What `merganser advise hadoop --job --json` says.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Advice {
+pub struct JobAdvice {
     /// The settings that it prints, by name; empty in an older file.
     #[serde(default)]
     pub advice: BTreeMap<String, String>,
@@ -163,10 +163,10 @@ pub struct Combination {
     pub seconds: f64,
 }
 
-impl Cell {
+impl StudyCell {
     /// Stock Hadoop with the paper's defaults on a device.
     pub fn stock(job: &str, paper_gb: f64, device: &str, scale: f64) -> Self {
-        Cell {
+        StudyCell {
             job: job.into(),
             paper_gb,
             device: device.into(),
@@ -180,10 +180,10 @@ impl Cell {
     }
 }
 
-impl Measured {
+impl MeasuredCell {
     /// A cell without a figure that may be used.
     fn late(Late { cell, lag }: Late) -> Self {
-        Measured {
+        MeasuredCell {
             cell,
             elapsed_s: f64::NAN,
             valid: false,
@@ -202,7 +202,7 @@ impl Study {
     ///
     /// # Errors
     /// When the runner fails, or the file is not what it writes.
-    pub fn of(lab: &Lab<'_>, figures: &[&str]) -> Result<Self, Error> {
+    pub fn of(lab: &Lab<'_>, figures: &[&str]) -> Result<Self, ExperimentError> {
         if let Some(path) = &lab.setup.results {
             return Self::read(path);
         }
@@ -230,39 +230,40 @@ impl Study {
     ///
     /// # Errors
     /// When it is something else.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let text = fs::read_to_string(path).map_err(|error| Error::on(path, error))?;
-        let wrong = |reason| Error::Results { path: path.to_owned(), reason };
+    pub fn read(path: &Path) -> Result<Self, ExperimentError> {
+        let text = fs::read_to_string(path).map_err(|error| ExperimentError::on(path, error))?;
+        let wrong = |reason| ExperimentError::Results { path: path.to_owned(), reason };
         let mut study: Study = serde_json::from_str(&text)
             .map_err(|error| wrong(format!("no file of bench/hadoop/study.py: {error}")))?;
         if study.study != "ssd-hadoop" {
             return Err(wrong(format!("is of the study '{}', not ssd-hadoop", study.study)));
         }
         let late = std::mem::take(&mut study.not_valid);
-        study.cells.extend(late.into_iter().map(Measured::late));
+        study.cells.extend(late.into_iter().map(MeasuredCell::late));
         Ok(study)
     }
 
     /// A cell's result, if it was measured.
-    pub fn get(&self, cell: &Cell) -> Option<&Measured> {
+    pub fn get(&self, cell: &StudyCell) -> Option<&MeasuredCell> {
         self.cells.iter().find(|one| one.cell == *cell)
     }
 
     /// The results of a cell on the hard disk and on the SSD.
-    pub fn both(&self, cell: &Cell) -> [Option<&Measured>; 2] {
-        [HDD, SSD].map(|device| self.get(&Cell { device: device.into(), ..cell.clone() }))
+    pub fn both(&self, cell: &StudyCell) -> [Option<&MeasuredCell>; 2] {
+        [HDD, SSD].map(|device| self.get(&StudyCell { device: device.into(), ..cell.clone() }))
     }
 
     /// How many times as fast a cell is on the SSD, if both were measured and are valid.
-    pub fn gain(&self, cell: &Cell) -> Option<f64> {
+    pub fn gain(&self, cell: &StudyCell) -> Option<f64> {
         let [hdd, ssd] = self.both(cell).map(seconds);
         Some(hdd? / ssd?)
     }
 
     /// A ratio's name, with the ratios of the rounds that both devices have, if there are several.
-    pub fn with_rounds(&self, what: &str, cell: &Cell) -> String {
+    pub fn with_rounds(&self, what: &str, cell: &StudyCell) -> String {
         let [Some(hdd), Some(ssd)] = self.both(cell) else { return what.to_owned() };
-        let of = |one: &Round| ssd.rounds.iter().find(|other| other.round == one.round).copied();
+        let of =
+            |one: &RoundTime| ssd.rounds.iter().find(|other| other.round == one.round).copied();
         let ratios = hdd.rounds.iter().filter_map(|one| Some(one.elapsed_s / of(one)?.elapsed_s));
         range(ratios).map_or(what.to_owned(), |(count, least, most)| {
             format!("{what}; {count} rounds, {least:.2} to {most:.2}")
@@ -321,7 +322,7 @@ impl Study {
 }
 
 /// The seconds of a cell that may be used.
-pub fn seconds(cell: Option<&Measured>) -> Option<f64> {
+pub fn seconds(cell: Option<&MeasuredCell>) -> Option<f64> {
     cell.filter(|cell| cell.valid).map(|cell| cell.elapsed_s)
 }
 
@@ -333,9 +334,9 @@ fn range(figures: impl Iterator<Item = f64>) -> Option<(usize, f64, f64)> {
     Some(figures.fold((0, f64::MAX, f64::MIN), wider)).filter(|(count, ..)| *count > 1)
 }
 
-impl Section {
+impl OutcomeSection {
     /// A row with the seconds of a cell, and those of all rounds if there are several.
-    pub fn seconds_of(&mut self, what: &str, cell: Option<&Measured>) {
+    pub fn seconds_of(&mut self, what: &str, cell: Option<&MeasuredCell>) {
         let of_rounds = cell.and_then(|cell| range(cell.rounds.iter().map(|one| one.elapsed_s)));
         let what = of_rounds.map_or(what.to_owned(), |(count, least, most)| {
             format!("{what}; {count} rounds, {least:.1} to {most:.1}")
@@ -347,8 +348,8 @@ impl Section {
     pub fn of_cell(
         &mut self,
         what: &str,
-        cell: Option<&Measured>,
-        figure: impl Fn(&Measured) -> f64,
+        cell: Option<&MeasuredCell>,
+        figure: impl Fn(&MeasuredCell) -> f64,
     ) {
         match cell {
             Some(cell) if cell.valid => self.ours(what, figure(cell)),
@@ -384,12 +385,12 @@ pub mod tests {
     use super::*;
 
     /// A valid cell that took `elapsed_s`.
-    pub fn measured(cell: Cell, elapsed_s: f64) -> Measured {
-        Measured {
+    pub fn measured(cell: StudyCell, elapsed_s: f64) -> MeasuredCell {
+        MeasuredCell {
             cell,
             elapsed_s,
             valid: true,
-            lag: Lag { late_share: 0., time_share: 0. },
+            lag: AnswerLag { late_share: 0., time_share: 0. },
             device_joules: 10. * elapsed_s,
             device_seconds: 2. * elapsed_s,
             phases: BTreeMap::new(),
@@ -399,19 +400,19 @@ pub mod tests {
     }
 
     /// A valid cell whose rounds took these seconds; the first one is the median.
-    pub fn repeated(cell: Cell, seconds: &[f64]) -> Measured {
-        let rounds = (1..).zip(seconds).map(|(round, &elapsed_s)| Round { round, elapsed_s });
-        Measured { rounds: rounds.collect(), ..measured(cell, seconds[0]) }
+    pub fn repeated(cell: StudyCell, seconds: &[f64]) -> MeasuredCell {
+        let rounds = (1..).zip(seconds).map(|(round, &elapsed_s)| RoundTime { round, elapsed_s });
+        MeasuredCell { rounds: rounds.collect(), ..measured(cell, seconds[0]) }
     }
 
     /// The same, late.
-    pub fn late(cell: Cell, elapsed_s: f64) -> Measured {
-        let lag = Lag { late_share: 0.025, time_share: 0. };
-        Measured { valid: false, lag, ..measured(cell, elapsed_s) }
+    pub fn late(cell: StudyCell, elapsed_s: f64) -> MeasuredCell {
+        let lag = AnswerLag { late_share: 0.025, time_share: 0. };
+        MeasuredCell { valid: false, lag, ..measured(cell, elapsed_s) }
     }
 
     /// A study at a tenth.
-    pub fn study(cells: Vec<Measured>) -> Study {
+    pub fn study(cells: Vec<MeasuredCell>) -> Study {
         let predicted = BTreeMap::new();
         let (study, not_valid) = ("ssd-hadoop".into(), Vec::new());
         Study { study, scale: 0.1, slower: 1, cells, not_valid, predicted }
@@ -419,13 +420,13 @@ pub mod tests {
 
     #[test]
     fn a_cell_that_was_late_is_in_no_ratio_and_is_told() {
-        let cell = Cell::stock("sort", 10., HDD, 0.1);
-        let ssd = Cell { device: SSD.into(), ..cell.clone() };
+        let cell = StudyCell::stock("sort", 10., HDD, 0.1);
+        let ssd = StudyCell { device: SSD.into(), ..cell.clone() };
         let good = study(vec![measured(cell.clone(), 90.), measured(ssd.clone(), 30.)]);
         assert_eq!(good.gain(&cell), Some(3.));
         let bad = study(vec![measured(cell.clone(), 90.), late(ssd.clone(), 30.)]);
         assert_eq!(bad.gain(&cell), None);
-        let mut section = Section::new("t");
+        let mut section = OutcomeSection::new("t");
         section.of_cell("ssd", bad.get(&ssd), |one| one.elapsed_s);
         section.of_cell("other", None, |one| one.elapsed_s);
         section.gain("gain", Some(2.), bad.gain(&cell));
@@ -437,7 +438,7 @@ pub mod tests {
 
     #[test]
     fn rounds_are_counted_and_their_range_is_told() {
-        let cell = |device| Cell::stock("sort", 10., device, 0.1);
+        let cell = |device| StudyCell::stock("sort", 10., device, 0.1);
         let once = vec![measured(cell(HDD), 90.), measured(cell(SSD), 30.)];
         let once = study(once);
         assert_eq!(once.with_rounds("sort", &cell(HDD)), "sort");
@@ -451,7 +452,7 @@ pub mod tests {
         // Of the rounds that both have.
         assert_eq!(several.with_rounds("sort", &cell(HDD)), "sort; 2 rounds, 2.10 to 3.00");
         assert!(several.differs()[2].contains("up to 3 times"), "{:?}", several.differs());
-        let mut section = Section::new("t");
+        let mut section = OutcomeSection::new("t");
         section.seconds_of("HDD", several.get(&cell(HDD)));
         section.seconds_of("SSD", once.get(&cell(SSD)));
         let rows: Vec<_> = section.rows.iter().map(|row| (&*row.what, row.ours)).collect();
@@ -472,8 +473,8 @@ pub mod tests {
         );
         fs::write(&path, text).expect("written");
         let study = Study::read(&path).expect("a study");
-        let mut section = Section::new("t");
-        section.seconds_of("SSD", study.get(&Cell::stock("sort", 10., SSD, 0.1)));
+        let mut section = OutcomeSection::new("t");
+        section.seconds_of("SSD", study.get(&StudyCell::stock("sort", 10., SSD, 0.1)));
         assert_eq!(section.rows[0].what, "SSD: not valid, 3.1 % late");
         assert_eq!(section.rows[0].ours, None);
         assert!(study.differs()[2].ends_with("Each cell was measured once."));

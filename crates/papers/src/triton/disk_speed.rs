@@ -9,7 +9,7 @@ use std::time::Instant;
 use merganser_storage::file::{FileDirectory, FileStorage};
 use merganser_storage::{Buffer, Completions, Directory, Operation, Storage, StorageExt};
 
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -26,7 +26,7 @@ pub struct DiskSpeed {
 }
 
 /// Writes `bytes` into a file of `folder`, reads it, and removes it.
-pub fn measure(lab: &Lab<'_>, folder: &Path, bytes: u64) -> Result<DiskSpeed, Error> {
+pub fn measure(lab: &Lab<'_>, folder: &Path, bytes: u64) -> Result<DiskSpeed, ExperimentError> {
     const NAME: &str = "disk-speed";
     let bytes = bytes.next_multiple_of(PIECE_BYTES as u64);
     lab.progress.phase("disk speed", Some(2 * bytes));
@@ -45,7 +45,7 @@ pub fn measure(lab: &Lab<'_>, folder: &Path, bytes: u64) -> Result<DiskSpeed, Er
         folder.remove(NAME)?;
         Ok(DiskSpeed { write, read })
     };
-    let speed = run().map_err(Error::Storage)?;
+    let speed = run().map_err(ExperimentError::Storage)?;
     lab.check_cancelled()?;
     Ok(speed)
 }

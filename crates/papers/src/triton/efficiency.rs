@@ -3,12 +3,12 @@
 //! its disk's speed measured in the same run.
 
 use super::disk_speed;
-use super::systems::{DEMSORT, GRAY, HADOOP, MINUTE, System, TRITONSORT};
+use super::systems::{DEMSORT, GRAY, HADOOP, MINUTE, PublishedSort, TRITONSORT};
 use super::whole_sort::WholeSort;
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
 
 /// Without `--size`.
@@ -36,8 +36,8 @@ const TABLE_14: [[f64; 4]; 5] = [
 /// A comparison of Tritonsort with another system: Tables 15 to 18.
 struct Comparison {
     table: &'static str,
-    triton: System,
-    other: System,
+    triton: PublishedSort,
+    other: PublishedSort,
     /// MB/s of both.
     throughput: [f64; 2],
     /// Tritonsort's share of the other's nodes, cores and disks.
@@ -88,12 +88,12 @@ const COMPARISONS: [Comparison; 4] = [
 ];
 
 /// Throughput a node, a core and a disk, in MB/s.
-fn relative(system: &System) -> [f64; 3] {
+fn relative(system: &PublishedSort) -> [f64; 3] {
     [system.nodes, system.cores, system.disks].map(|count| system.throughput() / count)
 }
 
 /// Computes all tables, and measures a sort.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut work = WholeSort::new(lab)?;
     let bytes = work.generate(lab.setup.size_bytes.unwrap_or(BYTES))?;
     let rounds = lab.setup.rounds.unwrap_or(1);
@@ -103,7 +103,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let speed = disk_speed::measure(lab, work.folder(), bytes.min(DISK_BYTES_MAX))?;
     drop(work);
 
-    let here = System {
+    let here = PublishedSort {
         name: "here",
         nodes: 1.,
         cores: lab.machine.cores as f64,
@@ -113,7 +113,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     };
     let mut sections = vec![table_13(&here, lab.setup.cost_dollars), table_14(&here)];
     sections.extend(COMPARISONS.iter().map(compare));
-    let mut disk = Section::new("here: the disk, in the same run as the sort");
+    let mut disk = OutcomeSection::new("here: the disk, in the same run as the sort");
     disk.ours("sorted, MB", here.megabytes);
     disk.ours("seconds", seconds);
     disk.ours("raw read, MB/s", speed.read / 1e6);
@@ -165,8 +165,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     })
 }
 
-fn table_13(here: &System, cost_dollars: Option<f64>) -> Section {
-    let mut section = Section::new("Table 13: MB/s; bytes/s/$");
+fn table_13(here: &PublishedSort, cost_dollars: Option<f64>) -> OutcomeSection {
+    let mut section = OutcomeSection::new("Table 13: MB/s; bytes/s/$");
     for (system, (paper, exponent)) in GRAY.iter().zip(&TABLE_13) {
         let [node, core, disk] = relative(system);
         let ours = [system.throughput(), node, core, disk];
@@ -187,10 +187,10 @@ fn table_13(here: &System, cost_dollars: Option<f64>) -> Section {
 
 const THROUGHPUTS: [&str; 4] = ["all", "a node", "a core", "a disk"];
 
-fn table_14(here: &System) -> Section {
-    let mut section = Section::new("Table 14: percent of DEMSort's");
+fn table_14(here: &PublishedSort) -> OutcomeSection {
+    let mut section = OutcomeSection::new("Table 14: percent of DEMSort's");
     let base = relative(&GRAY[DEMSORT]);
-    let percent = |system: &System| {
+    let percent = |system: &PublishedSort| {
         let own = relative(system);
         [0, 1, 2].map(|i| own[i] / base[i] * 100.)
     };
@@ -207,9 +207,9 @@ fn table_14(here: &System) -> Section {
     section
 }
 
-fn compare(comparison: &Comparison) -> Section {
+fn compare(comparison: &Comparison) -> OutcomeSection {
     let Comparison { table, triton, other, throughput, ratios, efficiency, cost } = comparison;
-    let mut section = Section::new(*table);
+    let mut section = OutcomeSection::new(*table);
     let rates = [triton.throughput(), other.throughput()];
     for ((system, paper), rate) in [triton, other].iter().zip(throughput).zip(rates) {
         section.both(format!("{}, MB/s", system.name), *paper, rate);

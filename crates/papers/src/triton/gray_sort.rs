@@ -4,16 +4,16 @@
 use super::systems::{DEMSORT, GRAY, HADOOP, TRITONSORT};
 use super::whole_sort::WholeSort;
 use crate::chart::Chart;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
 
 /// Without `--size`.
 const BYTES: u64 = 1_000_000_000;
 
 /// Sorts one data set.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut work = WholeSort::new(lab)?;
     let bytes = work.generate(lab.setup.size_bytes.unwrap_or(BYTES))?;
     let rounds = lab.setup.rounds.unwrap_or(1);
@@ -23,7 +23,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     let terabytes_per_minute = rate * 60. / 1e12;
 
     let triton = &GRAY[TRITONSORT];
-    let mut gray = Section::new("GraySort, TB/min (Tables 15 and 16)");
+    let mut gray = OutcomeSection::new("GraySort, TB/min (Tables 15 and 16)");
     gray.both(
         "here, compared with Tritonsort's 47 nodes",
         triton.terabytes_per_minute(),
@@ -31,12 +31,12 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
     );
     gray.paper("DEMSort, 195 nodes", GRAY[DEMSORT].terabytes_per_minute());
     gray.paper("Hadoop, 3,452 nodes", GRAY[HADOOP].terabytes_per_minute());
-    let mut share = Section::new("the same as MB/s, compared with Tritonsort's");
+    let mut share = OutcomeSection::new("the same as MB/s, compared with Tritonsort's");
     let (cores, rate) = (lab.machine.cores as f64, rate / 1e6);
     share.both("a node", triton.throughput() / triton.nodes, rate);
     share.both("a core", triton.throughput() / triton.cores, rate / cores);
     share.both("a disk", triton.throughput() / triton.disks, rate);
-    let mut run = Section::new("the run");
+    let mut run = OutcomeSection::new("the run");
     run.both("sorted, TB", triton.megabytes / 1e6, bytes as f64 / 1e12);
     run.both("seconds", triton.seconds, seconds);
     run.ours("memory of the sort, MB", lab.setup.memory_bytes as f64 / 1e6);

@@ -10,10 +10,10 @@ use merganser_sort::run::permute::permute;
 use merganser_storage::Buffer;
 
 use super::quicksort::quicksort;
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 use merganser_generate::{Generator, Gensort, Kind};
 
@@ -34,8 +34,8 @@ const PAPER: [(u64, [f64; 2], [f64; 2]); 5] = [
 struct Rival {
     name: &'static str,
     column: Option<usize>,
-    /// Sorts [`Bench::records`]; gives the seconds that took, and has checked the result since.
-    sort: fn(&mut Bench) -> f64,
+    /// Sorts [`SortBuffers::records`]; gives the seconds that took, and has checked the result since.
+    sort: fn(&mut SortBuffers) -> f64,
 }
 
 /// In the order of the tables.
@@ -62,13 +62,13 @@ const IN_PLACE: usize = 0;
 const POINTERS: [usize; 2] = [2, 3];
 
 /// One buffer size: mean seconds of each rival.
-struct Measured {
+struct RivalSeconds {
     bytes: u64,
     seconds: [f64; RIVALS.len()],
 }
 
 /// Measures all rivals at every size of the paper, or at the one asked for.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let sizes: Vec<u64> = match lab.setup.size_bytes {
         Some(bytes) => vec![bytes],
         None => PAPER.iter().map(|(megabytes, ..)| megabytes * 1_000_000).collect(),
@@ -78,7 +78,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
         let bytes = bytes / RECORD_BYTES as u64 * RECORD_BYTES as u64;
         let least = bytes * 3 + 3 * bytes / RECORD_BYTES as u64 * TAG_BYTES as u64;
         if least > lab.machine.memory_bytes {
-            return Err(Error::Memory { bytes, needed_bytes: least });
+            return Err(ExperimentError::Memory { bytes, needed_bytes: least });
         }
         measured.push(measure(lab, bytes as usize)?);
     }
@@ -86,7 +86,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
 }
 
 /// The buffers of the sorts, allocated and touched before any sort is timed.
-struct Bench {
+struct SortBuffers {
     unsorted: Buffer,
     /// A copy of `unsorted` before each sort.
     records: Buffer,
@@ -95,12 +95,12 @@ struct Bench {
     order: Order,
 }
 
-fn measure(lab: &Lab<'_>, bytes: usize) -> Result<Measured, Error> {
+fn measure(lab: &Lab<'_>, bytes: usize) -> Result<RivalSeconds, ExperimentError> {
     lab.progress.phase("sorting", None);
     let count = bytes / RECORD_BYTES;
     let mut spec = OrderSpec::new(Format::Fixed { bytes: RECORD_BYTES });
     spec.keys.push("0:10".to_owned());
-    let mut bench = Bench {
+    let mut bench = SortBuffers {
         unsorted: Buffer::new(bytes),
         records: Buffer::new(bytes),
         second: Buffer::new(bytes),
@@ -127,35 +127,35 @@ fn measure(lab: &Lab<'_>, bytes: usize) -> Result<Measured, Error> {
             lab.progress.advance(bytes as u64);
         }
     }
-    Ok(Measured { bytes: bytes as u64, seconds: seconds.map(|rounds| mean(&rounds)) })
+    Ok(RivalSeconds { bytes: bytes as u64, seconds: seconds.map(|rounds| mean(&rounds)) })
 }
 
-fn in_place(Bench { records, tags, order, .. }: &mut Bench) -> f64 {
+fn in_place(SortBuffers { records, tags, order, .. }: &mut SortBuffers) -> f64 {
     let seconds = timed(|| sort_in_place(records, order, tags, 1));
     assert!(is_sorted(records.chunks_exact(RECORD_BYTES)));
     seconds
 }
 
-fn into_second(Bench { records, second, tags, order, .. }: &mut Bench) -> f64 {
+fn into_second(SortBuffers { records, second, tags, order, .. }: &mut SortBuffers) -> f64 {
     let seconds = timed(|| sort_into(records, order, tags, second, 1));
     assert!(is_sorted(second.chunks_exact(RECORD_BYTES)));
     seconds
 }
 
-fn pointers(bench: &mut Bench) -> f64 {
+fn pointers(bench: &mut SortBuffers) -> f64 {
     through_pointers(bench, |pointers| quicksort(pointers, &by_memcmp))
 }
 
-fn pointers_to_integers(bench: &mut Bench) -> f64 {
+fn pointers_to_integers(bench: &mut SortBuffers) -> f64 {
     through_pointers(bench, |pointers| quicksort(pointers, &|a, b| key(a) < key(b)))
 }
 
-fn references(bench: &mut Bench) -> f64 {
+fn references(bench: &mut SortBuffers) -> f64 {
     through_pointers(bench, |references| references.sort_unstable_by_key(|record| key(record)))
 }
 
 /// Without what a radix sort has done when it ends: the records are where they were.
-fn pointers_only(bench: &mut Bench) -> f64 {
+fn pointers_only(bench: &mut SortBuffers) -> f64 {
     let mut pointers = Vec::new();
     let seconds = timed(|| {
         pointers.extend(bench.records.chunks_exact(RECORD_BYTES));
@@ -170,7 +170,10 @@ fn by_memcmp(a: &&[u8], b: &&[u8]) -> bool {
 }
 
 /// Makes the pointers, sorts them, and moves the records to their places as the radix sort does.
-fn through_pointers(Bench { records, .. }: &mut Bench, sort: impl FnOnce(&mut [&[u8]])) -> f64 {
+fn through_pointers(
+    SortBuffers { records, .. }: &mut SortBuffers,
+    sort: impl FnOnce(&mut [&[u8]]),
+) -> f64 {
     let seconds = timed(|| {
         let start = records.as_ptr() as usize;
         let mut pointers: Vec<&[u8]> = records.chunks_exact(RECORD_BYTES).collect();
@@ -184,7 +187,7 @@ fn through_pointers(Bench { records, .. }: &mut Bench, sort: impl FnOnce(&mut [&
     seconds
 }
 
-fn tags(Bench { records, .. }: &mut Bench) -> f64 {
+fn tags(SortBuffers { records, .. }: &mut SortBuffers) -> f64 {
     let seconds = timed(|| {
         let tag = |(i, record)| key(record) << 48 | i as u128;
         let mut tags: Vec<u128> = records.chunks_exact(RECORD_BYTES).enumerate().map(tag).collect();
@@ -215,7 +218,7 @@ fn is_sorted<'a>(records: impl Iterator<Item = &'a [u8]>) -> bool {
 }
 
 /// `qsort(3)` of whole records.
-fn c_qsort(Bench { records, .. }: &mut Bench) -> f64 {
+fn c_qsort(SortBuffers { records, .. }: &mut SortBuffers) -> f64 {
     extern "C" fn compare(a: *const libc::c_void, b: *const libc::c_void) -> libc::c_int {
         // SAFETY: `qsort` gives two of the array's records.
         let [a, b] = [a, b].map(|r| unsafe { std::slice::from_raw_parts(r.cast(), RECORD_BYTES) });
@@ -228,12 +231,12 @@ fn c_qsort(Bench { records, .. }: &mut Bench) -> f64 {
     seconds
 }
 
-fn outcome(measured: &[Measured]) -> Outcome {
-    let mut time = Section::new("seconds (Table 9)");
-    let mut throughput = Section::new("MB/s (Table 8)");
+fn outcome(measured: &[RivalSeconds]) -> Outcome {
+    let mut time = OutcomeSection::new("seconds (Table 9)");
+    let mut throughput = OutcomeSection::new("MB/s (Table 8)");
     let mut speed_up =
-        Section::new("radix tag sort in place, times as fast as (Table 8's quotient)");
-    for Measured { bytes, seconds } in measured {
+        OutcomeSection::new("radix tag sort in place, times as fast as (Table 8's quotient)");
+    for RivalSeconds { bytes, seconds } in measured {
         let megabytes = *bytes as f64 / 1e6;
         let paper = PAPER.iter().find(|(size, ..)| size * 1_000_000 == *bytes);
         for (rival, Rival { name, column, .. }) in RIVALS.iter().enumerate() {
@@ -258,21 +261,21 @@ fn outcome(measured: &[Measured]) -> Outcome {
             }
         }
     }
-    let mut series: Vec<Series> = Vec::new();
+    let mut series: Vec<ChartSeries> = Vec::new();
     for (rival, Rival { name, .. }) in RIVALS.iter().enumerate() {
-        let point = |m: &Measured| {
+        let point = |m: &RivalSeconds| {
             let megabytes = m.bytes as f64 / 1e6;
             (megabytes, megabytes / m.seconds[rival])
         };
         let points = measured.iter().map(point).collect();
-        series.push(Series { name: (*name).to_owned(), paper: false, points });
+        series.push(ChartSeries { name: (*name).to_owned(), paper: false, points });
     }
     for (column, name) in ["the paper's radix tag sort", "the paper's quicksort"].iter().enumerate()
     {
         let points = PAPER.iter().map(|(size, rates, _)| (*size as f64, rates[column])).collect();
-        series.push(Series { name: (*name).to_owned(), paper: true, points });
+        series.push(ChartSeries { name: (*name).to_owned(), paper: true, points });
     }
-    let mut memory = Section::new("memory over the records' (5.2.2)");
+    let mut memory = OutcomeSection::new("memory over the records' (5.2.2)");
     let tags = TAG_BYTES as f64 / RECORD_BYTES as f64;
     memory.both("radix tag sort, in place", 1.32, 1. + tags);
     memory.ours("radix tag sort, into a second buffer", 2. + tags);

@@ -11,11 +11,11 @@ use merganser_sort::trial::{StoreTimes, StoreTrial, WritePolicy};
 use merganser_storage::file::FileDirectory;
 use merganser_storage::{Directory, Storage};
 
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
 
 /// Without `--size`.
@@ -45,24 +45,28 @@ const PAPER: [(usize, [f64; 3], [f64; 3]); 10] = [
 ];
 
 /// A writer, and which column of the paper's tables it is held against.
-struct Writer {
+struct ComparedWriter {
     name: &'static str,
     column: Option<usize>,
     /// `None` leaves it all to the page cache.
     policy: Option<WritePolicy>,
 }
 
-const WRITERS: [Writer; 4] = [
-    Writer { name: "buffered", column: Some(0), policy: None },
-    Writer { name: "double direct", column: Some(1), policy: Some(WritePolicy::Double) },
-    Writer { name: "dynamic direct", column: Some(2), policy: Some(WritePolicy::Demand) },
-    Writer { name: "dynamic, round-robin", column: None, policy: Some(WritePolicy::RoundRobin) },
+const WRITERS: [ComparedWriter; 4] = [
+    ComparedWriter { name: "buffered", column: Some(0), policy: None },
+    ComparedWriter { name: "double direct", column: Some(1), policy: Some(WritePolicy::Double) },
+    ComparedWriter { name: "dynamic direct", column: Some(2), policy: Some(WritePolicy::Demand) },
+    ComparedWriter {
+        name: "dynamic, round-robin",
+        column: None,
+        policy: Some(WritePolicy::RoundRobin),
+    },
 ];
 const DOUBLE: usize = 1;
 const DYNAMIC: usize = 2;
 
 /// One number of files: what each writer did, MB/s written and read, and the mean stretch in bytes.
-struct Measured {
+struct FileCountSpeeds {
     files: usize,
     write: [f64; WRITERS.len()],
     read: [f64; WRITERS.len()],
@@ -70,7 +74,7 @@ struct Measured {
 }
 
 /// Measures all writers at every number of files of the paper, or at those asked for.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
     let pool_bytes = lab.setup.pool_bytes.unwrap_or((bytes / POOL_SHARE).max(POOL_BYTES_MIN));
     let files = match &lab.setup.files[..] {
@@ -91,8 +95,8 @@ fn measure(
     files: usize,
     bytes: u64,
     pool_bytes: u64,
-) -> Result<Measured, Error> {
-    let mut measured = Measured {
+) -> Result<FileCountSpeeds, ExperimentError> {
+    let mut measured = FileCountSpeeds {
         files,
         write: Default::default(),
         read: Default::default(),
@@ -131,17 +135,22 @@ fn measure(
 }
 
 /// The engine's own store, under one of its policies.
-fn stored(lab: &Lab<'_>, folder: &Path, trial: StoreTrial) -> Result<StoreTimes, Error> {
+fn stored(lab: &Lab<'_>, folder: &Path, trial: StoreTrial) -> Result<StoreTimes, ExperimentError> {
     let disk = FileDirectory::open(folder).and_then(|folder| folder.create_unnamed());
-    let disk: Arc<dyn Storage> = disk.map_err(Error::Storage)?;
+    let disk: Arc<dyn Storage> = disk.map_err(ExperimentError::Storage)?;
     Ok(trial.run(&[disk], lab.progress)?)
 }
 
 /// A program that relies on the page cache: one file per bucket, each append written at
 /// once, all synced at the end.
-fn buffered(lab: &Lab<'_>, folder: &Path, files: usize, bytes: u64) -> Result<StoreTimes, Error> {
+fn buffered(
+    lab: &Lab<'_>,
+    folder: &Path,
+    files: usize,
+    bytes: u64,
+) -> Result<StoreTimes, ExperimentError> {
     let path = |number: usize| folder.join(number.to_string());
-    let failed = |error: io::Error| Error::on(folder, error);
+    let failed = |error: io::Error| ExperimentError::on(folder, error);
     let part: Vec<u8> = (0..APPEND_BYTES).map(|i| ((i * 193) >> 3) as u8).collect();
     let started = Instant::now();
     let made = (0..files).map(|number| File::create(path(number)));
@@ -186,15 +195,15 @@ fn buffered(lab: &Lab<'_>, folder: &Path, files: usize, bytes: u64) -> Result<St
     Ok(StoreTimes { bytes: read, write_seconds, read_seconds, extents: files })
 }
 
-fn outcome(measured: &[Measured], bytes: u64, pool_bytes: u64) -> Outcome {
-    let mut write = Section::new("written, MB/s (Table 10)");
-    let mut read = Section::new("read, MB/s (Table 11)");
-    let mut quotient = Section::new("dynamic direct, times as fast as double direct");
-    let mut stretch = Section::new("written at one place, KB in the mean");
-    for Measured { files, write: written, read: reads, stretch: stretches } in measured {
+fn outcome(measured: &[FileCountSpeeds], bytes: u64, pool_bytes: u64) -> Outcome {
+    let mut write = OutcomeSection::new("written, MB/s (Table 10)");
+    let mut read = OutcomeSection::new("read, MB/s (Table 11)");
+    let mut quotient = OutcomeSection::new("dynamic direct, times as fast as double direct");
+    let mut stretch = OutcomeSection::new("written at one place, KB in the mean");
+    for FileCountSpeeds { files, write: written, read: reads, stretch: stretches } in measured {
         let paper = PAPER.iter().find(|(paper, ..)| paper == files);
-        let row = |section: &mut Section, rates: &[f64], table: Option<&[f64; 3]>| {
-            for (Writer { name, column, .. }, rate) in WRITERS.iter().zip(rates) {
+        let row = |section: &mut OutcomeSection, rates: &[f64], table: Option<&[f64; 3]>| {
+            for (ComparedWriter { name, column, .. }, rate) in WRITERS.iter().zip(rates) {
                 let what = format!("{files} files, {name}");
                 match column.and_then(|column| Some(table?[column])) {
                     Some(paper) => section.both(what, paper, *rate),
@@ -215,28 +224,28 @@ fn outcome(measured: &[Measured], bytes: u64, pool_bytes: u64) -> Outcome {
                 None => quotient.ours(what, ours),
             }
         }
-        for (Writer { name, policy, .. }, bytes) in WRITERS.iter().zip(stretches) {
+        for (ComparedWriter { name, policy, .. }, bytes) in WRITERS.iter().zip(stretches) {
             if policy.is_some() {
                 stretch.ours(format!("{files} files, {name}"), bytes / 1e3);
             }
         }
     }
-    let mut run = Section::new("the run");
+    let mut run = OutcomeSection::new("the run");
     run.ours("data, MB", bytes as f64 / 1e6);
     run.ours("memory of each writer but buffered, MB", pool_bytes as f64 / 1e6);
 
-    let line = |writer: usize| Series {
+    let line = |writer: usize| ChartSeries {
         name: WRITERS[writer].name.to_owned(),
         paper: false,
         points: measured.iter().map(|m| (m.files as f64, m.write[writer])).collect(),
     };
     let papers = WRITERS.iter().filter_map(|writer| Some((writer.name, writer.column?)));
-    let papers = papers.map(|(name, column)| Series {
+    let papers = papers.map(|(name, column)| ChartSeries {
         name: format!("the paper's {name}"),
         paper: true,
         points: PAPER.iter().map(|(files, rates, _)| (*files as f64, rates[column])).collect(),
     });
-    let mut series: Vec<Series> = (0..WRITERS.len()).map(line).collect();
+    let mut series: Vec<ChartSeries> = (0..WRITERS.len()).map(line).collect();
     series.iter_mut().for_each(|line| line.points.sort_by(|a, b| a.0.total_cmp(&b.0)));
     series.extend(papers);
     Outcome {

@@ -6,10 +6,10 @@
 
 use super::systems::MINUTE;
 use super::whole_sort::WholeSort;
-use crate::chart::{Chart, Series};
-use crate::error::Error;
+use crate::chart::{Chart, ChartSeries};
+use crate::error::ExperimentError;
 use crate::lab::Lab;
-use crate::outcome::{Outcome, Section};
+use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 use merganser_generate::Gensort;
 
@@ -24,36 +24,37 @@ const CLOSE: f64 = 0.95;
 const ATTEMPTS: usize = 6;
 
 /// Searches, then sorts what it found as often as asked.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
+pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let limit = lab.setup.limit_seconds;
     let bytes_max = whole_records(lab.setup.size_bytes.unwrap_or(BYTES_MAX));
     let rounds = lab.setup.rounds.unwrap_or(1);
     let mut work = WholeSort::new(lab)?;
-    let mut search = Search { limit, bytes_max, tried: Vec::new() };
+    let mut search = SizeSearch { limit, bytes_max, tried: Vec::new() };
     while let Some(bytes) = search.next() {
         work.generate(bytes)?;
-        let seconds =
-            (0..rounds).map(|_| Ok(work.sort()?.seconds)).collect::<Result<Vec<_>, Error>>()?;
+        let seconds = (0..rounds)
+            .map(|_| Ok(work.sort()?.seconds))
+            .collect::<Result<Vec<_>, ExperimentError>>()?;
         search.tried.push((bytes, mean(&seconds)));
     }
     drop(work);
     let Some((bytes, seconds)) = search.best() else {
         let bytes = search.tried.last().map_or(0, |tried| tried.0);
-        return Err(Error::TimeLimit { bytes, limit_seconds: limit });
+        return Err(ExperimentError::TimeLimit { bytes, limit_seconds: limit });
     };
 
-    let mut minute = Section::new("MinuteSort, GB (Tables 17 and 18)");
+    let mut minute = OutcomeSection::new("MinuteSort, GB (Tables 17 and 18)");
     let gigabytes = bytes as f64 / 1e9;
     let [hadoop, demsort, triton] = &MINUTE;
     minute.both("here, compared with Tritonsort's 52 nodes", triton.megabytes / 1e3, gigabytes);
     minute.paper("DEMSort, 195 nodes", demsort.megabytes / 1e3);
     minute.paper("Hadoop, 1,406 nodes", hadoop.megabytes / 1e3);
-    let mut share = Section::new("the same as MB/s, compared with Tritonsort's");
+    let mut share = OutcomeSection::new("the same as MB/s, compared with Tritonsort's");
     let rate = bytes as f64 / 1e6 / seconds;
     share.both("a node", triton.throughput() / triton.nodes, rate);
     share.both("a core", triton.throughput() / triton.cores, rate / lab.machine.cores as f64);
     share.both("a disk", triton.throughput() / triton.disks, rate);
-    let mut run = Section::new("the runs");
+    let mut run = OutcomeSection::new("the runs");
     run.both("limit, seconds", 60., limit);
     run.both("runs that the time is the mean of", 15., rounds as f64);
     for (bytes, seconds) in &search.tried {
@@ -88,8 +89,8 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
             title: "MinuteSort".into(),
             axes: ["sorted, MB".into(), "seconds".into()],
             series: vec![
-                Series { name: "measured".into(), paper: false, points },
-                Series {
+                ChartSeries { name: "measured".into(), paper: false, points },
+                ChartSeries {
                     name: format!("limit, {limit} s"),
                     paper: true,
                     points: ends.map(|x| (x, limit)).into(),
@@ -100,13 +101,13 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, Error> {
 }
 
 /// The sizes that were tried, with their seconds, and the choice of the next size.
-struct Search {
+struct SizeSearch {
     limit: f64,
     bytes_max: u64,
     tried: Vec<(u64, f64)>,
 }
 
-impl Search {
+impl SizeSearch {
     /// The largest that was sorted in time.
     fn best(&self) -> Option<(u64, f64)> {
         self.tried.iter().copied().filter(|(_, seconds)| *seconds <= self.limit).max_by_key(|t| t.0)
@@ -139,8 +140,8 @@ mod tests {
     use super::*;
 
     /// Searches on a machine whose sorts take `seconds` for their bytes.
-    fn search(limit: f64, bytes_max: u64, seconds: impl Fn(f64) -> f64) -> Search {
-        let mut search = Search { limit, bytes_max, tried: Vec::new() };
+    fn search(limit: f64, bytes_max: u64, seconds: impl Fn(f64) -> f64) -> SizeSearch {
+        let mut search = SizeSearch { limit, bytes_max, tried: Vec::new() };
         while let Some(bytes) = search.next() {
             search.tried.push((bytes, seconds(bytes as f64)));
         }

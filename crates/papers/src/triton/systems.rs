@@ -3,7 +3,7 @@
 
 /// A published sort: the machine, the data and the time.
 #[derive(Debug, Clone, Copy)]
-pub struct System {
+pub struct PublishedSort {
     /// As in the paper.
     pub name: &'static str,
     /// Machines.
@@ -18,7 +18,7 @@ pub struct System {
     pub seconds: f64,
 }
 
-impl System {
+impl PublishedSort {
     /// MB per second.
     pub fn throughput(&self) -> f64 {
         self.megabytes / self.seconds
@@ -35,12 +35,12 @@ const fn gray(
     [nodes, cores, disks]: [f64; 3],
     terabytes: f64,
     seconds: f64,
-) -> System {
-    System { name, nodes, cores, disks, megabytes: terabytes * 1e6, seconds }
+) -> PublishedSort {
+    PublishedSort { name, nodes, cores, disks, megabytes: terabytes * 1e6, seconds }
 }
 
 /// Table 12: in its order.
-pub const GRAY: [System; 5] = [
+pub const GRAY: [PublishedSort; 5] = [
     gray("MapReduce", [4000., 32000., 48000.], 1000., 21720.),
     gray("Hadoop (PB)", [3658., 29264., 14632.], 1000., 58500.),
     gray("Hadoop", [3452., 27616., 13808.], 100., 10380.),
@@ -55,7 +55,7 @@ pub const DEMSORT: usize = 3;
 pub const TRITONSORT: usize = 4;
 
 /// Tables 17 and 18: Hadoop, DEMSort, Tritonsort.
-pub const MINUTE: [System; 3] = [
+pub const MINUTE: [PublishedSort; 3] = [
     gray("Hadoop", [1406., 11248., 5624.], 0.5, 59.),
     gray("DEMSort", [195., 1560., 780.], 0.955, 60.),
     gray("Tritonsort", [52., 416., 832.], 1.014, 58.),

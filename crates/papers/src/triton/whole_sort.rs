@@ -11,7 +11,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use crate::child::Child;
-use crate::error::Error;
+use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 use merganser_generate::Gensort;
@@ -32,7 +32,7 @@ pub struct WholeSort<'a> {
 
 /// One sort.
 #[derive(Debug, Clone, Copy)]
-pub struct Timed {
+pub struct SortTime {
     /// From start to end.
     pub seconds: f64,
     /// What it read from and wrote to devices, temporary runs included.
@@ -46,7 +46,7 @@ impl<'a> WholeSort<'a> {
     ///
     /// # Errors
     /// When it can't be made.
-    pub fn new(lab: &'a Lab<'a>) -> Result<Self, Error> {
+    pub fn new(lab: &'a Lab<'a>) -> Result<Self, ExperimentError> {
         let folder = ScratchFolder::new(lab)?;
         Ok(WholeSort { lab, folder, child: Child::watched(lab), data: None })
     }
@@ -60,17 +60,17 @@ impl<'a> WholeSort<'a> {
     ///
     /// # Errors
     /// When there is no space for them and their sort, or they can't be written.
-    pub fn generate(&mut self, bytes: u64) -> Result<u64, Error> {
+    pub fn generate(&mut self, bytes: u64) -> Result<u64, ExperimentError> {
         self.data = None;
         remove(&self.data_path());
         remove(&self.sorted_path());
         let records = bytes / Gensort::RECORD_BYTES as u64;
         let bytes = records * Gensort::RECORD_BYTES as u64;
         let free_bytes =
-            free_bytes(self.folder()).map_err(|error| Error::on(self.folder(), error))?;
+            free_bytes(self.folder()).map_err(|error| ExperimentError::on(self.folder(), error))?;
         let needed_bytes = (bytes as f64 * SPACE) as u64;
         if needed_bytes > free_bytes {
-            return Err(Error::Space {
+            return Err(ExperimentError::Space {
                 dir: self.lab.setup.dir.clone(),
                 bytes,
                 needed_bytes,
@@ -89,11 +89,11 @@ impl<'a> WholeSort<'a> {
     ///
     /// # Errors
     /// When the sort fails, or its result is not the data set in order.
-    pub fn sort(&self) -> Result<Timed, Error> {
+    pub fn sort(&self) -> Result<SortTime, ExperimentError> {
         let (_, records, checksum) = self.data.as_ref().expect("generated before");
         let (data, sorted, report) =
             (self.data_path(), self.sorted_path(), self.folder().join("report.json"));
-        forget_cached(&data).map_err(|error| Error::on(&data, error))?;
+        forget_cached(&data).map_err(|error| ExperimentError::on(&data, error))?;
         let setup = self.lab.setup;
         let (memory, threads) = (setup.memory_bytes.to_string(), setup.threads.to_string());
         let words = [
@@ -113,20 +113,20 @@ impl<'a> WholeSort<'a> {
             [self.folder(), Path::new("--report"), &report, Path::new("-o"), &sorted, &data];
         self.lab.progress.phase("sorting", None);
         let (seconds, _) = self.run(&words, &paths, 0)?;
-        let told = fs::read(&report).map_err(|error| Error::on(&report, error))?;
+        let told = fs::read(&report).map_err(|error| ExperimentError::on(&report, error))?;
         let told: Value = serde_json::from_slice(&told).unwrap_or_default();
         let bytes = |field: &str| told[field].as_u64().unwrap_or(0);
         let found = self.verify(&sorted, 0)?;
         if (&found["records"], &found["checksum"]) != (records, checksum) {
             let words =
                 |records: &Value, checksum: &Value| format!("{records} with checksum {checksum}");
-            return Err(Error::WrongRecords {
+            return Err(ExperimentError::WrongRecords {
                 found: words(&found["records"], &found["checksum"]),
                 expected: words(records, checksum),
             });
         }
         remove(&sorted);
-        Ok(Timed {
+        Ok(SortTime {
             seconds,
             device_bytes: bytes("device_read_bytes") + bytes("device_written_bytes"),
             peak_rss_bytes: bytes("peak_rss_bytes"),
@@ -134,20 +134,25 @@ impl<'a> WholeSort<'a> {
     }
 
     /// The output of `verify` for `path`; an exit status up to `worst` is accepted (1: not sorted).
-    fn verify(&self, path: &Path, worst: i32) -> Result<Value, Error> {
+    fn verify(&self, path: &Path, worst: i32) -> Result<Value, ExperimentError> {
         self.lab.progress.phase("verifying", None);
         let words = ["verify", "--json", "--quiet", "--format", "fixed:100", "--key", "0:10"];
         let (_, told) = self.run(&words, &[path], worst)?;
-        serde_json::from_str(&told).map_err(|error| Error::Command {
+        serde_json::from_str(&told).map_err(|error| ExperimentError::Command {
             command: "verify".to_owned(),
             message: format!("no JSON: {error}"),
         })
     }
 
     /// Runs this command with other words. Gives seconds, and what it printed.
-    fn run(&self, words: &[&str], paths: &[&Path], worst: i32) -> Result<(f64, String), Error> {
+    fn run(
+        &self,
+        words: &[&str],
+        paths: &[&Path],
+        worst: i32,
+    ) -> Result<(f64, String), ExperimentError> {
         self.lab.check_cancelled()?;
-        let failed = |error: io::Error| Error::on(&self.lab.setup.program, error);
+        let failed = |error: io::Error| ExperimentError::on(&self.lab.setup.program, error);
         let mut command = Command::new(&self.lab.setup.program);
         command.args(words).args(paths);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -166,7 +171,10 @@ impl<'a> WholeSort<'a> {
         read.map_err(failed)?;
         if status.code().is_none_or(|code| code > worst) {
             let said = said.trim_end().trim_start_matches("merganser: ");
-            return Err(Error::Command { command: words[0].to_owned(), message: said.to_owned() });
+            return Err(ExperimentError::Command {
+                command: words[0].to_owned(),
+                message: said.to_owned(),
+            });
         }
         Ok((seconds, printed))
     }

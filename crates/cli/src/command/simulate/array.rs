@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use merganser_device::request::Request;
 use merganser_device::trace::{self, Address, Options, TraceError};
-use merganser_papers::hcdd::{Contents, Duplicates, Measured, Node, NodeError, Pace};
+use merganser_papers::hcdd::{Contents, Duplicates, HybridNode, NodeError, Pace, ResponseTimes};
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
@@ -22,7 +22,7 @@ use crate::standard::print;
 struct Run {
     trace: String,
     format: &'static str,
-    measured: Measured,
+    measured: ResponseTimes,
     /// Time that the simulation took.
     wall_seconds: f64,
 }
@@ -55,7 +55,7 @@ pub fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, Failure> {
-    let node = Node::new(&config.setup).map_err(Failure::from)?;
+    let node = HybridNode::new(&config.setup).map_err(Failure::from)?;
     let bytes = node.volume_bytes();
     let mut options = Options { limit_bytes: Some(bytes), ..config.reading.options.clone() };
     if config.reading.wrap {

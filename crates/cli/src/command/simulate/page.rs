@@ -11,7 +11,7 @@ use super::super::report::page::{frame, text};
 use super::measured::MeasuredRun;
 use super::table::{self, PERCENTILES, component_name};
 use super::{streams, time_series};
-use merganser_papers::{Chart, Series};
+use merganser_papers::{Chart, ChartSeries};
 use text::Escaped;
 
 /// Drawings of the plot module have a size of their own.
@@ -114,12 +114,12 @@ fn latencies(results: &Results) -> String {
                 ((bucket.high as f64 / 1e3).max(1e-3), share)
             })
             .collect();
-        Series { name: name.to_owned(), paper: false, points }
+        ChartSeries { name: name.to_owned(), paper: false, points }
     };
     let kinds =
         [("reads", &results.reads), ("writes", &results.writes), ("others", &results.others)];
     let present: Vec<_> = kinds.into_iter().filter(|(_, class)| class.requests > 0).collect();
-    let series: Vec<Series> = present.iter().map(|(name, class)| curve(name, class)).collect();
+    let series: Vec<ChartSeries> = present.iter().map(|(name, class)| curve(name, class)).collect();
     let axes = ["latency, us (logarithmic)".to_owned(), "% of requests within it".to_owned()];
     let plot = Chart::Lines { title: "Latency".to_owned(), axes, series };
     let heads: String = present.iter().map(|(name, _)| format!("<th>{name}</th>")).collect();

@@ -6,12 +6,12 @@ use merganser_array::Migration;
 use merganser_array::outline::{self, Outline, Room, Write};
 use merganser_device::request::{Content, Request, RequestKind};
 
-use super::{Flying, Node, NodeError};
+use super::{HybridNode, JobSubject, NodeError};
 
 /// Pages that go into the log together at most, of requests that came while it was busy.
 const TOGETHER_PAGES: u64 = 1024;
 
-impl Node {
+impl HybridNode {
     /// Passes the requests that wait to the log, if it isn't busy and has room, and moves pages if it is
     /// time to.
     pub(super) fn pump<E>(&mut self) -> Result<(), NodeError<E>> {
@@ -40,7 +40,7 @@ impl Node {
             if let Some(job) = self.jobs.begin(&mut self.steps) {
                 self.writing = Some(first);
                 self.requests_flying += count;
-                self.fly(job, Flying::Log(requests));
+                self.fly(job, JobSubject::Log(requests));
             } else {
                 // A trim of less than a page.
                 for (kind, arrival) in requests {
@@ -79,7 +79,7 @@ impl Node {
             Some(mut steps) => {
                 let job = self.jobs.begin(&mut steps).expect("it reads the log");
                 self.is_moving = true;
-                self.fly(job, Flying::Move);
+                self.fly(job, JobSubject::Move);
                 Ok(true)
             }
         }

@@ -14,9 +14,9 @@ use merganser_device::request::{Request, RequestKind, SimTime};
 use merganser_device::workload::ARRIVAL_NS_MAX;
 pub use merganser_device::workload::Pace;
 
-use super::jobs::{JobId, Jobs, Part};
-use super::measured::Measured;
-use super::setup::{Made, Setup};
+use super::jobs::{DeviceJobs, IssuedCommand, JobId};
+use super::measured::ResponseTimes;
+use super::setup::{NodeDevices, NodeSetup};
 
 /// How long no request must have come before pages move, for [`Migration::Idle`].
 const IDLE_NS: u64 = 200_000_000;
@@ -46,7 +46,7 @@ pub enum NodeError<E> {
 
 /// The subject of a job.
 #[derive(Debug, Clone)]
-enum Flying {
+enum JobSubject {
     /// One request.
     Request(RequestKind, SimTime),
     /// Requests that go into the log together.
@@ -55,14 +55,14 @@ enum Flying {
 }
 
 /// A node with its devices.
-pub struct Node {
-    jobs: Jobs,
+pub struct HybridNode {
+    jobs: DeviceJobs,
     outline: Option<Outline>,
     plain: Striping,
     volume_bytes: u64,
     migration: Migration,
     /// By job.
-    flying: Vec<Option<Flying>>,
+    flying: Vec<Option<JobSubject>>,
     requests_flying: usize,
     is_moving: bool,
     /// Writes and trims that wait for the log, in order.
@@ -72,18 +72,18 @@ pub struct Node {
     last_arrival: SimTime,
     steps: Vec<Step>,
     ended: Vec<JobId>,
-    measured: Measured,
+    measured: ResponseTimes,
     given: u64,
     before: Vec<Statistics>,
 }
 
-impl Node {
+impl HybridNode {
     /// The node of `setup`; its volume was written before.
     ///
     /// # Errors
     /// A sentence about devices that can't be, or are too small.
-    pub fn new(setup: &Setup) -> Result<Node, String> {
-        let Made { devices, outline, striping, volume_bytes } = setup.make()?;
+    pub fn new(setup: &NodeSetup) -> Result<HybridNode, String> {
+        let NodeDevices { devices, outline, striping, volume_bytes } = setup.make()?;
         let before = devices.iter().map(|device| device.statistics()).collect();
         let (data, stripings) = match &outline {
             None => (devices.len(), [striping; 2]),
@@ -92,8 +92,8 @@ impl Node {
                 (setup.members.0, both)
             }
         };
-        Ok(Node {
-            jobs: Jobs::new(devices, data, stripings, setup.hash_ns),
+        Ok(HybridNode {
+            jobs: DeviceJobs::new(devices, data, stripings, setup.hash_ns),
             outline,
             plain: striping,
             volume_bytes,
@@ -106,7 +106,7 @@ impl Node {
             last_arrival: SimTime(0),
             steps: Vec::new(),
             ended: Vec::new(),
-            measured: Measured::default(),
+            measured: ResponseTimes::default(),
             given: 0,
             before,
         })
@@ -127,7 +127,7 @@ impl Node {
         mut self,
         requests: impl IntoIterator<Item = Result<Request, E>>,
         pace: Pace,
-    ) -> Result<Measured, NodeError<E>> {
+    ) -> Result<ResponseTimes, NodeError<E>> {
         for request in requests {
             let request = request.map_err(NodeError::Requests)?;
             self.given += 1;
@@ -157,7 +157,7 @@ impl Node {
         Ok(self.finish())
     }
 
-    fn finish(mut self) -> Measured {
+    fn finish(mut self) -> ResponseTimes {
         self.measured.drained = self.jobs.now;
         self.measured.hashed_ns = self.jobs.hashed_ns;
         self.measured.counters = self.outline.as_ref().map(Outline::counters);
@@ -243,12 +243,12 @@ impl Node {
             // Writes are durable when they end.
             (Some(_), RequestKind::Flush) => None,
             (None, RequestKind::Flush) => {
-                let flush = |device| Part { device, kind, offset: 0, len: 0 };
+                let flush = |device| IssuedCommand { device, kind, offset: 0, len: 0 };
                 self.jobs.begin_parts((0..self.plain.members).map(flush))
             }
             (None, _) => {
                 let parts = self.plain.parts(offset, len);
-                let part = |part: merganser_array::Part| Part {
+                let part = |part: merganser_array::Part| IssuedCommand {
                     device: part.member,
                     kind,
                     offset: part.offset,
@@ -260,7 +260,7 @@ impl Node {
         match job {
             Some(job) => {
                 self.requests_flying += 1;
-                self.fly(job, Flying::Request(kind, arrival));
+                self.fly(job, JobSubject::Request(kind, arrival));
             }
             None => self.answered(kind, arrival),
         }
@@ -277,7 +277,7 @@ impl Node {
         class.record(response_ns);
     }
 
-    fn fly(&mut self, job: JobId, flying: Flying) {
+    fn fly(&mut self, job: JobId, flying: JobSubject) {
         if self.flying.len() <= job {
             self.flying.resize(job + 1, None);
         }
@@ -286,12 +286,12 @@ impl Node {
 
     fn job_ended<E>(&mut self, job: JobId) -> Result<(), NodeError<E>> {
         match self.flying[job].take().expect("it began") {
-            Flying::Request(kind, arrival) => {
+            JobSubject::Request(kind, arrival) => {
                 self.requests_flying -= 1;
                 self.answered(kind, arrival);
                 Ok(())
             }
-            Flying::Log(requests) => {
+            JobSubject::Log(requests) => {
                 self.requests_flying -= requests.len();
                 for (kind, arrival) in requests {
                     self.answered(kind, arrival);
@@ -299,7 +299,7 @@ impl Node {
                 self.writing = None;
                 self.pump()
             }
-            Flying::Move => {
+            JobSubject::Move => {
                 self.is_moving = false;
                 self.outline.as_mut().expect("it moved").end_move();
                 self.pump()
