@@ -8,8 +8,8 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use merganser_node::ssdlet::{Chunk, Collect, Combine, Emitter, Output, Ssdlet, SsdletError, Type};
 use merganser_sort::record::Format;
-use merganser_wasm::answers::Answers;
-use merganser_wasm::{Declared, Limits, open};
+use merganser_wasm::answers::AnswerForm;
+use merganser_wasm::{Declared, WasmLimits, open};
 
 #[derive(Debug, Arbitrary)]
 enum Case<'a> {
@@ -56,7 +56,7 @@ fn is_sentence<T>(ended: Result<T, SsdletError>) {
 }
 
 fn run(module: &[u8], args: &[u8], input: &[u8]) -> Result<Collect, SsdletError> {
-    let limits = Limits { fuel_per_byte: 1, ..Limits::default() };
+    let limits = WasmLimits { fuel_per_byte: 1, ..WasmLimits::default() };
     let ssdlet = open(module, args, limits)?;
     let (mut worker, mut found) = (ssdlet.worker()?, Collect::default());
     for offset in [0, 7] {
@@ -111,7 +111,7 @@ fuzz_target!(|case: Case<'_>| match case {
     }
     Case::Answer { call, output, given, chunk } => {
         let mut found = Collect::default();
-        let answers = Answers::of(&output_of(output));
+        let answers = AnswerForm::of(&output_of(output));
         let out = &mut Emitter::collecting(&mut found);
         let taken = match call % 3 {
             0 => answers.records(given, out),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use merganser_random::Random;
 
 use super::generator::Generator;
-use super::words::Words;
+use super::words::ZipfWords;
 
 /// Ids are below this, and do not repeat within as many records.
 const IDS: u64 = 1_000_000_000_000;
@@ -20,14 +20,14 @@ const CITIES: u64 = 512;
 /// share; the amount may be negative. Some cities and notes are quoted and contain commas,
 /// doubled quotes or newlines.
 pub struct Csv {
-    words: Words,
+    words: ZipfWords,
     seed: u64,
 }
 
 impl Csv {
     /// The data set of `seed`.
     pub fn new(seed: u64) -> Self {
-        Csv { words: Words::new(), seed }
+        Csv { words: ZipfWords::new(), seed }
     }
 
     fn word(&self, random: &mut Random, out: &mut Vec<u8>) {

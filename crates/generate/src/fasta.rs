@@ -36,7 +36,7 @@ const SHUFFLES: u64 = 0x7368_7566_666c_6573;
 
 /// The letters of sequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Alphabet {
+pub enum SequenceAlphabet {
     /// Four bases, and now and then a run of N.
     Dna,
     /// Twenty amino acids with their frequencies in proteins (Robinson and Robinson 1991, table 1).
@@ -69,13 +69,13 @@ const AMINO_ACIDS: [(u8, u64); 20] = [
 
 /// Sequences in FASTA.
 pub struct Fasta {
-    alphabet: Alphabet,
+    alphabet: SequenceAlphabet,
     seed: u64,
 }
 
 /// How a record was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct SequenceOrigin {
     /// The family.
     pub family: u64,
     /// How many copies it has, and the number of this one.
@@ -97,14 +97,14 @@ pub struct Origin {
 impl Fasta {
     /// The data set of `seed`.
     #[must_use]
-    pub fn new(alphabet: Alphabet, seed: u64) -> Self {
+    pub fn new(alphabet: SequenceAlphabet, seed: u64) -> Self {
         Fasta { alphabet, seed }
     }
 
     /// The table of the truth about these records.
     #[must_use]
-    pub fn truth(&self) -> Truth {
-        Truth(Fasta { ..*self })
+    pub fn truth(&self) -> FastaTruth {
+        FastaTruth(Fasta { ..*self })
     }
 
     /// The id of a record.
@@ -116,10 +116,10 @@ impl Fasta {
 
     /// How a record was made.
     #[must_use]
-    pub fn origin(&self, number: u64) -> Origin {
+    pub fn origin(&self, number: u64) -> SequenceOrigin {
         let (family, copies, copy) = self.place(number);
         let letters = self.ancestor_letters(&mut self.ancestor_random(family));
-        let whole = Origin {
+        let whole = SequenceOrigin {
             family,
             copies,
             copy,
@@ -133,7 +133,7 @@ impl Fasta {
             return whole;
         }
         let mut random = self.copy_random(number);
-        let reverse = random.one_in(2) && self.alphabet == Alphabet::Dna;
+        let reverse = random.one_in(2) && self.alphabet == SequenceAlphabet::Dna;
         let (mut from, mut to) = (0, letters);
         if random.one_in(2) {
             // A fragment has a quarter of the letters at least.
@@ -141,7 +141,7 @@ impl Fasta {
             from = random.below(letters - len + 1);
             to = from + len;
         }
-        Origin { from, to, reverse, rate: RATES[copy as usize % RATES.len()], ..whole }
+        SequenceOrigin { from, to, reverse, rate: RATES[copy as usize % RATES.len()], ..whole }
     }
 
     /// Family, number of its copies, and which of them a record is.
@@ -173,8 +173,8 @@ impl Fasta {
     /// Draws how many letters an ancestor has.
     fn ancestor_letters(&self, random: &mut Random) -> u64 {
         let (median, least, most) = match self.alphabet {
-            Alphabet::Dna => (1200.0, 60, 100_000),
-            Alphabet::Protein => (300.0, 20, 10_000),
+            SequenceAlphabet::Dna => (1200.0, 60, 100_000),
+            SequenceAlphabet::Protein => (300.0, 20, 10_000),
         };
         // The sum of twelve fractions is nearly normal, with a variance of 1.
         let normal = (0..12).map(|_| random.fraction()).sum::<f64>() - 6.0;
@@ -189,15 +189,15 @@ impl Fasta {
         let mut sequence = Vec::with_capacity(letters);
         while sequence.len() < letters {
             match self.alphabet {
-                Alphabet::Dna if random.one_in(5000) => {
+                SequenceAlphabet::Dna if random.one_in(5000) => {
                     let run = 1 + random.index(40);
                     sequence.extend(std::iter::repeat_n(b'N', run));
                 }
-                Alphabet::Dna => {
+                SequenceAlphabet::Dna => {
                     let bits = random.bits();
                     sequence.extend((0..4).map(|i| base(bits >> (16 * i) & 0xffff, strong)));
                 }
-                Alphabet::Protein => sequence.push(amino_acid(random.below(10_000))),
+                SequenceAlphabet::Protein => sequence.push(amino_acid(random.below(10_000))),
             }
         }
         sequence.truncate(letters);
@@ -205,7 +205,7 @@ impl Fasta {
     }
 
     /// The letters of a record.
-    fn sequence(&self, number: u64, origin: &Origin) -> Vec<u8> {
+    fn sequence(&self, number: u64, origin: &SequenceOrigin) -> Vec<u8> {
         let ancestor = self.ancestor(origin.family);
         let mut copied = ancestor[origin.from as usize..origin.to as usize].to_vec();
         if origin.reverse {
@@ -240,8 +240,8 @@ impl Fasta {
     fn other(&self, letter: u8, random: &mut Random) -> u8 {
         loop {
             let drawn = match self.alphabet {
-                Alphabet::Dna => b"ACGT"[random.index(4)],
-                Alphabet::Protein => amino_acid(random.below(10_000)),
+                SequenceAlphabet::Dna => b"ACGT"[random.index(4)],
+                SequenceAlphabet::Protein => amino_acid(random.below(10_000)),
             };
             if drawn != letter {
                 return drawn;
@@ -266,25 +266,25 @@ impl Generator for Fasta {
 
     fn record_bytes_mean(&self) -> u64 {
         match self.alphabet {
-            Alphabet::Dna => 1500,
-            Alphabet::Protein => 410,
+            SequenceAlphabet::Dna => 1500,
+            SequenceAlphabet::Protein => 410,
         }
     }
 }
 
 /// The table of the truth about the sequences of [`Fasta`]: a row for each record.
-pub struct Truth(Fasta);
+pub struct FastaTruth(Fasta);
 
-impl Truth {
+impl FastaTruth {
     /// The names of the columns.
     const HEADER: &'static str =
         "id\tfamily\tcopies\tcopy\tancestor_letters\tfrom\tto\tstrand\trate\n";
 }
 
-impl Generator for Truth {
+impl Generator for FastaTruth {
     fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>) {
         for number in numbers {
-            let Origin { family, copies, copy, ancestor_letters, from, to, reverse, rate } =
+            let SequenceOrigin { family, copies, copy, ancestor_letters, from, to, reverse, rate } =
                 self.0.origin(number);
             let (id, strand) = (self.0.id(number), if reverse { '-' } else { '+' });
             writeln!(
@@ -300,7 +300,7 @@ impl Generator for Truth {
     }
 
     fn header(&self) -> &'static [u8] {
-        Truth::HEADER.as_bytes()
+        FastaTruth::HEADER.as_bytes()
     }
 }
 
@@ -378,7 +378,7 @@ mod tests {
 
     use super::*;
 
-    fn made(alphabet: Alphabet, numbers: Range<u64>) -> String {
+    fn made(alphabet: SequenceAlphabet, numbers: Range<u64>) -> String {
         let mut out = Vec::new();
         Fasta::new(alphabet, 5).records(numbers, &mut out);
         String::from_utf8(out).expect("letters")
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn any_stretch_is_a_part_of_the_whole() {
-        for alphabet in [Alphabet::Dna, Alphabet::Protein] {
+        for alphabet in [SequenceAlphabet::Dna, SequenceAlphabet::Protein] {
             let parts = made(alphabet, 1000..1013) + &made(alphabet, 1013..1040);
             assert_eq!(made(alphabet, 1000..1040), parts);
         }
@@ -399,13 +399,15 @@ mod tests {
 
     #[test]
     fn records_are_lines_of_sixty_letters_under_ids_of_their_own() {
-        let text = made(Alphabet::Dna, 0..2000);
+        let text = made(SequenceAlphabet::Dna, 0..2000);
         let ids: HashSet<&str> = text.lines().filter_map(|line| line.strip_prefix('>')).collect();
         assert_eq!(ids.len(), 2000);
         for line in text.lines().filter(|line| !line.starts_with('>')) {
             assert!((1..=60).contains(&line.len()) && line.bytes().all(|b| b"ACGTN".contains(&b)));
         }
-        for (alphabet, expected) in [(Alphabet::Dna, 1250..1600), (Alphabet::Protein, 300..410)] {
+        for (alphabet, expected) in
+            [(SequenceAlphabet::Dna, 1250..1600), (SequenceAlphabet::Protein, 300..410)]
+        {
             let fasta = Fasta::new(alphabet, 5);
             let copied = (0..40 * GROUP).map(|number| fasta.origin(number));
             let mean = copied.map(|origin| origin.to - origin.from).sum::<u64>() / (40 * GROUP);
@@ -415,7 +417,7 @@ mod tests {
 
     #[test]
     fn a_group_has_its_families() {
-        let fasta = Fasta::new(Alphabet::Dna, 1);
+        let fasta = Fasta::new(SequenceAlphabet::Dna, 1);
         let mut copies: HashMap<u64, Vec<u64>> = HashMap::new();
         for number in GROUP..2 * GROUP {
             let origin = fasta.origin(number);
@@ -437,7 +439,7 @@ mod tests {
     /// Copies without changes are the letters that the table says; others differ in about as many.
     #[test]
     fn the_truth_is_true() {
-        let fasta = Fasta::new(Alphabet::Dna, 3);
+        let fasta = Fasta::new(SequenceAlphabet::Dna, 3);
         let mut seen = HashSet::new();
         for number in 0..GROUP {
             let origin = fasta.origin(number);
@@ -467,7 +469,7 @@ mod tests {
         let table = String::from_utf8(table).expect("text");
         assert!(table.starts_with(&fasta.id(7)) && table.lines().count() == 2);
         let columns = |row: &str| row.split('\t').count();
-        assert!(table.lines().all(|row| columns(row) == columns(Truth::HEADER)));
+        assert!(table.lines().all(|row| columns(row) == columns(FastaTruth::HEADER)));
     }
 
     #[test]

@@ -48,19 +48,19 @@ const BATCH: usize = 64;
 
 /// Which records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum GensortKind {
     /// All bytes random.
     Binary,
     /// Printable lines.
     Ascii,
 }
 
-impl Kind {
+impl GensortKind {
     /// Bytes of the shortest record with room for all fields: the key, or all but the filler.
     pub fn record_bytes_min(self) -> usize {
         match self {
-            Kind::Binary => KEY_BYTES,
-            Kind::Ascii => FILLER_AT + 2,
+            GensortKind::Binary => KEY_BYTES,
+            GensortKind::Ascii => FILLER_AT + 2,
         }
     }
 }
@@ -68,7 +68,7 @@ impl Kind {
 /// The generator of one data set.
 #[derive(Debug)]
 pub struct Gensort {
-    kind: Kind,
+    kind: GensortKind,
     record_bytes: usize,
     seed: u64,
     /// The keys of records 0 to 64, whose prefixes are the frequent ones.
@@ -79,9 +79,9 @@ impl Gensort {
     /// Bytes of the benchmark's own records.
     pub const RECORD_BYTES: usize = 100;
 
-    /// Records of `record_bytes`, at least [`Kind::record_bytes_min`]. Seed 0 and
+    /// Records of `record_bytes`, at least [`GensortKind::record_bytes_min`]. Seed 0 and
     /// [`Gensort::RECORD_BYTES`] give the benchmark's own.
-    pub fn new(kind: Kind, record_bytes: usize, skew: bool, seed: u64) -> Self {
+    pub fn new(kind: GensortKind, record_bytes: usize, skew: bool, seed: u64) -> Self {
         assert!(
             record_bytes >= kind.record_bytes_min(),
             "{record_bytes} bytes are no room for the fields"
@@ -113,7 +113,7 @@ impl Gensort {
     }
 
     fn ascii(number: u64, random: u128, record: &mut [u8]) {
-        record[..10].copy_from_slice(&key(Kind::Ascii, random));
+        record[..10].copy_from_slice(&key(GensortKind::Ascii, random));
         record[10..28].copy_from_slice(b"  0000000000000000");
         for (digit, byte) in record[28..44].iter_mut().enumerate() {
             *byte = hex_digit(number >> (60 - 4 * digit));
@@ -132,7 +132,7 @@ impl Gensort {
         let rank = if number >> 60 != 0 { 64 } else { 64 - number.leading_zeros() as usize };
         let prefix = &skewed[rank];
         match self.kind {
-            Kind::Binary => {
+            GensortKind::Binary => {
                 let bits = (random >> 32) as u32 & 0x3F;
                 let bits = if bits > 48 { 0 } else { bits };
                 let keep = u64::MAX.checked_shr(bits).unwrap_or(0);
@@ -140,7 +140,7 @@ impl Gensort {
                 let new = u64::from_be_bytes(*prefix.first_chunk().expect("a key"));
                 record[..8].copy_from_slice(&((new & !keep) | (old & keep)).to_be_bytes());
             }
-            Kind::Ascii => {
+            GensortKind::Ascii => {
                 let bytes = (random >> 32) as usize & 7;
                 let bytes = if bytes > 6 { 0 } else { bytes };
                 record[..bytes].copy_from_slice(&prefix[..bytes]);
@@ -170,8 +170,8 @@ impl Generator for Gensort {
             let own: &[u128; PARTS] =
                 random[at % BATCH..].first_chunk().expect("nine numbers ahead");
             match self.kind {
-                Kind::Binary => self.binary(own, record),
-                Kind::Ascii => Self::ascii(number, own[0], record),
+                GensortKind::Binary => self.binary(own, record),
+                GensortKind::Ascii => Self::ascii(number, own[0], record),
             }
             if let Some(skewed) = &self.skewed {
                 self.skew(skewed, number, own[0], record);
@@ -184,10 +184,10 @@ impl Generator for Gensort {
     }
 }
 
-fn key(kind: Kind, random: u128) -> [u8; KEY_BYTES] {
+fn key(kind: GensortKind, random: u128) -> [u8; KEY_BYTES] {
     match kind {
-        Kind::Binary => *random.to_be_bytes().first_chunk().expect("16 bytes"),
-        Kind::Ascii => {
+        GensortKind::Binary => *random.to_be_bytes().first_chunk().expect("16 bytes"),
+        GensortKind::Ascii => {
             let mut key = [0; KEY_BYTES];
             let (mut high, mut low) = ((random >> 64) as u64, random as u64);
             for byte in &mut key[..8] {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn the_first_ascii_records_are_the_benchmarks() {
-        let two = made(&Gensort::new(Kind::Ascii, 100, false, 0), 0..2);
+        let two = made(&Gensort::new(GensortKind::Ascii, 100, false, 0), 0..2);
         assert_eq!(
             String::from_utf8(two).expect("printable"),
             "AsfAGHM5om  00000000000000000000000000000000  \
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn any_stretch_is_a_part_of_the_whole() {
-        for kind in [Kind::Binary, Kind::Ascii] {
+        for kind in [GensortKind::Binary, GensortKind::Ascii] {
             for (bytes, skew, seed) in
                 [(100, false, 0), (100, true, 0), (129, true, 5), (60, false, 1)]
             {
@@ -253,9 +253,9 @@ mod tests {
 
     #[test]
     fn a_longer_or_shorter_record_begins_alike() {
-        let whole = made(&Gensort::new(Kind::Binary, 100, true, 0), 0..200);
+        let whole = made(&Gensort::new(GensortKind::Binary, 100, true, 0), 0..200);
         for bytes in [10, 11, 99, 101, 4096] {
-            let other = made(&Gensort::new(Kind::Binary, bytes, true, 0), 0..200);
+            let other = made(&Gensort::new(GensortKind::Binary, bytes, true, 0), 0..200);
             let same = bytes.min(100);
             for (a, b) in whole.chunks(100).zip(other.chunks(bytes)) {
                 assert_eq!(a[..same], b[..same]);
@@ -265,8 +265,8 @@ mod tests {
 
     #[test]
     fn ascii_records_are_lines_of_any_length() {
-        for bytes in [Kind::Ascii.record_bytes_min(), 49, 100, 301] {
-            let lines = made(&Gensort::new(Kind::Ascii, bytes, true, 3), 0..50);
+        for bytes in [GensortKind::Ascii.record_bytes_min(), 49, 100, 301] {
+            let lines = made(&Gensort::new(GensortKind::Ascii, bytes, true, 3), 0..50);
             assert!(lines.chunks(bytes).all(|line| line.ends_with(b"\r\n")));
             let printable = lines.iter().filter(|byte| (b' '..=b'~').contains(byte)).count();
             assert_eq!(printable, 50 * (bytes - 2));
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn skew_repeats_prefixes_and_seeds_differ() {
         let prefixes = |skew, seed| {
-            let all = made(&Gensort::new(Kind::Binary, 10, skew, seed), 0..10_000);
+            let all = made(&Gensort::new(GensortKind::Binary, 10, skew, seed), 0..10_000);
             let mut prefixes: Vec<_> = all.chunks(10).map(|key| key[..4].to_vec()).collect();
             prefixes.sort();
             prefixes.dedup();
@@ -284,7 +284,7 @@ mod tests {
         };
         assert!(prefixes(false, 0) > 9_990);
         assert!(prefixes(true, 0) < 8_000);
-        let of = |seed| made(&Gensort::new(Kind::Binary, 100, false, seed), 0..10);
+        let of = |seed| made(&Gensort::new(GensortKind::Binary, 100, false, seed), 0..10);
         assert_ne!(of(0), of(1));
         assert_ne!(of(1), of(2));
     }

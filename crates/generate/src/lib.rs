@@ -22,7 +22,7 @@ mod lines;
 mod words;
 
 pub use csv::Csv;
-pub use fasta::{Alphabet, Fasta, Origin, Truth};
+pub use fasta::{Fasta, FastaTruth, SequenceAlphabet, SequenceOrigin};
 pub use generator::Generator;
-pub use gensort::{Gensort, Kind};
-pub use lines::Lines;
+pub use gensort::{Gensort, GensortKind};
+pub use lines::RandomLines;

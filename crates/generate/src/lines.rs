@@ -5,7 +5,7 @@ use std::ops::Range;
 use merganser_random::Random;
 
 use super::generator::Generator;
-use super::words::Words;
+use super::words::ZipfWords;
 
 /// Characters of the shortest line.
 const CHARACTERS_MIN: u64 = 20;
@@ -13,30 +13,30 @@ const CHARACTERS_MIN: u64 = 20;
 const LENGTHS: u64 = 100;
 
 /// Lines of 20 to 119 characters, every length equally often, of words with Zipf's frequencies.
-pub struct Lines {
-    words: Words,
+pub struct RandomLines {
+    words: ZipfWords,
     seed: u64,
 }
 
-impl Lines {
+impl RandomLines {
     /// The data set of `seed`.
     pub fn new(seed: u64) -> Self {
-        Lines { words: Words::new(), seed }
+        RandomLines { words: ZipfWords::new(), seed }
     }
 }
 
-impl Generator for Lines {
+impl Generator for RandomLines {
     fn records(&self, numbers: Range<u64>, out: &mut Vec<u8>) {
         // Words are copied whole, blanks after them included; the line is cut where it is long
         // enough.
-        let mut line = [0u8; (CHARACTERS_MIN + LENGTHS) as usize + Words::BYTES_MAX];
+        let mut line = [0u8; (CHARACTERS_MIN + LENGTHS) as usize + ZipfWords::BYTES_MAX];
         for number in numbers {
             let mut random = Random::of_record(self.seed, number);
             let len = (CHARACTERS_MIN + random.below(LENGTHS)) as usize;
             let mut at = 0;
             while at < len {
                 let (text, word_len) = self.words.draw(&mut random);
-                line[at..at + Words::BYTES_MAX].copy_from_slice(text);
+                line[at..at + ZipfWords::BYTES_MAX].copy_from_slice(text);
                 at += word_len + 1;
             }
             if line[len - 1] == b' ' {
@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn lines_have_20_to_119_characters_of_words() {
         let mut text = Vec::new();
-        Lines::new(0).records(0..5_000, &mut text);
+        RandomLines::new(0).records(0..5_000, &mut text);
         let text = String::from_utf8(text).expect("ascii");
         let lengths: Vec<usize> = text.lines().map(str::len).collect();
         assert_eq!(lengths.len(), 5_000);
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn any_stretch_is_a_part_of_the_whole() {
-        let generator = Lines::new(3);
+        let generator = RandomLines::new(3);
         let mut whole = Vec::new();
         generator.records(10..40, &mut whole);
         let mut parts = Vec::new();

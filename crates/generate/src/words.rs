@@ -7,18 +7,18 @@ use merganser_random::Random;
 ///
 /// Drawing takes one random number and one table look-up (Walker's alias method, in integers): slot
 /// `i` gives word `i` when the low 32 bits are below its threshold, its alias otherwise.
-pub struct Words {
-    slots: Vec<Slot>,
-    texts: Vec<[u8; Words::BYTES_MAX]>,
+pub struct ZipfWords {
+    slots: Vec<AliasSlot>,
+    texts: Vec<[u8; ZipfWords::BYTES_MAX]>,
     lengths: Vec<u8>,
 }
 
-struct Slot {
+struct AliasSlot {
     threshold: u32,
     alias: u32,
 }
 
-impl Words {
+impl ZipfWords {
     /// Bytes of the longest word, with room for a separator after it.
     pub const BYTES_MAX: usize = 8;
     /// How many words there are; a power of two.
@@ -27,8 +27,8 @@ impl Words {
     /// The one vocabulary.
     pub fn new() -> Self {
         let (texts, lengths) = (0..Self::COUNT).map(spell).unzip();
-        let own = |rank| Slot { threshold: u32::MAX, alias: rank as u32 };
-        let mut slots: Vec<Slot> = (0..Self::COUNT).map(own).collect();
+        let own = |rank| AliasSlot { threshold: u32::MAX, alias: rank as u32 };
+        let mut slots: Vec<AliasSlot> = (0..Self::COUNT).map(own).collect();
         // Weights scaled so that their mean is COUNT: a slot's fair share.
         let weight = |rank: usize| (1u64 << 40) / (rank as u64 + 1);
         let total: u64 = (0..Self::COUNT).map(weight).sum();
@@ -54,7 +54,7 @@ impl Words {
                 }
             }
         }
-        Words { slots, texts, lengths }
+        ZipfWords { slots, texts, lengths }
     }
 
     /// Draws a word: its bytes (the rest of the array is blank) and its length.
@@ -77,11 +77,11 @@ impl Words {
 
 /// Spells a rank in syllables, two letters a digit: frequent words are short, and no two words are
 /// alike.
-fn spell(rank: usize) -> ([u8; Words::BYTES_MAX], u8) {
+fn spell(rank: usize) -> ([u8; ZipfWords::BYTES_MAX], u8) {
     const CONSONANTS: &[u8; 16] = b"bcdfghjklmnprstv";
     const VOWELS: &[u8; 5] = b"aeiou";
     const SYLLABLES: usize = CONSONANTS.len() * VOWELS.len();
-    let mut text = [b' '; Words::BYTES_MAX];
+    let mut text = [b' '; ZipfWords::BYTES_MAX];
     let mut len = 0;
     let mut left = rank + 1;
     while left > 0 {
@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn words_differ_and_leave_room_for_a_separator() {
-        let words = Words::new();
-        let all: HashSet<&[u8]> = (0..Words::COUNT).map(|index| words.get(index)).collect();
-        assert_eq!(all.len(), Words::COUNT);
-        assert!(all.iter().all(|word| word.len() < Words::BYTES_MAX));
+        let words = ZipfWords::new();
+        let all: HashSet<&[u8]> = (0..ZipfWords::COUNT).map(|index| words.get(index)).collect();
+        assert_eq!(all.len(), ZipfWords::COUNT);
+        assert!(all.iter().all(|word| word.len() < ZipfWords::BYTES_MAX));
     }
 
     #[test]
     fn frequencies_follow_zipf() {
-        let words = Words::new();
+        let words = ZipfWords::new();
         let mut random = Random::new(1);
         let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
         for _ in 0..200_000 {

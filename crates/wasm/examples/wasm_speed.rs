@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use merganser_node::ssdlet::{Chunk, Collect, Emitter, Ssdlet};
-use merganser_wasm::{Limits, check, open};
+use merganser_wasm::{WasmLimits, check, open};
 use rustix::time::{ClockId, clock_gettime};
 
 const BYTES: usize = 64 << 20;
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         let (native, guest) = (median(natively), median(guested));
-        let checked = check(&module, args, Limits::default(), Some(sample))?;
+        let checked = check(&module, args, WasmLimits::default(), Some(sample))?;
         println!(
             "{:11} {:12.0} {:11.0} {:6.2} {:5.2} {:11.1} {:11.1} {:9.1}",
             case.guest,
@@ -127,7 +127,7 @@ fn now() -> f64 {
 }
 
 fn guest_seconds(module: &[u8], args: &[u8], file: &Path) -> Result<f64, Box<dyn Error>> {
-    let ssdlet = open(module, args, Limits::default())?;
+    let ssdlet = open(module, args, WasmLimits::default())?;
     let (mut worker, mut found) = (ssdlet.worker()?, Collect::default());
     let file = File::open(file)?;
     let mut buffer = vec![0; CHUNK_BYTES];

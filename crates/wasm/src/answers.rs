@@ -22,7 +22,7 @@ pub(crate) const VALUE_BYTES: usize = 16;
 
 /// How answers are read: the output that the guest declared.
 #[derive(Debug, Clone)]
-pub enum Answers {
+pub enum AnswerForm {
     /// Keys with values.
     Keyed {
         /// The length of each key, if its type has one.
@@ -44,17 +44,17 @@ fn bytes_of(of: Type) -> Option<usize> {
     }
 }
 
-impl Answers {
+impl AnswerForm {
     /// For a guest that declares `output`.
     #[must_use]
     pub fn of(output: &Output) -> Self {
         match *output {
-            Output::Keyed { key, value, combine } => Answers::Keyed {
+            Output::Keyed { key, value, combine } => AnswerForm::Keyed {
                 key_bytes: bytes_of(key),
                 value_bytes: bytes_of(value),
                 counts: value == Type::I64 || combine == Combine::Count,
             },
-            Output::Ordered { format } => Answers::Ordered(format),
+            Output::Ordered { format } => AnswerForm::Ordered(format),
         }
     }
 
@@ -64,8 +64,8 @@ impl Answers {
     /// The fault and its place, for a sentence.
     pub fn records(&self, given: &[u8], out: &mut Emitter<'_>) -> Result<(), String> {
         let (key_bytes, value_bytes) = match self {
-            Answers::Keyed { key_bytes, value_bytes, .. } => (*key_bytes, *value_bytes),
-            Answers::Ordered(format) => {
+            AnswerForm::Keyed { key_bytes, value_bytes, .. } => (*key_bytes, *value_bytes),
+            AnswerForm::Ordered(format) => {
                 whole(format, given)?;
                 out.records(given);
                 return Ok(());
@@ -91,11 +91,11 @@ impl Answers {
     /// Hands on what the guest gave to `emit_spans`: pairs of offset and length in `chunk`.
     ///
     /// # Errors
-    /// As [`Answers::records`].
+    /// As [`AnswerForm::records`].
     pub fn spans(&self, given: &[u8], chunk: &[u8], out: &mut Emitter<'_>) -> Result<(), String> {
         let spans = given.chunks_exact(SPAN_BYTES);
         match self {
-            Answers::Keyed { key_bytes, counts, .. } => {
+            AnswerForm::Keyed { key_bytes, counts, .. } => {
                 counting(*counts, "emit_spans")?;
                 for pair in spans {
                     let key = place(chunk, pair)?;
@@ -103,7 +103,7 @@ impl Answers {
                     out.add_span(chunk, key, 1);
                 }
             }
-            Answers::Ordered(format) => {
+            AnswerForm::Ordered(format) => {
                 for pair in spans {
                     let records = &chunk[place(chunk, pair)?];
                     whole(format, records)?;
@@ -117,9 +117,9 @@ impl Answers {
     /// Hands on what the guest gave to `emit_values`: offset and length in `chunk`, and a number.
     ///
     /// # Errors
-    /// As [`Answers::records`].
+    /// As [`AnswerForm::records`].
     pub fn values(&self, given: &[u8], chunk: &[u8], out: &mut Emitter<'_>) -> Result<(), String> {
-        let Answers::Keyed { key_bytes, counts, .. } = self else {
+        let AnswerForm::Keyed { key_bytes, counts, .. } = self else {
             return Err("it called emit_values, but its output is records in order".to_owned());
         };
         counting(*counts, "emit_values")?;
@@ -201,11 +201,11 @@ mod tests {
 
     use super::*;
 
-    fn keyed(key: Type, value: Type, combine: Combine) -> Answers {
-        Answers::of(&Output::Keyed { key, value, combine })
+    fn keyed(key: Type, value: Type, combine: Combine) -> AnswerForm {
+        AnswerForm::of(&Output::Keyed { key, value, combine })
     }
 
-    fn words() -> Answers {
+    fn words() -> AnswerForm {
         keyed(Type::Text, Type::I64, Combine::Sum)
     }
 
@@ -247,7 +247,7 @@ mod tests {
         let values = found(|out| words().values(&values, b"aa bb", out)).expect("good");
         assert_eq!(values.keyed[&b"bb"[..]], [(-5i64).to_le_bytes()]);
 
-        let lines = Answers::Ordered(Format::Lines { delimiter: b'\n' });
+        let lines = AnswerForm::Ordered(Format::Lines { delimiter: b'\n' });
         let spans = pairs(&[(2, 2), (0, 2)]);
         let spans = found(|out| lines.spans(&spans, b"a\nb\n", out)).expect("good");
         assert_eq!(spans.ordered, b"b\na\n");
@@ -310,15 +310,15 @@ mod tests {
             (Format::Keyed, &keyed[..keyed.len() - 1], false),
             (Format::Keyed, b"\xff\xff\xff\xff\xff\xff\xff\xff", false),
         ] {
-            let answers = Answers::Ordered(format);
+            let answers = AnswerForm::Ordered(format);
             let told = found(|out| answers.records(given, out));
             assert_eq!(told.is_ok(), good, "{format:?} {given:?}");
             if good {
                 assert_eq!(told.expect("good").ordered, given);
             }
         }
-        let told =
-            found(|out| Answers::Ordered(lines).values(&[0; 16], b"", out)).expect_err("a value");
+        let told = found(|out| AnswerForm::Ordered(lines).values(&[0; 16], b"", out))
+            .expect_err("a value");
         assert!(told.contains("records in order"), "{told}");
     }
 }

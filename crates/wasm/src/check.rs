@@ -15,7 +15,7 @@ use merganser_node::ssdlet::{Chunk, Collect, Combine, Emitter, Output, Ssdlet, S
 use merganser_sort::error::stray_quote;
 use merganser_sort::record::{Format, InputRecords, StrayQuote, Tail};
 
-use crate::limits::Limits;
+use crate::limits::WasmLimits;
 use crate::section::Declared;
 use crate::ssdlet::{WasmSsdlet, open};
 use crate::{failed, plain};
@@ -32,7 +32,7 @@ const STARTS: usize = 21;
 
 /// The facts about a good guest.
 #[derive(Debug, Clone)]
-pub struct Checked {
+pub struct CheckedGuest {
     /// What it says about itself.
     pub declared: Declared,
     /// SHA-256 of the module.
@@ -63,9 +63,9 @@ pub struct Checked {
 pub fn check(
     bytes: &[u8],
     args: &[u8],
-    limits: Limits,
+    limits: WasmLimits,
     sample: Option<&[u8]>,
-) -> Result<Checked, SsdletError> {
+) -> Result<CheckedGuest, SsdletError> {
     let ssdlet = open(bytes, args, limits)?;
     let description = ssdlet.description();
     let sample = match sample {
@@ -92,7 +92,7 @@ pub fn check(
             count(format, &long.ordered)
         }
     };
-    Ok(Checked {
+    Ok(CheckedGuest {
         declared: ssdlet.declared().clone(),
         digest: ssdlet.digest(),
         module_bytes: ssdlet.module_bytes(),

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use wasmtime::{Config, Engine, OptLevel};
 
-use crate::limits::Limits;
+use crate::limits::WasmLimits;
 
 /// Address space below which no guest gets a reservation: room for some hundred of them.
 const ADDRESS_SPACE_BYTES: u64 = 1 << 40;
@@ -51,7 +51,7 @@ fn config(timed: bool, reserve: bool) -> Config {
         .epoch_interruption(timed)
         .cranelift_opt_level(OptLevel::Speed)
         .cranelift_nan_canonicalization(true)
-        .max_wasm_stack(Limits::STACK_BYTES)
+        .max_wasm_stack(WasmLimits::STACK_BYTES)
         .wasm_backtrace_max_frames(None)
         .native_unwind_info(false)
         .generate_address_map(false)

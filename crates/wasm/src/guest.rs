@@ -12,9 +12,9 @@ use wasmtime::{
     Error, Instance, Memory, ResourceLimiter, Store, Trap, TypedFunc, WasmParams, WasmResults,
 };
 
-use crate::answers::Answers;
+use crate::answers::AnswerForm;
 use crate::engine::TICK;
-use crate::limits::Limits;
+use crate::limits::WasmLimits;
 use crate::module::Compiled;
 use crate::{ABI, scope};
 
@@ -24,39 +24,39 @@ const BEHIND: usize = 16;
 const ROOM_STEP: usize = 4096;
 
 /// What the host knows about a guest while the guest's code runs.
-pub struct State {
+pub struct GuestState {
     compiled: Arc<Compiled>,
-    answers: Answers,
+    answers: AnswerForm,
     memory_bytes: u64,
     memory: Option<Memory>,
     /// Where the host's calls are.
-    phase: Phase,
+    phase: GuestPhase,
     /// Why the guest is ended, if it is the host that ends it.
     fault: Option<SsdletError>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum GuestPhase {
     Start,
     Args,
     Chunk,
     Close,
 }
 
-impl State {
+impl GuestState {
     /// The SSDlet's name.
     pub fn name(&self) -> &str {
         &self.compiled.declared.name
     }
 
     /// How its answers are read.
-    pub fn answers(&self) -> &Answers {
+    pub fn answers(&self) -> &AnswerForm {
         &self.answers
     }
 
     /// Whether the last chunk is behind it.
     pub fn is_closing(&self) -> bool {
-        self.phase == Phase::Close
+        self.phase == GuestPhase::Close
     }
 
     /// The guest's memory.
@@ -74,8 +74,10 @@ impl State {
     pub fn refuse(&mut self, detail: String) -> Error {
         let ssdlet = self.name();
         let fault = match self.phase {
-            Phase::Args => SsdletError::Args { ssdlet: ssdlet.to_owned(), detail },
-            Phase::Start | Phase::Chunk | Phase::Close => crate::failed(ssdlet, detail),
+            GuestPhase::Args => SsdletError::Args { ssdlet: ssdlet.to_owned(), detail },
+            GuestPhase::Start | GuestPhase::Chunk | GuestPhase::Close => {
+                crate::failed(ssdlet, detail)
+            }
         };
         self.end_with(fault)
     }
@@ -87,7 +89,7 @@ impl State {
     }
 }
 
-impl ResourceLimiter for State {
+impl ResourceLimiter for GuestState {
     fn memory_growing(
         &mut self,
         _: usize,
@@ -111,10 +113,10 @@ impl ResourceLimiter for State {
         desired: usize,
         _: Option<usize>,
     ) -> wasmtime::Result<bool> {
-        if desired <= Limits::TABLE_ELEMENTS {
+        if desired <= WasmLimits::TABLE_ELEMENTS {
             return Ok(true);
         }
-        let most = Limits::TABLE_ELEMENTS;
+        let most = WasmLimits::TABLE_ELEMENTS;
         Err(self.refuse(format!("it wants a table of {desired} elements; {most} is the most")))
     }
 
@@ -133,8 +135,8 @@ impl ResourceLimiter for State {
 
 /// A started guest.
 pub struct Guest {
-    store: Store<State>,
-    limits: Limits,
+    store: Store<GuestState>,
+    limits: WasmLimits,
     memory: Memory,
     buffer: TypedFunc<u32, u32>,
     chunk: TypedFunc<(u32, u32), i32>,
@@ -157,20 +159,21 @@ impl Guest {
     pub fn start(
         compiled: Arc<Compiled>,
         args: &[u8],
-        limits: &Limits,
+        limits: &WasmLimits,
     ) -> Result<Self, SsdletError> {
         let memory_bytes = compiled.declared.memory_within(limits)?;
-        let answers = Answers::of(&compiled.declared.output);
+        let answers = AnswerForm::of(&compiled.declared.output);
         let name = compiled.declared.name.clone();
         let module = compiled.clone();
-        let phase = Phase::Start;
-        let state = State { compiled, answers, memory_bytes, memory: None, phase, fault: None };
+        let phase = GuestPhase::Start;
+        let state =
+            GuestState { compiled, answers, memory_bytes, memory: None, phase, fault: None };
         let no_store =
             |error: Error| crate::failed(&name, format_args!("it can't be started: {error}"));
         let mut store =
             Store::try_new(module.instance.module().engine(), state).map_err(no_store)?;
         store.limiter(|state| state);
-        let allowance = Limits::FUEL_BASE;
+        let allowance = WasmLimits::FUEL_BASE;
         store.set_fuel(allowance).map_err(no_store)?;
         if let Some(most) = limits.call_time {
             store.set_epoch_deadline(ticks(most));
@@ -183,9 +186,9 @@ impl Guest {
     }
 
     fn of(
-        mut store: Store<State>,
+        mut store: Store<GuestState>,
         instance: Instance,
-        limits: Limits,
+        limits: WasmLimits,
         allowance: u64,
     ) -> wasmtime::Result<Self> {
         let no_memory = || Error::msg("it exports no memory");
@@ -224,7 +227,7 @@ impl Guest {
                 self.fault(format!("mgs_abi says version {version}, and its section says {ABI}"))
             );
         }
-        self.store.data_mut().phase = Phase::Args;
+        self.store.data_mut().phase = GuestPhase::Args;
         match take {
             Some(take) => {
                 let len = u32::try_from(args.len())
@@ -248,7 +251,7 @@ impl Guest {
                 );
             }
         }
-        self.store.data_mut().phase = Phase::Chunk;
+        self.store.data_mut().phase = GuestPhase::Chunk;
         Ok(())
     }
 
@@ -283,7 +286,7 @@ impl Guest {
     pub fn close(&mut self, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         let Some(close) = self.close.take() else { return Ok(()) };
         self.allow(self.limits.close_fuel())?;
-        self.store.data_mut().phase = Phase::Close;
+        self.store.data_mut().phase = GuestPhase::Close;
         let nothing = Chunk { input: 0, offset: 0, bytes: &[] };
         let status = scope::within(nothing, out, || self.call("mgs_close", &close, ()))?;
         self.check_status("mgs_close", status)
@@ -390,7 +393,7 @@ impl Guest {
 }
 
 fn optional<P: WasmParams, R: WasmResults>(
-    store: &mut Store<State>,
+    store: &mut Store<GuestState>,
     instance: Instance,
     name: &str,
 ) -> wasmtime::Result<Option<TypedFunc<P, R>>> {
@@ -408,7 +411,12 @@ fn ticks(most: std::time::Duration) -> u64 {
 }
 
 /// Why a call ended: the host's reason if there is one, else the trap.
-fn ended(store: &mut Store<State>, call: &str, error: &Error, limits: &Limits) -> SsdletError {
+fn ended(
+    store: &mut Store<GuestState>,
+    call: &str,
+    error: &Error,
+    limits: &WasmLimits,
+) -> SsdletError {
     if let Some(fault) = store.data_mut().fault.take() {
         return fault;
     }

@@ -6,8 +6,8 @@
 use merganser_node::ssdlet::{Chunk, Emitter, SsdletError};
 use wasmtime::{Caller, Engine, Linker, Result, Trap};
 
-use crate::answers::{Answers, SPAN_BYTES, VALUE_BYTES};
-use crate::guest::State;
+use crate::answers::{AnswerForm, SPAN_BYTES, VALUE_BYTES};
+use crate::guest::GuestState;
 use crate::scope;
 
 /// The module of all of them.
@@ -31,39 +31,49 @@ pub const PLACES: &[&str] = &["input", "offset"];
 const RECORD_FUEL: u64 = 8;
 
 /// Hands on what a guest gave: the bytes, and the current chunk.
-type Take = fn(&Answers, &[u8], &[u8], &mut Emitter<'_>) -> Result<(), String>;
+type Take = fn(&AnswerForm, &[u8], &[u8], &mut Emitter<'_>) -> Result<(), String>;
 
 /// The functions that take entries of some bytes each, which begin with a span.
-const ENTRIES: [(&str, usize, Take); 2] =
-    [("emit_spans", SPAN_BYTES, Answers::spans), ("emit_values", VALUE_BYTES, Answers::values)];
+const ENTRIES: [(&str, usize, Take); 2] = [
+    ("emit_spans", SPAN_BYTES, AnswerForm::spans),
+    ("emit_values", VALUE_BYTES, AnswerForm::values),
+];
 
 /// A linker with all of them.
 ///
 /// # Errors
 /// None that is known.
-pub fn linker(engine: &Engine) -> Result<Linker<State>> {
+pub fn linker(engine: &Engine) -> Result<Linker<GuestState>> {
     let mut linker = Linker::new(engine);
-    linker.func_wrap(MODULE, "emit", |caller: Caller<'_, State>, at: u32, bytes: u32| {
+    linker.func_wrap(MODULE, "emit", |caller: Caller<'_, GuestState>, at: u32, bytes: u32| {
         // A frame has 8 bytes at least, so the bytes bound the records, too.
         let given = Given { at, bytes: u64::from(bytes), fuel: u64::from(bytes) + RECORD_FUEL };
         hand_over(caller, given, None, |answers, given, _, out| answers.records(given, out))
     })?;
     for (name, entry_bytes, take) in ENTRIES {
-        linker.func_wrap(MODULE, name, move |caller: Caller<'_, State>, at: u32, count: u32| {
-            let count = u64::from(count);
-            let bytes = count * entry_bytes as u64;
-            let given = Given { at, bytes, fuel: count * RECORD_FUEL };
-            hand_over(caller, given, Some(entry_bytes), take)
-        })?;
+        linker.func_wrap(
+            MODULE,
+            name,
+            move |caller: Caller<'_, GuestState>, at: u32, count: u32| {
+                let count = u64::from(count);
+                let bytes = count * entry_bytes as u64;
+                let given = Given { at, bytes, fuel: count * RECORD_FUEL };
+                hand_over(caller, given, Some(entry_bytes), take)
+            },
+        )?;
     }
-    linker.func_wrap(MODULE, "error", |mut caller: Caller<'_, State>, at: u32, bytes: u32| {
-        let said = text(&mut caller, at, bytes)?;
-        Err::<(), _>(refuse(&mut caller, said))
-    })?;
+    linker.func_wrap(
+        MODULE,
+        "error",
+        |mut caller: Caller<'_, GuestState>, at: u32, bytes: u32| {
+            let said = text(&mut caller, at, bytes)?;
+            Err::<(), _>(refuse(&mut caller, said))
+        },
+    )?;
     linker.func_wrap(
         MODULE,
         "error_at",
-        |mut caller: Caller<'_, State>, place: u32, at: u32, bytes: u32| {
+        |mut caller: Caller<'_, GuestState>, place: u32, at: u32, bytes: u32| {
             let said = text(&mut caller, at, bytes)?;
             let name = caller.data().name().to_owned();
             let offset = scope::with(|chunk, _| {
@@ -75,10 +85,10 @@ pub fn linker(engine: &Engine) -> Result<Linker<State>> {
             Err(caller.data_mut().end_with(SsdletError::Record { offset, detail }))
         },
     )?;
-    linker.func_wrap(MODULE, "input", |mut caller: Caller<'_, State>| {
+    linker.func_wrap(MODULE, "input", |mut caller: Caller<'_, GuestState>| {
         place(&mut caller, |chunk| chunk.input)
     })?;
-    linker.func_wrap(MODULE, "offset", |mut caller: Caller<'_, State>| {
+    linker.func_wrap(MODULE, "offset", |mut caller: Caller<'_, GuestState>| {
         place(&mut caller, |chunk| chunk.offset)
     })?;
     Ok(linker)
@@ -92,7 +102,7 @@ struct Given {
 }
 
 /// Takes `fuel` from the guest.
-fn charge(caller: &mut Caller<'_, State>, fuel: u64) -> Result<()> {
+fn charge(caller: &mut Caller<'_, GuestState>, fuel: u64) -> Result<()> {
     let left = caller.get_fuel()?.checked_sub(fuel).ok_or(Trap::OutOfFuel)?;
     caller.set_fuel(left)
 }
@@ -108,7 +118,7 @@ fn named_bytes(given: &[u8], entry_bytes: usize, chunk_bytes: usize) -> u64 {
 /// Passes what is `given` in the guest's memory to `take`. With `entry_bytes`, it is entries that begin with a
 /// span, and the bytes of these take fuel, too.
 fn hand_over(
-    mut caller: Caller<'_, State>,
+    mut caller: Caller<'_, GuestState>,
     Given { at, bytes, fuel }: Given,
     entry_bytes: Option<usize>,
     take: Take,
@@ -128,7 +138,7 @@ fn hand_over(
     }
     let (all, state) = memory.data_and_store_mut(&mut caller);
     let given = &all[place];
-    if state.is_closing() && matches!(state.answers(), Answers::Ordered(_)) {
+    if state.is_closing() && matches!(state.answers(), AnswerForm::Ordered(_)) {
         return Err(state.refuse("it handed over records in mgs_close, where they have no place in the order of its output".to_owned()));
     }
     let taken = scope::with(|chunk, out| take(state.answers(), given, chunk.bytes, out));
@@ -139,7 +149,7 @@ fn hand_over(
 }
 
 /// A message of the guest.
-fn text(caller: &mut Caller<'_, State>, at: u32, bytes: u32) -> Result<String> {
+fn text(caller: &mut Caller<'_, GuestState>, at: u32, bytes: u32) -> Result<String> {
     let memory = caller.data_mut().memory()?;
     let said = memory.data(&caller).get(at as usize..).and_then(|rest| rest.get(..bytes as usize));
     let said = said.map(crate::plain);
@@ -147,13 +157,13 @@ fn text(caller: &mut Caller<'_, State>, at: u32, bytes: u32) -> Result<String> {
 }
 
 /// A fact about the current chunk.
-fn place<T>(caller: &mut Caller<'_, State>, fact: impl FnOnce(Chunk<'_>) -> T) -> Result<T> {
+fn place<T>(caller: &mut Caller<'_, GuestState>, fact: impl FnOnce(Chunk<'_>) -> T) -> Result<T> {
     let found = if caller.data().is_closing() { None } else { scope::with(|chunk, _| fact(chunk)) };
     found.ok_or_else(|| {
         refuse(caller, "it asked for the place of a chunk when it had none".to_owned())
     })
 }
 
-fn refuse(caller: &mut Caller<'_, State>, detail: String) -> wasmtime::Error {
+fn refuse(caller: &mut Caller<'_, GuestState>, detail: String) -> wasmtime::Error {
     caller.data_mut().refuse(detail)
 }

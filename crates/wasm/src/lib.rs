@@ -61,8 +61,8 @@ mod size;
 mod ssdlet;
 pub mod template;
 
-pub use check::{Checked, check};
-pub use limits::Limits;
+pub use check::{CheckedGuest, check};
+pub use limits::WasmLimits;
 pub use section::Declared;
 pub use ssdlet::{WasmModule, WasmSsdlet, describe, open, open_within};
 

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 /// What a guest may use. Beyond it, the guest ends with an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct WasmLimits {
     /// The most memory that a guest may declare for one worker, in bytes: linear memory, its copy of the
     /// chunk included. A guest gets what it declares, and not more.
     pub memory_bytes: u64,
     /// The longest module, in bytes. It bounds the time and memory of compiling.
     pub module_bytes: usize,
-    /// Fuel for each byte of a chunk, in addition to [`Limits::FUEL_BASE`]. One instruction takes about
+    /// Fuel for each byte of a chunk, in addition to [`WasmLimits::FUEL_BASE`]. One instruction takes about
     /// one unit; guests that were measured take 2 to 130 per byte.
     pub fuel_per_byte: u64,
     /// The longest that one call of the guest may take. Without it, no clock is looked at, and a result
@@ -18,7 +18,7 @@ pub struct Limits {
     pub call_time: Option<Duration>,
 }
 
-impl Limits {
+impl WasmLimits {
     /// Fuel for any call of a guest, and for its start: about a tenth of a second.
     pub const FUEL_BASE: u64 = 200_000_000;
 
@@ -58,10 +58,10 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
+impl Default for WasmLimits {
     /// 256 MiB of memory, modules of 4 MiB, 10,000 units of fuel per byte, no limit of time.
     fn default() -> Self {
-        Limits {
+        WasmLimits {
             memory_bytes: 256 << 20,
             module_bytes: 4 << 20,
             fuel_per_byte: 10_000,
@@ -76,11 +76,11 @@ mod tests {
 
     #[test]
     fn fuel_grows_with_the_chunk_and_never_overflows() {
-        let limits = Limits { fuel_per_byte: 7, ..Limits::default() };
-        assert_eq!(limits.chunk_fuel(0), Limits::FUEL_BASE);
-        assert_eq!(limits.chunk_fuel(10), Limits::FUEL_BASE + 70);
+        let limits = WasmLimits { fuel_per_byte: 7, ..WasmLimits::default() };
+        assert_eq!(limits.chunk_fuel(0), WasmLimits::FUEL_BASE);
+        assert_eq!(limits.chunk_fuel(10), WasmLimits::FUEL_BASE + 70);
         assert_eq!(limits.close_fuel(), limits.chunk_fuel(1 << 20));
-        let limits = Limits { fuel_per_byte: u64::MAX, ..Limits::default() };
+        let limits = WasmLimits { fuel_per_byte: u64::MAX, ..WasmLimits::default() };
         assert_eq!(limits.chunk_fuel(u64::MAX), i64::MAX as u64);
     }
 }

@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
 
 use crate::engine::engine;
-use crate::guest::State;
+use crate::guest::GuestState;
 use crate::imports;
-use crate::limits::Limits;
+use crate::limits::WasmLimits;
 use crate::section::Declared;
-use crate::size::Size;
+use crate::size::ModuleSize;
 
 /// Modules that are kept although no SSDlet uses them.
 const KEPT: usize = 8;
@@ -45,7 +45,7 @@ pub struct Compiled {
     /// Whether it imports a function that tells the place of a chunk.
     pub asks_for_places: bool,
     /// Ready to be started in a store.
-    pub instance: InstancePre<State>,
+    pub instance: InstancePre<GuestState>,
     /// How long compiling took.
     pub compile_time: Duration,
     /// Length of its machine code in bytes.
@@ -53,17 +53,17 @@ pub struct Compiled {
 }
 
 /// A module's identity: content, and whether a clock watches it.
-type Key = ([u8; 32], bool);
+type ModuleKey = ([u8; 32], bool);
 
 #[derive(Default)]
-struct Cache {
-    all: HashMap<Key, Weak<Compiled>>,
+struct ModuleCache {
+    all: HashMap<ModuleKey, Weak<Compiled>>,
     /// The last ones, the oldest first.
-    recent: Vec<(Key, Arc<Compiled>)>,
+    recent: Vec<(ModuleKey, Arc<Compiled>)>,
 }
 
-impl Cache {
-    fn find(&mut self, key: Key) -> Option<Arc<Compiled>> {
+impl ModuleCache {
+    fn find(&mut self, key: ModuleKey) -> Option<Arc<Compiled>> {
         let found = self.all.get(&key)?.upgrade()?;
         self.keep(key, found.clone());
         Some(found)
@@ -71,7 +71,7 @@ impl Cache {
 
     /// Whether there is room for `more` bytes of code. Those that are kept and not used make room.
     fn has_room(&mut self, more: usize) -> bool {
-        let fits = |cache: &Cache| {
+        let fits = |cache: &ModuleCache| {
             let in_use =
                 cache.all.values().filter_map(Weak::upgrade).map(|module| module.code_bytes);
             in_use.sum::<usize>().saturating_add(more) <= CODE_BYTES_MAX
@@ -82,7 +82,7 @@ impl Cache {
         }
     }
 
-    fn keep(&mut self, key: Key, compiled: Arc<Compiled>) {
+    fn keep(&mut self, key: ModuleKey, compiled: Arc<Compiled>) {
         self.recent.retain(|(other, _)| *other != key);
         if self.recent.len() == KEPT {
             self.recent.remove(0);
@@ -102,7 +102,7 @@ pub fn compiled(
     timed: bool,
     lender: &dyn Lender,
 ) -> Result<Arc<Compiled>, SsdletError> {
-    static CACHE: Mutex<Option<Cache>> = Mutex::new(None);
+    static CACHE: Mutex<Option<ModuleCache>> = Mutex::new(None);
     let digest: [u8; 32] = Sha256::digest(bytes).into();
     let key = (digest, timed);
     if let Some(found) = CACHE.lock().get_or_insert_default().find(key) {
@@ -135,7 +135,7 @@ fn compile(
     // The first module of a process is not to pay for the engine.
     let engine = engine(timed)?;
     let refused = |detail: &dyn std::fmt::Display| crate::failed(&declared.name, detail);
-    let size = Size::of(bytes).map_err(|detail| refused(&detail))?;
+    let size = ModuleSize::of(bytes).map_err(|detail| refused(&detail))?;
     let _memory = memory(&size, lender, &refused)?;
     let begun = Instant::now();
     // Only binary: the text format is not compiled in.
@@ -165,13 +165,13 @@ fn compile(
 
 /// The memory to compile a module of this size, until it is compiled.
 fn memory(
-    size: &Size,
+    size: &ModuleSize,
     lender: &dyn Lender,
     refused: &dyn Fn(&dyn std::fmt::Display) -> SsdletError,
 ) -> Result<Loan, SsdletError> {
     let (bytes, most) = (size.compile_bytes(), lender.most_bytes());
     match bytes {
-        0..=Limits::COMPILE_FREE_BYTES => Ok(Loan::free()),
+        0..=WasmLimits::COMPILE_FREE_BYTES => Ok(Loan::free()),
         _ if bytes <= most => lender.lend(bytes),
         _ => Err(refused(&format_args!(
             "to compile it may take {bytes} bytes of memory, and there are {most}: it has {size}; leave out what it does not use, or give it more memory"
@@ -183,20 +183,20 @@ fn memory(
 type Signature = (&'static str, &'static str);
 
 /// A function that a guest exports.
-struct Export {
+struct GuestExport {
     name: &'static str,
     signature: Signature,
     required: bool,
 }
 
-const EXPORTS: &[Export] = &[
-    Export { name: "mgs_abi", signature: ("", "i"), required: true },
-    Export { name: "mgs_buffer", signature: ("i", "i"), required: true },
-    Export { name: "mgs_chunk", signature: ("ii", "i"), required: true },
-    Export { name: "mgs_args", signature: ("i", "i"), required: false },
-    Export { name: "mgs_open", signature: ("", "i"), required: false },
-    Export { name: "mgs_close", signature: ("", "i"), required: false },
-    Export { name: "_initialize", signature: ("", ""), required: false },
+const EXPORTS: &[GuestExport] = &[
+    GuestExport { name: "mgs_abi", signature: ("", "i"), required: true },
+    GuestExport { name: "mgs_buffer", signature: ("i", "i"), required: true },
+    GuestExport { name: "mgs_chunk", signature: ("ii", "i"), required: true },
+    GuestExport { name: "mgs_args", signature: ("i", "i"), required: false },
+    GuestExport { name: "mgs_open", signature: ("", "i"), required: false },
+    GuestExport { name: "mgs_close", signature: ("", "i"), required: false },
+    GuestExport { name: "_initialize", signature: ("", ""), required: false },
 ];
 
 fn is_of(found: &FuncType, (params, results): Signature) -> bool {
@@ -256,7 +256,7 @@ fn check_exports(module: &Module) -> Result<(), String> {
         Some(_) => return Err("its export memory is no memory of 32 bits".to_owned()),
         None => return Err("it does not export its memory under the name memory".to_owned()),
     }
-    for Export { name, signature, required } in EXPORTS {
+    for GuestExport { name, signature, required } in EXPORTS {
         match module.get_export(name) {
             Some(ExternType::Func(found)) if is_of(&found, *signature) => {}
             Some(_) => {
@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn code_in_use_is_bounded_and_kept_code_makes_room() {
-        let mut cache = Cache::default();
+        let mut cache = ModuleCache::default();
         let (held, kept) = (module("held"), module("kept"));
         assert!(held.code_bytes > 0);
         let bytes = held.code_bytes;

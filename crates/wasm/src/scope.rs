@@ -15,7 +15,7 @@ use std::cell::Cell;
 use merganser_node::ssdlet::{Chunk, Emitter};
 
 #[derive(Clone, Copy)]
-struct Current {
+struct CurrentCall {
     out: *mut Emitter<'static>,
     bytes: *const [u8],
     input: u32,
@@ -23,11 +23,11 @@ struct Current {
 }
 
 thread_local! {
-    static CURRENT: Cell<Option<Current>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<CurrentCall>> = const { Cell::new(None) };
 }
 
 /// Puts back what was there before, also when a panic unwinds.
-struct Restore(Option<Current>);
+struct Restore(Option<CurrentCall>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
@@ -37,7 +37,7 @@ impl Drop for Restore {
 
 /// Runs `run`, during which [`with`] gives `chunk` and `out`.
 pub fn within<R>(chunk: Chunk<'_>, out: &mut Emitter<'_>, run: impl FnOnce() -> R) -> R {
-    let current = Current {
+    let current = CurrentCall {
         out: std::ptr::from_mut(out).cast(),
         bytes: std::ptr::from_ref(chunk.bytes),
         input: chunk.input,
@@ -52,7 +52,7 @@ pub fn within<R>(chunk: Chunk<'_>, out: &mut Emitter<'_>, run: impl FnOnce() -> 
 pub fn with<R>(take: impl FnOnce(Chunk<'_>, &mut Emitter<'_>) -> R) -> Option<R> {
     let current = CURRENT.take()?;
     let _restore = Restore(Some(current));
-    let Current { out, bytes, input, offset } = current;
+    let CurrentCall { out, bytes, input, offset } = current;
     // SAFETY: `within` made the pointer from a slice that it borrows until it has removed it from
     // this thread's variable; so it is still borrowed. `take` must accept any lifetime, so it can't keep it.
     let bytes = unsafe { &*bytes };

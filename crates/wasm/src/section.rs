@@ -9,7 +9,7 @@ use merganser_node::ssdlet::{Combine, Output, SsdletError, Type};
 use merganser_sort::record::{CsvQuotes, Format};
 use serde::Deserialize;
 
-use crate::limits::Limits;
+use crate::limits::WasmLimits;
 use crate::{ABI, SECTION, failed};
 
 /// The longest section that is read, in bytes.
@@ -41,7 +41,7 @@ pub struct Declared {
 /// The section as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenSection {
     abi: i32,
     name: String,
     #[serde(default)]
@@ -85,10 +85,10 @@ impl Declared {
         }
         // The version decides how the rest is read, so it is looked at before the rest.
         #[derive(Deserialize)]
-        struct Version {
+        struct SectionVersion {
             abi: i64,
         }
-        let version: Version =
+        let version: SectionVersion =
             serde_json::from_slice(section).map_err(|error| refused(error.to_string()))?;
         if version.abi != i64::from(ABI) {
             let found = version.abi;
@@ -96,7 +96,7 @@ impl Declared {
                 "it is written for version {found} of the interface; this program has version {ABI}"
             )));
         }
-        let written: Written =
+        let written: WrittenSection =
             serde_json::from_slice(section).map_err(|error| refused(error.to_string()))?;
         written.meaning().map_err(refused)
     }
@@ -105,7 +105,7 @@ impl Declared {
     ///
     /// # Errors
     /// When it is more than may be declared.
-    pub(crate) fn memory_within(&self, limits: &Limits) -> Result<u64, SsdletError> {
+    pub(crate) fn memory_within(&self, limits: &WasmLimits) -> Result<u64, SsdletError> {
         if self.memory_bytes <= limits.memory_bytes {
             return Ok(self.memory_bytes);
         }
@@ -117,7 +117,7 @@ impl Declared {
     }
 }
 
-impl Written {
+impl WrittenSection {
     fn meaning(self) -> Result<Declared, String> {
         debug_assert_eq!(self.abi, ABI);
         check_name(&self.name)?;
@@ -208,7 +208,7 @@ fn find(module: &[u8]) -> Result<&[u8], String> {
     const CUSTOM: u8 = 0;
     let mut found = None;
     for section in sections(module)? {
-        let Section { at, id, content } = section?;
+        let ModuleSection { at, id, content } = section?;
         if id != CUSTOM {
             continue;
         }
@@ -223,7 +223,7 @@ fn find(module: &[u8]) -> Result<&[u8], String> {
 }
 
 /// A part of a module.
-pub(crate) struct Section<'a> {
+pub(crate) struct ModuleSection<'a> {
     /// Its place.
     pub(crate) at: usize,
     pub(crate) id: u8,
@@ -237,7 +237,7 @@ pub(crate) fn damaged(at: usize) -> String {
 /// The sections of a module, in their order.
 pub(crate) fn sections(
     module: &[u8],
-) -> Result<impl Iterator<Item = Result<Section<'_>, String>>, String> {
+) -> Result<impl Iterator<Item = Result<ModuleSection<'_>, String>>, String> {
     const MAGIC: &[u8] = b"\0asm";
     const VERSION: &[u8] = &[1, 0, 0, 0];
     let Some(rest) = module.strip_prefix(MAGIC) else {
@@ -256,7 +256,7 @@ pub(crate) fn sections(
             return Some(Err(damaged(at)));
         };
         rest = after;
-        Some(Ok(Section { at, id, content }))
+        Some(Ok(ModuleSection { at, id, content }))
     }))
 }
 
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(declared.memory_bytes, MEMORY_BYTES);
         let keyed = Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
         assert_eq!(declared.output, keyed);
-        let most = Limits { memory_bytes: MEMORY_BYTES - 1, ..Limits::default() };
+        let most = WasmLimits { memory_bytes: MEMORY_BYTES - 1, ..WasmLimits::default() };
         let told = declared.memory_within(&most).expect_err("too much").to_string();
         assert_eq!(
             told,

@@ -12,8 +12,8 @@
 
 use std::fmt;
 
-use crate::limits::Limits;
-use crate::section::{Section, damaged, number, sections, sized};
+use crate::limits::WasmLimits;
+use crate::section::{ModuleSection, damaged, number, sections, sized};
 
 /// Memory to compile, in bytes: of any module, per function, per byte of the longest function, per byte of all of
 /// them, and per item of another kind. Measured on x86-64, and rounded up: 5,100 for an empty function; 1,180 for a byte
@@ -28,7 +28,7 @@ const PER_ELEMENT_BYTE: u64 = 32;
 
 /// What a module consists of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Size {
+pub(crate) struct ModuleSize {
     functions: u64,
     /// Of all functions together.
     locals: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Size {
     code_bytes: u64,
 }
 
-impl Size {
+impl ModuleSize {
     /// Counts. The compiler finds all other faults of the module.
     ///
     /// # Errors
@@ -51,9 +51,9 @@ impl Size {
         const START: u8 = 8;
         const ELEMENTS: u8 = 9;
         const CODE: u8 = 10;
-        let mut size = Size::default();
+        let mut size = ModuleSize::default();
         for section in sections(module)? {
-            let Section { at, id, content } = section?;
+            let ModuleSection { at, id, content } = section?;
             if matches!(id, CUSTOM | START) {
                 continue;
             }
@@ -87,9 +87,13 @@ impl Size {
 
     fn check(&self) -> Result<(), String> {
         for (found, most, what) in [
-            (self.functions, Limits::FUNCTIONS, "functions"),
-            (self.locals, Limits::LOCALS, "local variables"),
-            (self.items, Limits::ITEMS, "types, imports, tables, globals, exports and segments"),
+            (self.functions, WasmLimits::FUNCTIONS, "functions"),
+            (self.locals, WasmLimits::LOCALS, "local variables"),
+            (
+                self.items,
+                WasmLimits::ITEMS,
+                "types, imports, tables, globals, exports and segments",
+            ),
         ] {
             if found > most {
                 return Err(format!(
@@ -97,7 +101,7 @@ impl Size {
                 ));
             }
         }
-        let (len, most) = (self.longest_bytes, Limits::FUNCTION_BYTES as u64);
+        let (len, most) = (self.longest_bytes, WasmLimits::FUNCTION_BYTES as u64);
         if len > most {
             return Err(format!(
                 "it has a function of {len} bytes, and {most} is the most; have the compiler inline less"
@@ -118,9 +122,9 @@ impl Size {
 }
 
 /// In words, for the sentence of a module that takes too much memory.
-impl fmt::Display for Size {
+impl fmt::Display for ModuleSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Size { functions, code_bytes, longest_bytes, .. } = self;
+        let ModuleSize { functions, code_bytes, longest_bytes, .. } = self;
         write!(f, "{functions} functions of {code_bytes} bytes, the longest of {longest_bytes}")
     }
 }
@@ -144,8 +148,8 @@ fn locals(body: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn size(text: &str) -> Result<Size, String> {
-        Size::of(&wat::parse_str(format!("(module {text})")).expect("well-formed"))
+    fn size(text: &str) -> Result<ModuleSize, String> {
+        ModuleSize::of(&wat::parse_str(format!("(module {text})")).expect("well-formed"))
     }
 
     #[test]
@@ -165,14 +169,14 @@ mod tests {
     #[test]
     fn more_than_a_guest_may_have_is_refused_with_its_number() {
         let refused = |text: &str| size(text).expect_err("too many");
-        let functions = "(func)".repeat(Limits::FUNCTIONS as usize + 1);
+        let functions = "(func)".repeat(WasmLimits::FUNCTIONS as usize + 1);
         assert_eq!(
             refused(&functions),
             "it has 10001 functions, and 10000 is the most; leave out what it does not use"
         );
-        let globals = "(global i32 (i32.const 1))".repeat(Limits::ITEMS as usize + 1);
+        let globals = "(global i32 (i32.const 1))".repeat(WasmLimits::ITEMS as usize + 1);
         assert!(refused(&globals).starts_with("it has 10001 types, imports, tables"));
-        let long = format!("(func {})", "nop ".repeat(Limits::FUNCTION_BYTES));
+        let long = format!("(func {})", "nop ".repeat(WasmLimits::FUNCTION_BYTES));
         assert!(refused(&long).contains("have the compiler inline less"));
         // Groups of 50,000 locals are a few bytes each.
         let module = |groups: usize| {
@@ -181,8 +185,10 @@ mod tests {
             let section = [&[1, body.len() as u8][..], &body].concat();
             [b"\0asm\x01\0\0\0\x0a", &[section.len() as u8][..], &section].concat()
         };
-        assert_eq!(Size::of(&module(10)).expect("500,000").locals, 500_000);
-        assert!(Size::of(&module(11)).expect_err("550,000").contains("550000 local variables"));
+        assert_eq!(ModuleSize::of(&module(10)).expect("500,000").locals, 500_000);
+        assert!(
+            ModuleSize::of(&module(11)).expect_err("550,000").contains("550000 local variables")
+        );
     }
 
     #[test]
@@ -190,19 +196,27 @@ mod tests {
         let whole =
             wat::parse_str("(module (func (local i32) nop) (func nop))").expect("well-formed");
         for cut in 9..whole.len() {
-            let _ = Size::of(&whole[..cut]);
+            let _ = ModuleSize::of(&whole[..cut]);
         }
-        assert!(Size::of(&whole[..whole.len() - 1]).expect_err("cut").contains("cut short"));
+        assert!(ModuleSize::of(&whole[..whole.len() - 1]).expect_err("cut").contains("cut short"));
     }
 
     #[test]
     fn memory_grows_with_functions_and_with_the_longest() {
-        let bytes = |size: Size| size.compile_bytes() - BASE_BYTES;
-        let many =
-            Size { functions: 10_000, code_bytes: 20_000, longest_bytes: 2, ..Size::default() };
+        let bytes = |size: ModuleSize| size.compile_bytes() - BASE_BYTES;
+        let many = ModuleSize {
+            functions: 10_000,
+            code_bytes: 20_000,
+            longest_bytes: 2,
+            ..ModuleSize::default()
+        };
         assert!((51_000_000..64_000_000).contains(&bytes(many)), "{}", bytes(many));
-        let long =
-            Size { functions: 1, code_bytes: 120_000, longest_bytes: 120_000, ..Size::default() };
+        let long = ModuleSize {
+            functions: 1,
+            code_bytes: 120_000,
+            longest_bytes: 120_000,
+            ..ModuleSize::default()
+        };
         assert!((155_000_000..180_000_000).contains(&bytes(long)), "{}", bytes(long));
     }
 }

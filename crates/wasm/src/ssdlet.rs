@@ -12,7 +12,7 @@ use merganser_sort::record::Format;
 
 use crate::engine::Ticker;
 use crate::guest::Guest;
-use crate::limits::Limits;
+use crate::limits::WasmLimits;
 use crate::module::{Compiled, compiled};
 use crate::section::Declared;
 
@@ -21,7 +21,7 @@ pub struct WasmSsdlet {
     compiled: Arc<Compiled>,
     description: Description,
     args: Vec<u8>,
-    limits: Limits,
+    limits: WasmLimits,
     /// The clock, if calls have a limit of time.
     ticker: Option<Arc<Ticker>>,
 }
@@ -35,8 +35,8 @@ pub struct WasmSsdlet {
 /// # Errors
 /// A module that is no SSDlet, wants more than `limits` allow, or refuses its arguments
 /// ([`SsdletError::Args`]).
-pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, SsdletError> {
-    open_within(bytes, args, limits, &Alone { memory_bytes: Limits::COMPILE_BYTES })
+pub fn open(bytes: &[u8], args: &[u8], limits: WasmLimits) -> Result<WasmSsdlet, SsdletError> {
+    open_within(bytes, args, limits, &Alone { memory_bytes: WasmLimits::COMPILE_BYTES })
 }
 
 /// As [`open`], with the memory of `lender` for the compiler; [`open`] has 512 MiB for it.
@@ -46,7 +46,7 @@ pub fn open(bytes: &[u8], args: &[u8], limits: Limits) -> Result<WasmSsdlet, Ssd
 pub fn open_within(
     bytes: &[u8],
     args: &[u8],
-    limits: Limits,
+    limits: WasmLimits,
     lender: &dyn Lender,
 ) -> Result<WasmSsdlet, SsdletError> {
     WasmModule::new(bytes, limits, lender)?.started(args)
@@ -56,7 +56,7 @@ pub fn open_within(
 pub struct WasmModule {
     compiled: Arc<Compiled>,
     description: Description,
-    limits: Limits,
+    limits: WasmLimits,
 }
 
 impl WasmModule {
@@ -64,7 +64,7 @@ impl WasmModule {
     ///
     /// # Errors
     /// As [`describe`].
-    pub fn new(bytes: &[u8], limits: Limits, lender: &dyn Lender) -> Result<Self, SsdletError> {
+    pub fn new(bytes: &[u8], limits: WasmLimits, lender: &dyn Lender) -> Result<Self, SsdletError> {
         let (compiled, description) = verified(bytes, &limits, lender)?;
         Ok(WasmModule { compiled, description, limits })
     }
@@ -112,7 +112,7 @@ impl Module for WasmModule {
 /// As [`open_within`], but for what starts a guest.
 pub fn describe(
     bytes: &[u8],
-    limits: &Limits,
+    limits: &WasmLimits,
     lender: &dyn Lender,
 ) -> Result<Description, SsdletError> {
     verified(bytes, limits, lender).map(|(_, description)| description)
@@ -121,7 +121,7 @@ pub fn describe(
 /// Compiles a module and checks what it declares.
 fn verified(
     bytes: &[u8],
-    limits: &Limits,
+    limits: &WasmLimits,
     lender: &dyn Lender,
 ) -> Result<(Arc<Compiled>, Description), SsdletError> {
     if bytes.len() > limits.module_bytes {
@@ -136,7 +136,7 @@ fn verified(
         name: declared.name.clone(),
         input: declared.input,
         output: declared.output.clone(),
-        worker_bytes: declared.memory_within(limits)? + Limits::WORKER_BYTES,
+        worker_bytes: declared.memory_within(limits)? + WasmLimits::WORKER_BYTES,
     };
     Ok((compiled, description))
 }

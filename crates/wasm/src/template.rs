@@ -15,7 +15,7 @@ pub enum Language {
 
 /// A file of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct ProjectFile {
     /// Its path in the project.
     pub path: &'static str,
     /// Its text.
@@ -31,7 +31,7 @@ const NAME: &str = "@NAME@";
 ///
 /// # Errors
 /// A name that no SSDlet may have, or that is no name of a package.
-pub fn project(language: Language, name: &str) -> Result<Vec<File>, String> {
+pub fn project(language: Language, name: &str) -> Result<Vec<ProjectFile>, String> {
     section::check_name(name)?;
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         return Err("name: let it begin with a letter".to_owned());
@@ -59,7 +59,7 @@ pub fn project(language: Language, name: &str) -> Result<Vec<File>, String> {
             ("README.md", include_str!("../templates/assemblyscript/README.md")),
         ],
     };
-    let file = |(path, text): &(&'static str, &str)| File {
+    let file = |(path, text): &(&'static str, &str)| ProjectFile {
         path,
         text: text.replace(NAME, name),
         is_executable: *path == "build.sh",
@@ -81,8 +81,9 @@ mod tests {
                 assert!(files.iter().any(|file| file.path == path), "{language:?}: {path}");
             }
             assert!(files.iter().all(|file| !file.text.contains(NAME)));
-            let declares =
-                |file: &File| file.text.replace("\\\"", "\"").contains("\"name\": \"my-words\"");
+            let declares = |file: &ProjectFile| {
+                file.text.replace("\\\"", "\"").contains("\"name\": \"my-words\"")
+            };
             assert!(files.iter().any(declares), "{language:?}");
         }
     }

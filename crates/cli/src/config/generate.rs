@@ -7,7 +7,7 @@ use super::threads;
 use crate::apart::{Precious, refuse_overwriting};
 use crate::args::{AlphabetName, GenerateArgs, GenerateFormat};
 use crate::failure::Failure;
-use crate::generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
+use crate::generate::{Csv, Fasta, Generator, Gensort, GensortKind, RandomLines, SequenceAlphabet};
 
 /// Longest record, in bytes.
 const RECORD_BYTES_MAX: u64 = 1 << 30;
@@ -37,15 +37,15 @@ impl TryFrom<GenerateArgs> for GenerateConfig {
     fn try_from(typed: GenerateArgs) -> Result<Self, Failure> {
         let truth = truth(&typed)?;
         let generator: Box<dyn Generator> = match typed.format {
-            GenerateFormat::Gensort => Box::new(gensort(&typed, Kind::Binary)?),
-            GenerateFormat::Ascii => Box::new(gensort(&typed, Kind::Ascii)?),
+            GenerateFormat::Gensort => Box::new(gensort(&typed, GensortKind::Binary)?),
+            GenerateFormat::Ascii => Box::new(gensort(&typed, GensortKind::Ascii)?),
             GenerateFormat::Lines | GenerateFormat::Csv | GenerateFormat::Fasta => {
                 let flag = if typed.skew { "--skew" } else { "--record-size" };
                 if typed.skew || typed.record_size.is_some() {
                     return Err(format!("{flag}: only with --format gensort or ascii").into());
                 }
                 match typed.format {
-                    GenerateFormat::Lines => Box::new(Lines::new(typed.seed)),
+                    GenerateFormat::Lines => Box::new(RandomLines::new(typed.seed)),
                     GenerateFormat::Fasta => Box::new(fasta(&typed)),
                     _ => Box::new(Csv::new(typed.seed)),
                 }
@@ -68,8 +68,8 @@ impl TryFrom<GenerateArgs> for GenerateConfig {
 
 fn fasta(typed: &GenerateArgs) -> Fasta {
     let alphabet = match typed.alphabet {
-        Some(AlphabetName::Protein) => Alphabet::Protein,
-        Some(AlphabetName::Dna) | None => Alphabet::Dna,
+        Some(AlphabetName::Protein) => SequenceAlphabet::Protein,
+        Some(AlphabetName::Dna) | None => SequenceAlphabet::Dna,
     };
     Fasta::new(alphabet, typed.seed)
 }
@@ -102,7 +102,7 @@ fn truth(typed: &GenerateArgs) -> Result<Option<Truth>, Failure> {
     Ok(Some((Box::new(fasta(typed).truth()), path)))
 }
 
-fn gensort(typed: &GenerateArgs, kind: Kind) -> Result<Gensort, Failure> {
+fn gensort(typed: &GenerateArgs, kind: GensortKind) -> Result<Gensort, Failure> {
     let bytes = typed.record_size.map_or(Gensort::RECORD_BYTES as u64, |size| size.0);
     let least = kind.record_bytes_min() as u64;
     if !(least..=RECORD_BYTES_MAX).contains(&bytes) {

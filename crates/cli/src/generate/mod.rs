@@ -7,5 +7,7 @@
 
 mod parallel;
 
-pub use merganser_generate::{Alphabet, Csv, Fasta, Generator, Gensort, Kind, Lines};
+pub use merganser_generate::{
+    Csv, Fasta, Generator, Gensort, GensortKind, RandomLines, SequenceAlphabet,
+};
 pub use parallel::write;

@@ -85,16 +85,16 @@ impl Stops for Outlet<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Csv, Gensort, Kind, Lines};
+    use super::super::{Csv, Gensort, GensortKind, RandomLines};
     use super::*;
     use crate::progress::Silent;
     use crate::signals::Cancel;
 
     fn generators() -> Vec<Box<dyn Generator>> {
         vec![
-            Box::new(Gensort::new(Kind::Binary, 100, true, 0)),
-            Box::new(Gensort::new(Kind::Ascii, 4096, false, 2)),
-            Box::new(Lines::new(0)),
+            Box::new(Gensort::new(GensortKind::Binary, 100, true, 0)),
+            Box::new(Gensort::new(GensortKind::Ascii, 4096, false, 2)),
+            Box::new(RandomLines::new(0)),
             Box::new(Csv::new(1)),
         ]
     }
@@ -148,7 +148,7 @@ mod tests {
                 Ok(())
             }
         }
-        let generator = Lines::new(0);
+        let generator = RandomLines::new(0);
         let silent = Silent(Cancel::default());
         let error = write(&generator, 0..u64::MAX, 3, &mut Full(5 * BLOCK_BYTES), &silent);
         assert_eq!(error.expect_err("full").kind(), io::ErrorKind::StorageFull);
@@ -158,7 +158,7 @@ mod tests {
     fn a_cancelled_generation_stops() {
         let cancel = Cancel::default();
         cancel.set(libc::SIGINT);
-        let error = write(&Lines::new(0), 0..u64::MAX, 2, &mut Vec::new(), &Silent(cancel));
+        let error = write(&RandomLines::new(0), 0..u64::MAX, 2, &mut Vec::new(), &Silent(cancel));
         assert_eq!(Stopped::of(&error.expect_err("cancelled")), Some(Stopped::Cancelled));
     }
 }

@@ -11,7 +11,7 @@ use merganser_device::device::{Component, Device, Statistics};
 use merganser_device::profile::{SsdProfile, SsdSettings};
 use merganser_device::results::Power;
 use merganser_device::ssd::Ssd;
-use merganser_generate::{Generator, Lines};
+use merganser_generate::{Generator, RandomLines};
 use merganser_node::isc::command::{Extent, Split};
 use merganser_node::isc::host::{Door, Session, rows};
 use merganser_node::isc::{Isc, Settings};
@@ -92,7 +92,7 @@ fn model(error: impl std::fmt::Display) -> ExperimentError {
 
 impl SplitInput {
     fn new(bytes: usize) -> SplitInput {
-        let lines = Lines::new(1);
+        let lines = RandomLines::new(1);
         let mut text = Vec::with_capacity(bytes + (64 << 10));
         let mut number = 0;
         while text.len() < bytes + CUT_BYTES + 1024 {

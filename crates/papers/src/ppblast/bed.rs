@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use merganser_generate::Alphabet;
+use merganser_generate::SequenceAlphabet;
 use merganser_node::blast::count::Counts;
 
 use super::data;
@@ -72,7 +72,7 @@ pub struct Bed<'a> {
     largest_bytes: u64,
     real_bytes: u64,
     /// The letters of the database.
-    alphabet: Alphabet,
+    alphabet: SequenceAlphabet,
     /// The database at the moment.
     pub database: Counts,
 }
@@ -117,7 +117,7 @@ impl<'a> Bed<'a> {
             largest_mb,
             largest_bytes,
             real_bytes: 0,
-            alphabet: Alphabet::Protein,
+            alphabet: SequenceAlphabet::Protein,
             database: Counts::default(),
         };
         bed.make(bed.alphabet)?;
@@ -125,7 +125,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Makes the database of the largest size, of these letters.
-    pub fn make(&mut self, alphabet: Alphabet) -> Result<(), ExperimentError> {
+    pub fn make(&mut self, alphabet: SequenceAlphabet) -> Result<(), ExperimentError> {
         self.lab.check_cancelled()?;
         self.lab.progress.phase("generating", None);
         let path = self.database_path();

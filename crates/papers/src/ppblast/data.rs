@@ -16,7 +16,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use merganser_generate::{Alphabet, Fasta, Generator};
+use merganser_generate::{Fasta, Generator, SequenceAlphabet};
 use merganser_node::blast::count::{Counter, Counts};
 use merganser_node::blast::program::Molecule;
 
@@ -34,10 +34,10 @@ const QUERIES: &str = "usr/share/doc/mmseqs2/example-data/QUERY.fasta.gz";
 const BLOCK: u64 = 1024;
 
 /// The files of real sequences that are here, in a fixed order.
-pub fn real(alphabet: Alphabet) -> Vec<PathBuf> {
+pub fn real(alphabet: SequenceAlphabet) -> Vec<PathBuf> {
     let places: &[&str] = match alphabet {
-        Alphabet::Protein => &PROTEINS,
-        Alphabet::Dna => &DNA,
+        SequenceAlphabet::Protein => &PROTEINS,
+        SequenceAlphabet::Dna => &DNA,
     };
     roots()
         .iter()
@@ -68,7 +68,12 @@ fn below(path: &Path) -> Vec<PathBuf> {
 
 /// Writes a database of `bytes`, or at most a record less, to `path`: the real files, then generated records.
 /// Returns how many bytes are real.
-pub fn write(path: &Path, bytes: u64, alphabet: Alphabet, real: &[PathBuf]) -> io::Result<u64> {
+pub fn write(
+    path: &Path,
+    bytes: u64,
+    alphabet: SequenceAlphabet,
+    real: &[PathBuf],
+) -> io::Result<u64> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut written = 0;
     for file in real {
@@ -96,7 +101,12 @@ pub fn write(path: &Path, bytes: u64, alphabet: Alphabet, real: &[PathBuf]) -> i
 
 /// Copies a file of sequences, at most about `most` bytes of it, with a newline at its end. A file that is not
 /// FASTA, or has other letters, is left out.
-fn copy(file: &Path, most: u64, alphabet: Alphabet, out: &mut impl Write) -> io::Result<u64> {
+fn copy(
+    file: &Path,
+    most: u64,
+    alphabet: SequenceAlphabet,
+    out: &mut impl Write,
+) -> io::Result<u64> {
     let mut text = opened(file)?;
     if alphabet_of(text.fill_buf()?) != Some(alphabet) {
         return Ok(0);
@@ -115,7 +125,7 @@ fn copy(file: &Path, most: u64, alphabet: Alphabet, out: &mut impl Write) -> io:
 }
 
 /// The letters of a text in FASTA, by its first sequence; `None` for other texts.
-fn alphabet_of(text: &[u8]) -> Option<Alphabet> {
+fn alphabet_of(text: &[u8]) -> Option<SequenceAlphabet> {
     let first = records(text.strip_prefix(b">")?).next()?;
     let mut lines = first.split(|byte| *byte == b'\n');
     lines.next();
@@ -123,7 +133,11 @@ fn alphabet_of(text: &[u8]) -> Option<Alphabet> {
     let bases = letters.iter().filter(|letter| b"ACGTN".contains(letter)).count();
     // Nine of ten: proteins have these letters, too.
     let is_dna = bases * 10 >= letters.len() * 9;
-    (!letters.is_empty()).then_some(if is_dna { Alphabet::Dna } else { Alphabet::Protein })
+    (!letters.is_empty()).then_some(if is_dna {
+        SequenceAlphabet::Dna
+    } else {
+        SequenceAlphabet::Protein
+    })
 }
 
 /// A file, decompressed by `gzip` if it is named so.
@@ -164,10 +178,10 @@ pub fn cut(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 /// Counts the sequences and letters of the file at `path`.
-pub fn count(path: &Path, alphabet: Alphabet) -> io::Result<Counts> {
+pub fn count(path: &Path, alphabet: SequenceAlphabet) -> io::Result<Counts> {
     let mut counter = Counter::new(match alphabet {
-        Alphabet::Dna => Molecule::Nucleotide,
-        Alphabet::Protein => Molecule::Protein,
+        SequenceAlphabet::Dna => Molecule::Nucleotide,
+        SequenceAlphabet::Protein => Molecule::Protein,
     });
     let mut text = BufReader::with_capacity(1 << 20, File::open(path)?);
     loop {
@@ -200,7 +214,7 @@ pub fn write_queries(path: &Path, letters: u64) -> io::Result<u64> {
             queries += 1;
         }
     }
-    let generated = Fasta::new(Alphabet::Protein, 0);
+    let generated = Fasta::new(SequenceAlphabet::Protein, 0);
     let mut block = Vec::new();
     for number in 0.. {
         let origin = generated.origin(number);
@@ -265,15 +279,15 @@ mod tests {
     fn what_is_written_is_real_first_and_then_generated() {
         let (folder, real) = file(b">a x\nMK V\n>b\nLL");
         let path = folder.path().join("database");
-        let written = write(&path, 50_000, Alphabet::Protein, &[real.clone(), real]);
+        let written = write(&path, 50_000, SequenceAlphabet::Protein, &[real.clone(), real]);
         assert_eq!(written.expect("writes"), 32);
         let text = fs::read(&path).expect("reads");
         assert!(text.starts_with(b">a x\nMK V\n>b\nLL\n>a x\nMK V\n>b\nLL\n>MG"));
-        let counted = count(&path, Alphabet::Protein).expect("counts");
+        let counted = count(&path, SequenceAlphabet::Protein).expect("counts");
         assert!((45_000..=50_000).contains(&counted.bytes), "{counted:?}");
         assert_eq!(counted.sequences, records(&text).count() as u64);
         let (_folder, small) = file(TEXT);
-        let counted = count(&small, Alphabet::Protein).expect("counts");
+        let counted = count(&small, SequenceAlphabet::Protein).expect("counts");
         assert_eq!(counted, Counts { sequences: 3, letters: 9, bytes: 24, empty: 0 });
     }
 
@@ -288,7 +302,7 @@ mod tests {
         ] {
             let (folder, path) = file(text);
             let out = folder.path().join("database");
-            let written = [Alphabet::Dna, Alphabet::Protein]
+            let written = [SequenceAlphabet::Dna, SequenceAlphabet::Protein]
                 .map(|alphabet| write(&out, 5000, alphabet, from_ref(&path)).expect("writes"));
             assert_eq!(written, expected, "{}", String::from_utf8_lossy(text));
         }
@@ -301,7 +315,7 @@ mod tests {
         let count = write_queries(&queries, 2000).expect("writes");
         let text = fs::read(&queries).expect("reads");
         assert_eq!(records(&text).count() as u64, count);
-        write(&database, 600_000, Alphabet::Protein, &[]).expect("writes");
+        write(&database, 600_000, SequenceAlphabet::Protein, &[]).expect("writes");
         let all = fs::read(&database).expect("reads");
         let generated = records(&text).filter(|record| record.starts_with(b">MG"));
         for record in generated {

@@ -12,7 +12,7 @@
 use std::fs;
 use std::path::Path;
 
-use merganser_generate::Alphabet;
+use merganser_generate::SequenceAlphabet;
 use serde_json::Value;
 
 use super::bed::{Bed, BedNode, ProgramTime};
@@ -62,7 +62,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     }
     measured.reverse();
     let mut differs = bed.differs();
-    bed.make(Alphabet::Dna)?;
+    bed.make(SequenceAlphabet::Dna)?;
     let bytes = bed.database.bytes;
     let dna = bed.median(|| format(&bed, "nucl", "database.fa"), |(timed, _)| timed.seconds)?;
     differs.push(format!(

@@ -15,7 +15,7 @@ use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
-use merganser_generate::{Generator, Gensort, Kind};
+use merganser_generate::{Generator, Gensort, GensortKind};
 
 const RECORD_BYTES: usize = Gensort::RECORD_BYTES;
 const KEY_BYTES: usize = 10;
@@ -107,7 +107,7 @@ fn measure(lab: &Lab<'_>, bytes: usize) -> Result<RivalSeconds, ExperimentError>
         tags: Buffer::new(count * TAG_BYTES),
         order: spec.compile(None)?,
     };
-    let generator = Gensort::new(Kind::Binary, RECORD_BYTES, false, 0);
+    let generator = Gensort::new(GensortKind::Binary, RECORD_BYTES, false, 0);
     const BLOCK: usize = 10_000;
     for (i, block) in bench.unsorted.chunks_mut(BLOCK * RECORD_BYTES).enumerate() {
         let first = (i * BLOCK) as u64;

@@ -133,7 +133,7 @@ fn large_modules_take_no_more_than_they_were_lent() {
         return;
     }
     // The engine itself is not a module's.
-    open(&module(1, b"\x0b", 0, 0, 0), b"", Limits::default()).expect("good");
+    open(&module(1, b"\x0b", 0, 0, 0), b"", WasmLimits::default()).expect("good");
     let before = status("VmRSS:");
     // In a build without optimisation, the compiler takes a second for each of these.
     let lender = Times(AtomicUsize::new(12));
@@ -145,7 +145,7 @@ fn large_modules_take_no_more_than_they_were_lent() {
         let (globals, exports) = ([0, 100, 20_000][n % 3], [0, 1000, 30_000][n / 3 % 3]);
         let locals = [0, 10, 50_000][n / 7 % 3];
         let module = module(functions.max(1), &code(n / 2, times), globals, exports, locals);
-        match describe(&module, &Limits::default(), &lender) {
+        match describe(&module, &WasmLimits::default(), &lender) {
             Ok(_) => compiled += 1,
             Err(error) => {
                 let told = error.to_string();
@@ -169,7 +169,7 @@ fn many_empty_functions_are_refused_before_they_are_compiled() {
     ] {
         let module = module(functions, b"\x0b", 0, 0, 0);
         let lender = Times(AtomicUsize::new(0));
-        let error = describe(&module, &Limits::default(), &lender).expect_err("too many");
+        let error = describe(&module, &WasmLimits::default(), &lender).expect_err("too many");
         assert!(error.to_string().starts_with(told), "{error}");
     }
     assert!(begun.elapsed().as_secs() < 10);
@@ -194,7 +194,7 @@ fn guests_of_all_languages_are_small() {
             let path = entry.expect("readable").path();
             if path.extension().is_some_and(|end| end == "wasm") {
                 let module = std::fs::read(&path).expect("readable");
-                describe(&module, &Limits::default(), &Little).expect("a guest");
+                describe(&module, &WasmLimits::default(), &Little).expect("a guest");
             }
         }
     }

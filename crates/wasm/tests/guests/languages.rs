@@ -22,7 +22,7 @@ fn lines(input: &[u8], piece: usize) -> Vec<&[u8]> {
 
 /// What both engines give, which must be the same.
 fn both(module: &[u8], args: &[u8], chunks: &[&[u8]]) -> Collect {
-    let found = run(module, args, Limits::default(), chunks).expect("a good guest");
+    let found = run(module, args, WasmLimits::default(), chunks).expect("a good guest");
     let is_ordered = !found.ordered.is_empty();
     let again = interpreted(module, args, chunks, is_ordered);
     assert!(found == again, "wasmtime and wasmi differ");
@@ -70,7 +70,7 @@ fn words_in_c() {
     for_all(24, (text(), 1usize..300), |(text, piece)| {
         let chunks = lines(&text, piece);
         for guest in &guests {
-            let found = run(guest, b"", Limits::default(), &chunks).expect("a good guest");
+            let found = run(guest, b"", WasmLimits::default(), &chunks).expect("a good guest");
             assert_eq!(sums(&found), words(&text));
         }
         both(&guests[0], b"", &chunks);
@@ -94,7 +94,8 @@ fn a_full_table_is_handed_over() {
         }
     }
     let chunks = lines(&text, 100_000);
-    let found = run(&read(&folder, "fold.wasm"), b"", Limits::default(), &chunks).expect("good");
+    let found =
+        run(&read(&folder, "fold.wasm"), b"", WasmLimits::default(), &chunks).expect("good");
     assert_eq!(found.keyed.len(), 450_000);
     assert!(sums(&found).values().all(|count| *count == 1));
 }
@@ -112,7 +113,7 @@ fn grep_in_c() {
         }
     });
     let told = |args: &[u8]| {
-        run(&guests[0], args, Limits::default(), &[]).expect_err("refused").to_string()
+        run(&guests[0], args, WasmLimits::default(), &[]).expect_err("refused").to_string()
     };
     assert_eq!(told(b""), "grep: give the text to look for");
     assert_eq!(told(b"a\nb"), "grep: a line end is never inside of a line");
@@ -136,7 +137,7 @@ fn filter_in_c() {
         assert_eq!(both(&guest, args.as_bytes(), &chunks).ordered, naive);
     });
     let told = |args: &str| {
-        run(&guest, args.as_bytes(), Limits::default(), &[]).expect_err("refused").to_string()
+        run(&guest, args.as_bytes(), WasmLimits::default(), &[]).expect_err("refused").to_string()
     };
     assert_eq!(told("13 0 1"), "filter: OFFSET is 12 at most: a record has 16 bytes");
     assert_eq!(told("1 2"), "filter: give three numbers: OFFSET LEAST MOST");
@@ -162,8 +163,8 @@ fn histogram_in_c() {
         let found = both(&guest, width.to_string().as_bytes(), &lines(text.as_bytes(), piece));
         assert_eq!(sums(&found), naive);
     });
-    let error =
-        run(&guest, b"10", Limits::default(), &[b"1\n2\n", b"3\nfour\n"]).expect_err("no number");
+    let error = run(&guest, b"10", WasmLimits::default(), &[b"1\n2\n", b"3\nfour\n"])
+        .expect_err("no number");
     assert_eq!(error.to_string(), "at byte 6: histogram: the line is no whole number");
 }
 
@@ -181,7 +182,8 @@ fn sales_in_rust() {
             rows.iter().map(|(name, amount)| format!("{name},{amount},x\n")).collect();
         assert_eq!(sums(&both(&guest, b"", &lines(text.as_bytes(), piece))), naive);
     });
-    let error = run(&guest, b"", Limits::default(), &[b"a,1\n", b"a,2\nb;3\n"]).expect_err("bad");
+    let error =
+        run(&guest, b"", WasmLimits::default(), &[b"a,1\n", b"a,2\nb;3\n"]).expect_err("bad");
     assert_eq!(error.to_string(), "at byte 8: sales: the row is no NAME,AMOUNT");
 }
 
@@ -213,7 +215,7 @@ fn all_of_them_pass_their_check() {
                 "histogram" => (&b"10"[..], Some(&b"1\n22\n-7\n22"[..])),
                 _ => (&b""[..], None),
             };
-            let checked = merganser_wasm::check(&module, args, Limits::default(), sample);
+            let checked = merganser_wasm::check(&module, args, WasmLimits::default(), sample);
             let checked = checked.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(checked.rows > 0 && checked.fuel > 0, "{name}: {checked:?}");
             assert!(checked.declared.name == name.split('-').next().expect("a name"));
@@ -228,7 +230,7 @@ fn all_of_them_pass_their_check() {
 fn a_guest_that_remembers_does_not_pass() {
     let body = "(i32.store (i32.const 0) (i32.load (i32.const 8))) (i32.store (i32.const 4) (i32.const 1)) (i32.store (i32.const 8) (i32.const 1)) (call $spans (i32.const 0) (i32.const 1))";
     let grow = r#"(func (export "mgs_open") (result i32) (i32.eq (memory.grow (i32.const 12)) (i32.const -1)))"#;
-    let told = merganser_wasm::check(&guest(KEYED, body, grow), b"", Limits::default(), None);
+    let told = merganser_wasm::check(&guest(KEYED, body, grow), b"", WasmLimits::default(), None);
     let told = told.expect_err("it remembers").to_string();
     assert!(told.starts_with("guest: its result (key '"), "{told}");
     assert!(told.contains("depends on how the input is cut into chunks"), "{told}");

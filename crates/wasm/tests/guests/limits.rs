@@ -8,11 +8,11 @@ const FOREVER: &str = "(loop (br 0))";
 
 #[test]
 fn a_call_ends_at_its_time() {
-    let limits = Limits {
+    let limits = WasmLimits {
         fuel_per_byte: u64::MAX,
         // A busy machine may stop any call for some time; this one must be the first to take so long.
         call_time: Some(Duration::from_millis(500)),
-        ..Limits::default()
+        ..WasmLimits::default()
     };
     let begun = Instant::now();
     let told =
@@ -24,7 +24,7 @@ fn a_call_ends_at_its_time() {
     assert!(begun.elapsed() >= Duration::from_millis(500));
     assert!(begun.elapsed() < Duration::from_secs(30));
     // Each call has all of the time, and a guest that is quick never meets it.
-    let limits = Limits { call_time: Some(Duration::from_secs(1)), ..limits };
+    let limits = WasmLimits { call_time: Some(Duration::from_secs(1)), ..limits };
     let quick = guest(KEYED, "", "");
     let ssdlet = open(&quick, b"", limits).expect("good");
     let mut worker = ssdlet.worker().expect("started");
@@ -39,7 +39,7 @@ fn a_call_ends_at_its_time() {
 #[test]
 fn fuel_is_a_meter_that_gives_the_same_everywhere() {
     let body = "(local $i i32) (loop (br_if 0 (i32.lt_u (local.tee $i (i32.add (local.get $i) (i32.const 1))) (local.get 1))))";
-    let ssdlet = open(&guest(KEYED, body, ""), b"", Limits::default()).expect("good");
+    let ssdlet = open(&guest(KEYED, body, ""), b"", WasmLimits::default()).expect("good");
     let fuel = |bytes: usize| {
         let mut worker = ssdlet.worker().expect("started");
         worker.meter();
@@ -60,7 +60,7 @@ fn fuel_is_a_meter_that_gives_the_same_everywhere() {
 #[test]
 fn what_is_handed_over_takes_fuel() {
     let fuel = |body: &str| {
-        let ssdlet = open(&guest(KEYED, body, ""), b"", Limits::default()).expect("good");
+        let ssdlet = open(&guest(KEYED, body, ""), b"", WasmLimits::default()).expect("good");
         let mut worker = ssdlet.worker().expect("started");
         worker.meter();
         let chunk = Chunk { input: 0, offset: 0, bytes: b"x\n" };
@@ -83,7 +83,7 @@ fn the_bytes_that_spans_name_take_fuel() {
         )
     };
     let lines = vec![b'\n'; 100_000];
-    let limits = Limits { fuel_per_byte: 100, ..Limits::default() };
+    let limits = WasmLimits { fuel_per_byte: 100, ..WasmLimits::default() };
     for (output, call) in [(ORDERED, "$spans"), (KEYED, "$spans"), (KEYED, "$values")] {
         let run = |times| {
             let module = guest(output, &entries(call, times), "");
@@ -98,7 +98,7 @@ fn the_bytes_that_spans_name_take_fuel() {
 #[test]
 fn a_guest_that_failed_is_not_called_again_and_others_continue() {
     let body = "(if (i32.eq (call $input) (i32.const 1)) (then unreachable))";
-    let ssdlet = open(&guest(KEYED, body, ""), b"", Limits::default()).expect("good");
+    let ssdlet = open(&guest(KEYED, body, ""), b"", WasmLimits::default()).expect("good");
     let mut workers = [ssdlet.worker().expect("started"), ssdlet.worker().expect("started")];
     let mut found = Collect::default();
     let mut give = |worker: usize, input| {
@@ -114,16 +114,17 @@ fn a_guest_that_failed_is_not_called_again_and_others_continue() {
 
 #[test]
 fn memory_is_reserved_as_it_is_declared() {
-    let ssdlet = open(&guest(KEYED, "", ""), b"", Limits::default()).expect("good");
+    let ssdlet = open(&guest(KEYED, "", ""), b"", WasmLimits::default()).expect("good");
     let bytes = ssdlet.description().worker_bytes;
     assert!((1 << 20..(1 << 20) + (1 << 18)).contains(&bytes), "{bytes}");
     // All of it can be had, and chunks of any length that fits.
     let grow = r#"(func (export "mgs_open") (result i32) (i32.eq (memory.grow (i32.const 12)) (i32.const -1)))"#;
     let module = guest(KEYED, "", grow);
     let long = vec![b'\n'; (1 << 20) - 65536 - 4096];
-    run(&module, b"", Limits::default(), &[b"x\n", &long, b"x\n"]).expect("it fits");
+    run(&module, b"", WasmLimits::default(), &[b"x\n", &long, b"x\n"]).expect("it fits");
     let longer = vec![b'\n'; 1 << 20];
-    let told = run(&module, b"", Limits::default(), &[&longer]).expect_err("too long").to_string();
+    let told =
+        run(&module, b"", WasmLimits::default(), &[&longer]).expect_err("too long").to_string();
     assert!(told.contains("outside of its memory"), "{told}");
 }
 
@@ -155,7 +156,7 @@ fn an_ssdlet_that_is_open_holds_no_guest() {
     };
     let before = resident();
     let ssdlets: Vec<_> =
-        (0..16).map(|_| open(&module, b"", Limits::default()).expect("good")).collect();
+        (0..16).map(|_| open(&module, b"", WasmLimits::default()).expect("good")).collect();
     let held = resident().saturating_sub(before);
     assert!(held < 128 << 20, "{held} bytes for 16 of 32 MiB");
     assert!(ssdlets[0].worker().is_ok(), "it can still be run");
@@ -170,17 +171,18 @@ fn nans_have_one_form() {
         (f64.store (i32.const 8) (f64.add (f64.load (i32.const 8)) (f64.const -nan:0x8000000000001)))
         (call $emit (i32.const 0) (i32.const 16))"#;
     let output = KEYED.replace("i64", "f64").replace("sum", "max");
-    let found = run(&guest(&output, body, ""), b"", Limits::default(), &[b"x\n"]).expect("good");
+    let found =
+        run(&guest(&output, body, ""), b"", WasmLimits::default(), &[b"x\n"]).expect("good");
     assert_eq!(found.keyed[&b""[..]], [0x7ff8_0000_0000_0000u64.to_le_bytes()]);
 }
 
 #[test]
 fn a_module_is_compiled_once() {
     let module = guest(KEYED, "(drop (i32.const 4242))", "");
-    let first = open(&module, b"", Limits::default()).expect("good");
+    let first = open(&module, b"", WasmLimits::default()).expect("good");
     let time = first.compile_time();
     drop(first);
-    let second = open(&module, b"", Limits::default()).expect("good");
+    let second = open(&module, b"", WasmLimits::default()).expect("good");
     assert_eq!(second.compile_time(), time, "the time of the one compilation");
     assert!(!time.is_zero());
 }
@@ -189,7 +191,7 @@ fn a_module_is_compiled_once() {
 #[test]
 fn many_workers_run_at_once() {
     let body = "(i64.store (i32.const 0) (i64.const 0x800000000)) (i64.store (i32.const 8) (i64.add (call $offset) (i64.extend_i32_u (call $input)))) (call $emit (i32.const 0) (i32.const 16))";
-    let ssdlet = open(&guest(KEYED, body, ""), b"", Limits::default()).expect("good");
+    let ssdlet = open(&guest(KEYED, body, ""), b"", WasmLimits::default()).expect("good");
     std::thread::scope(|scope| {
         for thread in 0..16u32 {
             let ssdlet = &ssdlet;

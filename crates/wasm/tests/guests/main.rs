@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use merganser_node::ssdlet::{Chunk, Collect, Emitter, Ssdlet, SsdletError};
-use merganser_wasm::{Limits, open};
+use merganser_wasm::{WasmLimits, open};
 
 /// The output of most guests here.
 const KEYED: &str = r#"{"keyed": {"key": "text", "value": "i64", "combine": "sum"}}"#;
@@ -69,7 +69,7 @@ fn guest(output: &str, body: &str, more: &str) -> Vec<u8> {
 fn run(
     module: &[u8],
     args: &[u8],
-    limits: Limits,
+    limits: WasmLimits,
     chunks: &[&[u8]],
 ) -> Result<Collect, SsdletError> {
     let ssdlet = open(module, args, limits)?;

@@ -11,7 +11,7 @@ use merganser_node::hdfs::{
 };
 use merganser_node::ssdlet::{Alone, Lender};
 use merganser_sort::record::ifile::{header, vlong};
-use merganser_wasm::{Limits, WasmModule};
+use merganser_wasm::{WasmLimits, WasmModule};
 use proptest::prelude::*;
 
 use super::{ABI, BUFFER, IMPORTS, KEYED, MEMORY, ORDERED, chunk, guest, section, wat};
@@ -124,7 +124,7 @@ const ALONE: Alone = Alone { memory_bytes: 256 << 20 };
 
 fn modules() -> Modules {
     Modules::new(Some(Box::new(|bytes: &[u8], lender: &dyn Lender| {
-        let limits = Limits { fuel_per_byte: 1000, ..Limits::default() };
+        let limits = WasmLimits { fuel_per_byte: 1000, ..WasmLimits::default() };
         Ok(Arc::new(WasmModule::new(bytes, limits, lender)?) as Arc<dyn Module>)
     })))
 }

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use crate::*;
 
 /// Modules are compiled, so they are small, and loops must end soon.
-fn limits() -> Limits {
-    Limits { fuel_per_byte: 10, ..Limits::default() }
+fn limits() -> WasmLimits {
+    WasmLimits { fuel_per_byte: 10, ..WasmLimits::default() }
 }
 
 fn is_sentence(ran: Result<Collect, SsdletError>) {

@@ -24,10 +24,10 @@ fn module(language: Language, environment: &[(&str, String)]) -> Vec<u8> {
 
 fn counts_words(module: &[u8]) {
     let chunks = [&b"a b\ta\n"[..], b"\n", b"  ccc a\r\nb"];
-    let found = run(module, b"", Limits::default(), &chunks).expect("a good guest");
+    let found = run(module, b"", WasmLimits::default(), &chunks).expect("a good guest");
     let expected = [("a", 3), ("b", 2), ("ccc", 1)].map(|(key, n)| (key.as_bytes().to_vec(), n));
     assert_eq!(sums(&found), expected.into());
-    let checked = merganser_wasm::check(module, b"", Limits::default(), None).expect("good");
+    let checked = merganser_wasm::check(module, b"", WasmLimits::default(), None).expect("good");
     assert_eq!(checked.declared.name, "my-words");
 }
 

@@ -1,13 +1,13 @@
 //! Bad guests: each ends its own session with one sentence.
 
 use merganser_node::ssdlet::SsdletError;
-use merganser_wasm::Limits;
+use merganser_wasm::WasmLimits;
 
 use crate::*;
 
 /// Limits that end loops soon.
-fn tight() -> Limits {
-    Limits { fuel_per_byte: 1000, ..Limits::default() }
+fn tight() -> WasmLimits {
+    WasmLimits { fuel_per_byte: 1000, ..WasmLimits::default() }
 }
 
 /// Runs a bad guest; gives its sentence.
@@ -437,10 +437,10 @@ fn messages_are_text_of_one_line() {
 #[test]
 fn what_is_declared_beyond_the_limits() {
     let module = guest(KEYED, "", "");
-    let limits = Limits { memory_bytes: 1 << 19, ..tight() };
+    let limits = WasmLimits { memory_bytes: 1 << 19, ..tight() };
     let said = run(&module, b"", limits, &[]).expect_err("too much").to_string();
     assert_eq!(said, "guest: it declares 1048576 bytes of memory for a worker; 524288 is the most");
-    let limits = Limits { module_bytes: module.len() - 1, ..tight() };
+    let limits = WasmLimits { module_bytes: module.len() - 1, ..tight() };
     let said = run(&module, b"", limits, &[]).expect_err("too long").to_string();
     assert!(said.starts_with(&format!("the module has {} bytes, and ", module.len())), "{said}");
 }
@@ -448,7 +448,7 @@ fn what_is_declared_beyond_the_limits() {
 #[test]
 fn a_function_that_is_too_long_is_not_compiled() {
     let module = |bytes: usize| guest(KEYED, &"nop ".repeat(bytes), "");
-    open(&module(130_000), b"", Limits::default()).expect("just short enough");
+    open(&module(130_000), b"", WasmLimits::default()).expect("just short enough");
     let told = sentence(&module(140_000), b"");
     assert!(told.starts_with("guest: it has a function of 14000"), "{told}");
     assert!(told.contains("131072 is the most"), "{told}");

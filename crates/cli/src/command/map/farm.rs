@@ -106,7 +106,7 @@ mod with_flight {
     /// The bytes of a guest.
     #[cfg(feature = "wasm")]
     fn module(path: &Path) -> Result<Vec<u8>, Failure> {
-        let most = merganser_wasm::Limits::default();
+        let most = merganser_wasm::WasmLimits::default();
         let bytes = crate::command::ssdlet::read(path, most.module_bytes)?;
         // Options that no node takes are refused before a node is asked.
         match merganser_wasm::Declared::of(&bytes) {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use merganser_node::ssdlet::{Combine, Output, Type};
 use merganser_sort::record::Format;
-use merganser_wasm::{ABI, Checked, check};
+use merganser_wasm::{ABI, CheckedGuest, check};
 use serde_json::{Value, json};
 
 use super::{failure, hex, limits, read};
@@ -53,11 +53,11 @@ fn sample(path: &Path, module: &[u8]) -> Result<Vec<u8>, Failure> {
     Ok(bytes)
 }
 
-fn fuel_per_byte(checked: &Checked) -> f64 {
+fn fuel_per_byte(checked: &CheckedGuest) -> f64 {
     checked.fuel as f64 / checked.sample_bytes.max(1) as f64
 }
 
-fn found(checked: &Checked) -> Value {
+fn found(checked: &CheckedGuest) -> Value {
     let declared = &checked.declared;
     json!({
         "name": declared.name,
@@ -80,7 +80,7 @@ fn found(checked: &Checked) -> Value {
     })
 }
 
-fn table(checked: &Checked, is_given: bool) -> String {
+fn table(checked: &CheckedGuest, is_given: bool) -> String {
     let declared = &checked.declared;
     let mut text = String::new();
     let mut line = |name: &str, value: String| {

@@ -51,7 +51,7 @@ fn built_in() -> Vec<Value> {
 /// The WebAssembly files of a folder, by name. A bad one is listed with the reason.
 #[cfg(feature = "wasm")]
 fn files(dir: &Path) -> Result<Vec<Value>, Failure> {
-    use merganser_wasm::{Declared, Limits};
+    use merganser_wasm::{Declared, WasmLimits};
 
     let refused = |error: std::io::Error| Failure::on(dir, &error);
     let entries = std::fs::read_dir(dir).map_err(refused)?;
@@ -62,7 +62,7 @@ fn files(dir: &Path) -> Result<Vec<Value>, Failure> {
     let one = |path: &std::path::PathBuf| {
         let file = path.file_name().map(|name| crate::shown::name(Path::new(name)));
         // Nothing is compiled for a list; `check` does that.
-        let declared = super::read(path, Limits::default().module_bytes)
+        let declared = super::read(path, WasmLimits::default().module_bytes)
             .and_then(|module| Ok(Declared::of(&module).map_err(|e| e.to_string())?));
         match declared {
             Ok(declared) => json!({

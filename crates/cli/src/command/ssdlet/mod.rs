@@ -60,9 +60,9 @@ pub(super) fn failure(path: &Path, error: SsdletError) -> Failure {
 
 /// The limits of a guest, with the defaults of those that were not asked for.
 #[cfg(feature = "wasm")]
-pub(super) fn limits(asked: merganser_node::session::GuestLimits) -> merganser_wasm::Limits {
-    let default = merganser_wasm::Limits::default();
-    merganser_wasm::Limits {
+pub(super) fn limits(asked: merganser_node::session::GuestLimits) -> merganser_wasm::WasmLimits {
+    let default = merganser_wasm::WasmLimits::default();
+    merganser_wasm::WasmLimits {
         memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
         fuel_per_byte: asked.fuel_per_byte.unwrap_or(default.fuel_per_byte),
         call_time: asked.call_time,

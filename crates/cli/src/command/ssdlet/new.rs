@@ -38,7 +38,7 @@ pub fn run(language: LanguageName, dir: &Path, name: &str) -> Result<(), Failure
     ))
 }
 
-fn write(dir: &Path, file: &template::File) -> Result<(), Failure> {
+fn write(dir: &Path, file: &template::ProjectFile) -> Result<(), Failure> {
     let path = dir.join(file.path);
     let write = || {
         let folder = path.parent().unwrap_or(dir);
