@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use merganser_flight::client::{Client, NodeAddress};
-use merganser_flight::server::{BATCH_PATIENCE, Server, ServerOptions, Tls};
+use merganser_flight::client::{NodeAddress, NodeClient};
+use merganser_flight::server::{BATCH_PATIENCE, FlightServer, FlightServerOptions, Tls};
 use merganser_flight::wire::{Ticket, ViewTicket};
 use merganser_node::session::{BuiltinOnly, SessionOptions};
 use merganser_sort::key::OrderSpec;
@@ -87,7 +87,7 @@ fn certificate() -> Result<Tls, Failure> {
 /// Megabytes per second of one stream.
 fn rate(data: &std::path::Path, temp: &std::path::Path, tls: Option<Tls>) -> Result<f64, Failure> {
     let ca = tls.as_ref().map(|tls| tls.certificate.clone());
-    let server = Server::bind(ServerOptions {
+    let server = FlightServer::bind(FlightServerOptions {
         listen: "127.0.0.1:0".to_owned(),
         token: None,
         tls,
@@ -108,7 +108,7 @@ fn rate(data: &std::path::Path, temp: &std::path::Path, tls: Option<Tls>) -> Res
     let node = NodeAddress { address: server.address().to_string(), token: None, ca };
     let stopper = server.stopper();
     let serving = thread::spawn(move || server.run());
-    let mut client = Client::connect(&node)?;
+    let mut client = NodeClient::connect(&node)?;
     let view = ViewTicket { view: "speed.view".to_owned(), ..ViewTicket::default() };
     let begun = Instant::now();
     let mut rows = client.rows(Ticket::View(view));

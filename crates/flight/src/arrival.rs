@@ -7,9 +7,9 @@ use tonic::Request;
 
 /// Whether the body of one request has arrived. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Arrival(Arc<AtomicBool>);
+pub(crate) struct BodyArrival(Arc<AtomicBool>);
 
-impl Arrival {
+impl BodyArrival {
     /// Whether it has arrived.
     pub(crate) fn is_complete(&self) -> bool {
         self.0.load(Ordering::Relaxed)
@@ -18,7 +18,7 @@ impl Arrival {
 
 /// Says that the body of `request` has arrived.
 pub(crate) fn arrived<T>(request: &Request<T>) {
-    if let Some(Arrival(complete)) = request.extensions().get() {
+    if let Some(BodyArrival(complete)) = request.extensions().get() {
         complete.store(true, Ordering::Relaxed);
     }
 }

@@ -13,7 +13,7 @@ use merganser_node::ssdlet::{Description, Output, Type, f64_of_key, i64_of_key};
 use merganser_sort::key::decimal::OwnedDecimal;
 
 /// A column that grows row by row.
-pub(crate) enum Column {
+pub(crate) enum ColumnBuffer {
     /// Text or bytes: ends of the rows, and their bytes.
     Bytes {
         text: bool,
@@ -24,12 +24,16 @@ pub(crate) enum Column {
     Float64(Vec<f64>),
 }
 
-impl Column {
+impl ColumnBuffer {
     pub(crate) fn new(of: &DataType) -> Self {
         match of {
-            DataType::Int64 => Column::Int64(Vec::new()),
-            DataType::Float64 => Column::Float64(Vec::new()),
-            of => Column::Bytes { text: *of == DataType::Utf8, ends: vec![0], values: Vec::new() },
+            DataType::Int64 => ColumnBuffer::Int64(Vec::new()),
+            DataType::Float64 => ColumnBuffer::Float64(Vec::new()),
+            of => ColumnBuffer::Bytes {
+                text: *of == DataType::Utf8,
+                ends: vec![0],
+                values: Vec::new(),
+            },
         }
     }
 
@@ -42,7 +46,7 @@ impl Column {
             })
         };
         match self {
-            Column::Bytes { text, ends, values } => {
+            ColumnBuffer::Bytes { text, ends, values } => {
                 if *text && std::str::from_utf8(value).is_err() {
                     let told =
                         "a text of the result is not UTF-8; ask for it with \"text\": \"binary\"";
@@ -51,15 +55,15 @@ impl Column {
                 values.extend_from_slice(value);
                 ends.push(i32::try_from(values.len()).expect("batches are small"));
             }
-            Column::Int64(values) => values.push(i64::from_le_bytes(number()?)),
-            Column::Float64(values) => values.push(f64::from_le_bytes(number()?)),
+            ColumnBuffer::Int64(values) => values.push(i64::from_le_bytes(number()?)),
+            ColumnBuffer::Float64(values) => values.push(f64::from_le_bytes(number()?)),
         }
         Ok(())
     }
 
     fn take(&mut self) -> ArrayRef {
         match self {
-            Column::Bytes { text, ends, values } => {
+            ColumnBuffer::Bytes { text, ends, values } => {
                 let ends = std::mem::replace(ends, vec![0]);
                 let values = std::mem::take(values);
                 if !*text {
@@ -68,8 +72,8 @@ impl Column {
                 let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
                 Arc::new(StringArray::new(offsets, Buffer::from_vec(values), None))
             }
-            Column::Int64(values) => Arc::new(Int64Array::from(std::mem::take(values))),
-            Column::Float64(values) => Arc::new(Float64Array::from(std::mem::take(values))),
+            ColumnBuffer::Int64(values) => Arc::new(Int64Array::from(std::mem::take(values))),
+            ColumnBuffer::Float64(values) => Arc::new(Float64Array::from(std::mem::take(values))),
         }
     }
 }
@@ -106,7 +110,7 @@ impl KeyForm {
         }
     }
 
-    fn push(self, key: &[u8], column: &mut Column) -> Result<(), SessionError> {
+    fn push(self, key: &[u8], column: &mut ColumnBuffer) -> Result<(), SessionError> {
         let odd = || {
             let told = format!("the SSDlet gave a key of {} bytes that is no number", key.len());
             SessionError::Failed(told)
@@ -127,7 +131,7 @@ impl KeyForm {
 pub(crate) struct RowBatch {
     schema: SchemaRef,
     keys: KeyForm,
-    columns: Vec<Column>,
+    columns: Vec<ColumnBuffer>,
     bytes: usize,
     rows: usize,
 }
@@ -135,7 +139,8 @@ pub(crate) struct RowBatch {
 impl RowBatch {
     /// For rows of the SSDlet of `description`.
     pub(crate) fn new(schema: SchemaRef, description: &Description) -> Self {
-        let columns = schema.fields().iter().map(|field| Column::new(field.data_type())).collect();
+        let columns =
+            schema.fields().iter().map(|field| ColumnBuffer::new(field.data_type())).collect();
         let keys = KeyForm::new(description, schema.field(0).data_type());
         RowBatch { schema, keys, columns, bytes: 0, rows: 0 }
     }
@@ -168,7 +173,7 @@ impl RowBatch {
     /// The batch; the next one begins empty.
     pub(crate) fn take(&mut self) -> RecordBatch {
         (self.bytes, self.rows) = (0, 0);
-        let columns = self.columns.iter_mut().map(Column::take).collect();
+        let columns = self.columns.iter_mut().map(ColumnBuffer::take).collect();
         RecordBatch::try_new(Arc::clone(&self.schema), columns).expect("columns of the schema")
     }
 }

@@ -1,7 +1,7 @@
 //! Our own client of a node. It blocks: tokio runs in the caller's thread, while a call lasts.
 //!
 //! It does not trust the node. A message has at most 4 MiB, and an action one answer; a call that has no stream ends
-//! in time; and a [`Stop`] ends any call, whatever the node does.
+//! in time; and a [`StopFlag`] ends any call, whatever the node does.
 //!
 //! ```text
 //!   Client ── open, set, status, close ──► a node
@@ -39,8 +39,8 @@ use crate::wire::{SessionBody, SetBody, Ticket, Uploaded, to_json};
 use crate::{batches, schema};
 
 pub use certificate::CertificateFault;
-pub use rows::Rows;
-pub use stop::Stop;
+pub use rows::RemoteRows;
+pub use stop::StopFlag;
 
 /// How long a node may take to take a connection.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
@@ -89,7 +89,7 @@ pub enum ClientError {
     #[error("{sentence}")]
     Refused {
         /// The kind of the refusal.
-        why: Refusal,
+        why: RefusalKind,
         /// The node's own sentence.
         sentence: String,
     },
@@ -99,7 +99,7 @@ pub enum ClientError {
     /// The node speaks TLS, and this client was to speak without.
     #[error("the node speaks TLS alone")]
     WantsTls,
-    /// The caller's [`Stop`] ended the call.
+    /// The caller's [`StopFlag`] ended the call.
     #[error("stopped")]
     Stopped,
     /// The node does not keep to the protocol.
@@ -109,7 +109,7 @@ pub enum ClientError {
 
 /// The kind of a node's refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum RefusalKind {
     /// Too much is going on: the same might work later.
     Busy,
     /// There is no such SSDlet, session, file or view.
@@ -137,17 +137,17 @@ impl ClientError {
         }
         if status.code() == Code::Unauthenticated {
             let sentence = status.message().to_owned();
-            return ClientError::Refused { why: Refusal::Unknown, sentence };
+            return ClientError::Refused { why: RefusalKind::Unknown, sentence };
         }
         let sentence = match status.message() {
             "" => status.code().description().to_owned(),
             sentence => sentence.to_owned(),
         };
         let why = match status.code() {
-            Code::ResourceExhausted => Refusal::Busy,
-            Code::NotFound => Refusal::Missing,
-            Code::PermissionDenied => Refusal::Forbidden,
-            _ => Refusal::Other,
+            Code::ResourceExhausted => RefusalKind::Busy,
+            Code::NotFound => RefusalKind::Missing,
+            Code::PermissionDenied => RefusalKind::Forbidden,
+            _ => RefusalKind::Other,
         };
         ClientError::Refused { why, sentence }
     }
@@ -189,31 +189,31 @@ impl Interceptor for ShowToken {
     }
 }
 
-type Calls = FlightServiceClient<InterceptedService<Channel, ShowToken>>;
+type FlightCalls = FlightServiceClient<InterceptedService<Channel, ShowToken>>;
 
 /// A connection to a node.
-pub struct Client {
+pub struct NodeClient {
     runtime: Runtime,
     endpoint: Endpoint,
     token: ShowToken,
-    calls: Calls,
-    stop: Stop,
+    calls: FlightCalls,
+    stop: StopFlag,
 }
 
-impl Client {
+impl NodeClient {
     /// Connects.
     ///
     /// # Errors
     /// [`ClientError::Address`], [`ClientError::Connection`].
     pub fn connect(node: &NodeAddress) -> Result<Self> {
-        Self::connect_until(node, &Stop::default())
+        Self::connect_until(node, &StopFlag::default())
     }
 
     /// Connects; `stop` ends this and all later calls.
     ///
     /// # Errors
-    /// As [`Client::connect`]; [`ClientError::Stopped`].
-    pub fn connect_until(node: &NodeAddress, stop: &Stop) -> Result<Self> {
+    /// As [`NodeClient::connect`]; [`ClientError::Stopped`].
+    pub fn connect_until(node: &NodeAddress, stop: &StopFlag) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -231,7 +231,7 @@ impl Client {
         };
         let calls =
             runtime.block_on(stop.within(CONNECT_PATIENCE, connected(&endpoint, &token)))??;
-        Ok(Client { runtime, endpoint, token, calls, stop: stop.clone() })
+        Ok(NodeClient { runtime, endpoint, token, calls, stop: stop.clone() })
     }
 
     /// `error`, or the reason behind it: a server of TLS ends a connection without TLS.
@@ -298,7 +298,7 @@ impl Client {
     pub(crate) fn leave(&mut self, session: &str) {
         let action = Action::new("close", of_session(session));
         let mut calls = self.calls.clone();
-        let never = Stop::default();
+        let never = StopFlag::default();
         let told = never.within(CLOSE_PATIENCE, calls.do_action(action));
         let _ = self.runtime.block_on(told);
     }
@@ -376,10 +376,10 @@ impl Client {
         self.answered(async move { Ok(calls.get_flight_info(descriptor).await?.into_inner()) })
     }
 
-    /// The rows of `ticket`, which begin to come at the first [`Rows::advance`].
+    /// The rows of `ticket`, which begin to come at the first [`RemoteRows::advance`].
     #[must_use]
-    pub fn rows(&mut self, ticket: Ticket) -> Rows<'_> {
-        Rows::new(self, ticket)
+    pub fn rows(&mut self, ticket: Ticket) -> RemoteRows<'_> {
+        RemoteRows::new(self, ticket)
     }
 
     /// Does an action whose answer is JSON.
@@ -413,7 +413,7 @@ impl Client {
 }
 
 /// Connects to `endpoint`.
-async fn connected(endpoint: &Endpoint, token: &ShowToken) -> Result<Calls> {
+async fn connected(endpoint: &Endpoint, token: &ShowToken) -> Result<FlightCalls> {
     let channel = endpoint.connect().await.map_err(|error| {
         let mut cause: &dyn std::error::Error = &error;
         while let Some(deeper) = cause.source() {

@@ -27,10 +27,10 @@ use merganser_node::ssdlet::{Output, SsdletError};
 use merganser_sort::Progress;
 use merganser_storage::thread::spawn_scoped;
 
-use crate::client::{ClientError, NodeAddress, Stop};
+use crate::client::{ClientError, NodeAddress, StopFlag};
 use member::Member;
-use meter::Meter;
-use stream::{Stream, append_into};
+use meter::FarmMeter;
+use stream::{NodeRows, append_into};
 
 /// Batches of a node that wait for the others.
 const AHEAD: usize = 4;
@@ -83,13 +83,13 @@ pub struct FarmReport {
 }
 
 /// A session on each of several nodes, all of the same SSDlet. They are closed with this.
-pub struct Farm {
+pub struct SessionFarm {
     members: Vec<Member>,
     /// Ends the calls of all members.
-    ended: Stop,
+    ended: StopFlag,
 }
 
-impl Farm {
+impl SessionFarm {
     /// Opens the SSDlet of `open` on each of `nodes`. With `module`, `open` names a guest by its SHA-256,
     /// and a node that does not have it gets these bytes.
     ///
@@ -105,7 +105,7 @@ impl Farm {
         is_cancelled: &dyn Fn() -> bool,
     ) -> Result<Self, FarmError> {
         assert!(!nodes.is_empty(), "at least one node");
-        let ended = Stop::default();
+        let ended = StopFlag::default();
         let caller = thread::current();
         let members = thread::scope(|scope| {
             let opening = || {
@@ -125,7 +125,7 @@ impl Farm {
         });
         match members {
             Err(_) if ended.is_set() => Err(FarmError::Cancelled),
-            members => Ok(Farm { members: members?, ended }),
+            members => Ok(SessionFarm { members: members?, ended }),
         }
     }
 
@@ -146,7 +146,7 @@ impl Farm {
         progress: &dyn Progress,
     ) -> Result<FarmReport, FarmError> {
         let output = self.opened().description.output.clone();
-        let meter = Meter::of(self.members.len(), progress);
+        let meter = FarmMeter::of(self.members.len(), progress);
         let ended = self.ended;
         thread::scope(|scope| {
             let mut streams = Vec::with_capacity(self.members.len());
@@ -154,7 +154,7 @@ impl Farm {
             for member in self.members {
                 let (sender, receiver) = sync_channel(AHEAD);
                 let (name, ended, meter) = (member.node.clone(), &ended, &meter);
-                streams.push(Stream::new(name.clone(), receiver, ended, progress));
+                streams.push(NodeRows::new(name.clone(), receiver, ended, progress));
                 let work = move || {
                     let done = member.work(ranges, &sender, ended, meter);
                     if done.is_err() {
@@ -178,7 +178,7 @@ impl Farm {
                 }
                 Output::Ordered { format } => append_into(&mut streams, *format, sink),
             };
-            let is_whole = rows.is_ok() && streams.iter().all(Stream::is_at_end);
+            let is_whole = rows.is_ok() && streams.iter().all(NodeRows::is_at_end);
             ended.set();
             // Threads that wait for room end now.
             drop(streams);
@@ -206,7 +206,7 @@ fn open_all(
     nodes: &[NodeAddress],
     open: &OpenRequest,
     module: Option<&[u8]>,
-    ended: &Stop,
+    ended: &StopFlag,
 ) -> Result<Vec<Member>, FarmError> {
     let mut members: Vec<Member> = Vec::with_capacity(nodes.len());
     for node in nodes {

@@ -18,9 +18,9 @@ use tonic::codegen::{Service, http};
 use tonic::server::NamedService;
 use tonic::transport::server::TlsConnectInfo;
 
-use super::arrival::Arrival;
-use super::listener::Presence;
-use super::service::Door;
+use super::arrival::BodyArrival;
+use super::listener::ConnectionPresence;
+use super::service::NodeService;
 use super::token::Token;
 
 /// Requests whose body is read, or that are answered, at once. A body has at most
@@ -42,11 +42,11 @@ const PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 
 /// The place of a request. It is free again with the answer, or before.
 #[derive(Debug, Clone)]
-pub(crate) struct Place(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
+pub(crate) struct RequestSlot(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
 
-impl Place {
+impl RequestSlot {
     fn new(permit: OwnedSemaphorePermit) -> Self {
-        Place(Arc::new(Mutex::new(Some(permit))))
+        RequestSlot(Arc::new(Mutex::new(Some(permit))))
     }
 
     /// For a request whose body was read, and that may wait for long: others get its place.
@@ -58,7 +58,7 @@ impl Place {
 /// The service behind its gate.
 #[derive(Clone)]
 pub(crate) struct Gate {
-    service: FlightServiceServer<Door>,
+    service: FlightServiceServer<NodeService>,
     token: Option<Token>,
     places: Arc<Semaphore>,
     /// Requests that wait for a place.
@@ -66,24 +66,24 @@ pub(crate) struct Gate {
 }
 
 /// Counts a request that waits.
-struct Waiting(Arc<AtomicUsize>);
+struct WaiterGuard(Arc<AtomicUsize>);
 
-impl Waiting {
+impl WaiterGuard {
     fn among(waiting: &Arc<AtomicUsize>) -> Self {
         waiting.fetch_add(1, Ordering::Relaxed);
-        Waiting(Arc::clone(waiting))
+        WaiterGuard(Arc::clone(waiting))
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaiterGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 impl Gate {
-    pub(crate) fn new(door: Door, token: Option<Token>) -> Self {
-        let service = FlightServiceServer::new(door)
+    pub(crate) fn new(node: NodeService, token: Option<Token>) -> Self {
+        let service = FlightServiceServer::new(node)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(usize::MAX);
         let places = Arc::new(Semaphore::new(REQUESTS_MAX));
@@ -92,14 +92,15 @@ impl Gate {
 }
 
 impl NamedService for Gate {
-    const NAME: &'static str = <FlightServiceServer<Door> as NamedService>::NAME;
+    const NAME: &'static str = <FlightServiceServer<NodeService> as NamedService>::NAME;
 }
 
 /// The connection of a request.
-fn presence(request: &http::Request<Body>) -> Option<Presence> {
+fn presence(request: &http::Request<Body>) -> Option<ConnectionPresence> {
     let extensions = request.extensions();
-    let plain = || extensions.get::<Presence>().cloned();
-    plain().or_else(|| Some(extensions.get::<TlsConnectInfo<Presence>>()?.get_ref().clone()))
+    let plain = || extensions.get::<ConnectionPresence>().cloned();
+    plain()
+        .or_else(|| Some(extensions.get::<TlsConnectInfo<ConnectionPresence>>()?.get_ref().clone()))
 }
 
 impl Service<http::Request<Body>> for Gate {
@@ -130,17 +131,17 @@ impl Service<http::Request<Body>> for Gate {
         if request.uri().path() == PUT {
             return service.call(request);
         }
-        let (waiting, arrival) = (Arc::clone(&self.waiting), Arrival::default());
+        let (waiting, arrival) = (Arc::clone(&self.waiting), BodyArrival::default());
         request.extensions_mut().insert(arrival.clone());
         Box::pin(async move {
-            let waits = Waiting::among(&waiting);
+            let waits = WaiterGuard::among(&waiting);
             let permit = tokio::time::timeout(PLACE_PATIENCE, places.acquire_owned()).await;
             drop(waits);
             let Ok(Ok(permit)) = permit else {
                 let told = "busy: too many requests at once; come again later";
                 return Ok(Status::resource_exhausted(told).into_http());
             };
-            let place = Place::new(permit);
+            let place = RequestSlot::new(permit);
             request.extensions_mut().insert(place.clone());
             let (mut answer, begun) = (service.call(request), Instant::now());
             let answer = loop {

@@ -27,7 +27,7 @@ use tonic::Status;
 
 use crate::batches::RowBatch;
 use crate::error::status;
-use crate::listener::Presence;
+use crate::listener::ConnectionPresence;
 use crate::service::blocking;
 use crate::standstill::{Moving, Streams};
 use crate::wire::{SessionTicket, ViewTicket};
@@ -48,7 +48,7 @@ pub(crate) const BATCH_BYTES_MIN: usize = 32 << 10;
 /// Makes the streams of DoGet.
 #[derive(Clone)]
 pub(crate) struct Getter {
-    lender: Lender,
+    lender: StreamLender,
     /// How long a client may take to make room for one more batch.
     patience: Duration,
 }
@@ -66,23 +66,23 @@ impl Sending {
 }
 
 /// Where a thread hands its batches to.
-pub(crate) struct Outlet {
+pub(crate) struct BatchOutlet {
     sender: mpsc::Sender<Result<RecordBatch, FlightError>>,
     runtime: Handle,
     patience: Duration,
     sending: Sending,
     /// Memory comes from here.
-    lender: Lender,
+    lender: StreamLender,
 }
 
 /// Memory for streams. Those that stand still make room for one that waits.
 #[derive(Clone)]
-pub(crate) struct Lender {
+pub(crate) struct StreamLender {
     sessions: Arc<Sessions>,
     streams: Streams,
 }
 
-impl Lender {
+impl StreamLender {
     /// Memory for a stream: `wanted`, or less but at least `least`, in bytes.
     pub(crate) fn memory(&self, wanted: u64, least: u64) -> Result<Grant, SessionError> {
         self.sessions.stream_memory(wanted, least, &|| self.streams.make_room())
@@ -97,7 +97,7 @@ impl Lender {
 /// The client takes no more.
 pub(crate) struct Gone;
 
-impl Outlet {
+impl BatchOutlet {
     /// Hands over a batch, once there is room.
     pub(crate) fn send(&self, batch: RecordBatch) -> Result<(), Gone> {
         self.hand(Ok(batch))
@@ -123,39 +123,39 @@ impl Outlet {
 }
 
 /// Why the work of a stream ended early.
-pub(crate) enum End {
+pub(crate) enum StreamEnd {
     /// The client went away, or takes nothing.
     Gone,
     /// An error that the client hears.
     Error(SessionError),
 }
 
-impl From<Gone> for End {
+impl From<Gone> for StreamEnd {
     fn from(_: Gone) -> Self {
-        End::Gone
+        StreamEnd::Gone
     }
 }
 
-impl From<SessionError> for End {
+impl From<SessionError> for StreamEnd {
     fn from(error: SessionError) -> Self {
-        End::Error(error)
+        StreamEnd::Error(error)
     }
 }
 
 impl Getter {
     pub(crate) fn new(sessions: Arc<Sessions>, patience: Duration) -> Self {
-        Getter { lender: Lender { sessions, streams: Streams::new() }, patience }
+        Getter { lender: StreamLender { sessions, streams: Streams::new() }, patience }
     }
 
     /// Where the memory of streams comes from.
-    pub(crate) fn lender(&self) -> &Lender {
+    pub(crate) fn lender(&self) -> &StreamLender {
         &self.lender
     }
 
     /// Counts a stream of the connection `presence`.
-    pub(crate) fn enter(&self, presence: Option<Presence>) -> Moving {
+    pub(crate) fn enter(&self, presence: Option<ConnectionPresence>) -> Moving {
         // Each request of a listener has one.
-        self.lender.streams.enter(presence.unwrap_or_else(Presence::new))
+        self.lender.streams.enter(presence.unwrap_or_else(ConnectionPresence::new))
     }
 
     /// The rows of a run, once it is over.
@@ -185,7 +185,7 @@ impl Getter {
         sending: Sending,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         let lender = self.lender.clone();
-        let part = blocking(move || views::Part::open(&lender, &ticket)).await?;
+        let part = blocking(move || views::ViewPart::open(&lender, &ticket)).await?;
         let schema = schema::of_view();
         let of_records = Arc::clone(&schema);
         Ok(self.stream(schema, sending, None, move |outlet| part.send(&of_records, outlet)))
@@ -197,12 +197,12 @@ impl Getter {
         schema: SchemaRef,
         sending: Sending,
         begin: Option<oneshot::Receiver<()>>,
-        work: impl FnOnce(&Outlet) -> Result<(), End> + Send + 'static,
+        work: impl FnOnce(&BatchOutlet) -> Result<(), StreamEnd> + Send + 'static,
     ) -> BoxStream<'static, Result<FlightData, Status>> {
         let (sender, mut receiver) = mpsc::channel(AHEAD);
         let runtime = Handle::current();
         let (patience, lender) = (self.patience, self.lender.clone());
-        let outlet = Outlet { sender, runtime, patience, sending, lender };
+        let outlet = BatchOutlet { sender, runtime, patience, sending, lender };
         tokio::spawn(async move {
             if let Some(begin) = begin {
                 let gone = outlet.sender.closed();
@@ -213,7 +213,7 @@ impl Getter {
             }
             let told = outlet.sender.clone();
             let done = tokio::task::spawn_blocking(move || {
-                if let Err(End::Error(error)) = work(&outlet) {
+                if let Err(StreamEnd::Error(error)) = work(&outlet) {
                     // A client that is gone does not hear it.
                     let _ = outlet.hand(Err(FlightError::Tonic(Box::new(status(&error)))));
                 }
@@ -242,8 +242,8 @@ fn send_rows(
     getting: &Getting,
     offset: u64,
     schema: SchemaRef,
-    outlet: &Outlet,
-) -> Result<(), End> {
+    outlet: &BatchOutlet,
+) -> Result<(), StreamEnd> {
     let Some(results) = getting.results()? else {
         unreachable!("the stream begins when the run is over")
     };

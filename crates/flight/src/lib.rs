@@ -18,7 +18,7 @@
 //! the caller's thread. All that reads disks or computes is in threads for blocking work.
 //!
 //! The harm that a client can do to others is bounded by numbers, each a constant of its module or an
-//! option of [`server::ServerOptions`].
+//! option of [`server::FlightServerOptions`].
 
 mod arrival;
 mod batches;
@@ -40,7 +40,7 @@ mod token;
 mod views;
 
 pub use merganser_node::session::wire;
-pub use server::{Server, ServerOptions, Stopper};
+pub use server::{FlightServer, FlightServerOptions, FlightStopper};
 pub use token::{Token, TokenError};
 
 use sha2::{Digest, Sha256};

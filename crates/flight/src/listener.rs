@@ -34,10 +34,10 @@ pub(crate) const PING: Duration = Duration::from_secs(15);
 
 /// What requests know of their connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Presence(Arc<Shared>);
+pub(crate) struct ConnectionPresence(Arc<ConnectionFlags>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct ConnectionFlags {
     /// The token was shown.
     known: AtomicBool,
     /// The client has sent something.
@@ -46,10 +46,10 @@ struct Shared {
     waker: AtomicWaker,
 }
 
-impl Presence {
+impl ConnectionPresence {
     /// Of a client that has said nothing yet.
     pub(crate) fn new() -> Self {
-        Presence(Arc::default())
+        ConnectionPresence(Arc::default())
     }
 
     /// The client has shown the token.
@@ -87,7 +87,7 @@ impl Presence {
 /// A connection with its deadlines.
 pub(crate) struct Guarded {
     stream: TcpStream,
-    presence: Presence,
+    presence: ConnectionPresence,
     begun: Instant,
     heard: Instant,
     deadline: Pin<Box<Sleep>>,
@@ -152,9 +152,9 @@ impl Guarded {
 }
 
 impl Connected for Guarded {
-    type ConnectInfo = Presence;
+    type ConnectInfo = ConnectionPresence;
 
-    fn connect_info(&self) -> Presence {
+    fn connect_info(&self) -> ConnectionPresence {
         self.presence.clone()
     }
 }

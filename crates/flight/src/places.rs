@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::listener::Presence;
+use crate::listener::ConnectionPresence;
 
 /// The most connections at once; further ones wait.
 pub(crate) const CONNECTIONS_MAX: usize = 128;
@@ -36,36 +36,36 @@ const SHORT: Duration = Duration::from_secs(2);
 
 /// The places of a listener. Clones are the same ones.
 #[derive(Clone)]
-pub(crate) struct Places(Arc<Table>);
+pub(crate) struct Places(Arc<PlaceTable>);
 
-struct Table {
-    taken: Mutex<Taken>,
+struct PlaceTable {
+    taken: Mutex<TakenPlaces>,
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Taken {
+struct TakenPlaces {
     /// By number, so the oldest first.
-    connections: BTreeMap<u64, Connection>,
+    connections: BTreeMap<u64, HeldConnection>,
     next: u64,
 }
 
-struct Connection {
+struct HeldConnection {
     address: IpAddr,
     since: Instant,
-    presence: Presence,
+    presence: ConnectionPresence,
 }
 
 /// A connection's place, which is free again when this is dropped.
 pub(crate) struct ConnectionPlace {
-    table: Arc<Table>,
+    table: Arc<PlaceTable>,
     number: u64,
-    presence: Presence,
+    presence: ConnectionPresence,
 }
 
 /// The answer to a new connection.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum PlaceTurn {
     /// It has a place.
     Taken(u64),
     /// A connection ends for it, or one that has shown the token must.
@@ -76,22 +76,22 @@ enum Turn {
 
 impl Places {
     pub(crate) fn new() -> Self {
-        Places(Arc::new(Table { taken: Mutex::default(), freed: Notify::new() }))
+        Places(Arc::new(PlaceTable { taken: Mutex::default(), freed: Notify::new() }))
     }
 
     /// A place for a connection from `address`, once there is one.
     pub(crate) async fn take(&self, address: IpAddr) -> ConnectionPlace {
-        let presence = Presence::new();
+        let presence = ConnectionPresence::new();
         loop {
             // Before the look at the table: a place that becomes free in between is noticed.
             let freed = self.0.freed.notified();
             let turn = self.0.taken.lock().take(address, &presence, Instant::now());
             match turn {
-                Turn::Taken(number) => {
+                PlaceTurn::Taken(number) => {
                     return ConnectionPlace { table: Arc::clone(&self.0), number, presence };
                 }
-                Turn::Later => freed.await,
-                Turn::At(then) => {
+                PlaceTurn::Later => freed.await,
+                PlaceTurn::At(then) => {
                     let _ = tokio::time::timeout_at(then, freed).await;
                 }
             }
@@ -99,27 +99,27 @@ impl Places {
     }
 }
 
-impl Taken {
+impl TakenPlaces {
     /// Takes a place, or closes the connection that gives way.
-    fn take(&mut self, address: IpAddr, presence: &Presence, now: Instant) -> Turn {
+    fn take(&mut self, address: IpAddr, presence: &ConnectionPresence, now: Instant) -> PlaceTurn {
         if self.connections.len() < CONNECTIONS_MAX {
             let number = self.next;
             self.next += 1;
-            let connection = Connection { address, since: now, presence: presence.clone() };
+            let connection = HeldConnection { address, since: now, presence: presence.clone() };
             self.connections.insert(number, connection);
-            return Turn::Taken(number);
+            return PlaceTurn::Taken(number);
         }
         if self.connections.values().any(|connection| connection.presence.is_closed()) {
-            return Turn::Later;
+            return PlaceTurn::Later;
         }
         let strangers = || self.connections.values().filter(|each| !each.presence.is_known());
         let mut counts: HashMap<IpAddr, usize> = HashMap::new();
         strangers().for_each(|stranger| *counts.entry(stranger.address).or_default() += 1);
-        let Some(most) = counts.values().copied().max() else { return Turn::Later };
+        let Some(most) = counts.values().copied().max() else { return PlaceTurn::Later };
         let own = counts.get(&address).copied().unwrap_or(0);
         // With this one its address would have as many as the other one: that is no reason to close one.
         let at_once = own + 1 < most;
-        let gives_way = |stranger: &Connection| match at_once {
+        let gives_way = |stranger: &HeldConnection| match at_once {
             true => now,
             false if stranger.presence.has_spoken() => stranger.since + SHORT,
             false => stranger.since + SILENT,
@@ -129,10 +129,10 @@ impl Taken {
             .min_by_key(|stranger| gives_way(stranger))
             .expect("one of them has most");
         match gives_way(first) {
-            then if then > now => Turn::At(then),
+            then if then > now => PlaceTurn::At(then),
             _ => {
                 first.presence.close();
-                Turn::Later
+                PlaceTurn::Later
             }
         }
     }
@@ -140,7 +140,7 @@ impl Taken {
 
 impl ConnectionPlace {
     /// The presence of its connection.
-    pub(crate) fn presence(&self) -> &Presence {
+    pub(crate) fn presence(&self) -> &ConnectionPresence {
         &self.presence
     }
 }
@@ -160,17 +160,17 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
 
     /// All places, taken at `now` by connections from here.
-    fn full(now: Instant) -> (Taken, Vec<Presence>) {
-        let (mut taken, mut all) = (Taken::default(), Vec::new());
+    fn full(now: Instant) -> (TakenPlaces, Vec<ConnectionPresence>) {
+        let (mut taken, mut all) = (TakenPlaces::default(), Vec::new());
         for number in 0..CONNECTIONS_MAX {
-            let presence = Presence::new();
-            assert_eq!(taken.take(HERE, &presence, now), Turn::Taken(number as u64));
+            let presence = ConnectionPresence::new();
+            assert_eq!(taken.take(HERE, &presence, now), PlaceTurn::Taken(number as u64));
             all.push(presence);
         }
         (taken, all)
     }
 
-    fn closed(all: &[Presence]) -> Vec<usize> {
+    fn closed(all: &[ConnectionPresence]) -> Vec<usize> {
         (0..all.len()).filter(|at| all[*at].is_closed()).collect()
     }
 
@@ -180,25 +180,25 @@ mod tests {
         let (mut taken, all) = full(now);
         all[0].spoke();
         all[1].known();
-        let new = Presence::new();
-        assert_eq!(taken.take(HERE, &new, now), Turn::At(now + SILENT));
+        let new = ConnectionPresence::new();
+        assert_eq!(taken.take(HERE, &new, now), PlaceTurn::At(now + SILENT));
         assert!(closed(&all).is_empty());
-        assert_eq!(taken.take(HERE, &new, now + SILENT), Turn::Later);
+        assert_eq!(taken.take(HERE, &new, now + SILENT), PlaceTurn::Later);
         assert_eq!(closed(&all), [2], "the oldest that has said nothing");
-        assert_eq!(taken.take(HERE, &new, now + SHORT), Turn::Later);
+        assert_eq!(taken.take(HERE, &new, now + SHORT), PlaceTurn::Later);
         assert_eq!(closed(&all), [2], "one at a time");
         taken.connections.remove(&2);
-        assert!(matches!(taken.take(HERE, &new, now + SHORT), Turn::Taken(_)));
+        assert!(matches!(taken.take(HERE, &new, now + SHORT), PlaceTurn::Taken(_)));
     }
 
     #[test]
     fn one_that_speaks_without_the_token_gives_way_later() {
         let now = Instant::now();
         let (mut taken, all) = full(now);
-        all.iter().for_each(Presence::spoke);
-        let new = Presence::new();
-        assert_eq!(taken.take(HERE, &new, now + SILENT), Turn::At(now + SHORT));
-        assert_eq!(taken.take(HERE, &new, now + SHORT), Turn::Later);
+        all.iter().for_each(ConnectionPresence::spoke);
+        let new = ConnectionPresence::new();
+        assert_eq!(taken.take(HERE, &new, now + SILENT), PlaceTurn::At(now + SHORT));
+        assert_eq!(taken.take(HERE, &new, now + SHORT), PlaceTurn::Later);
         assert_eq!(closed(&all), [0]);
     }
 
@@ -206,7 +206,7 @@ mod tests {
     fn an_address_with_many_gives_way_to_another_at_once() {
         let now = Instant::now();
         let (mut taken, all) = full(now);
-        assert_eq!(taken.take(THERE, &Presence::new(), now), Turn::Later);
+        assert_eq!(taken.take(THERE, &ConnectionPresence::new(), now), PlaceTurn::Later);
         assert_eq!(closed(&all), [0]);
     }
 
@@ -214,9 +214,12 @@ mod tests {
     fn those_with_the_token_are_not_closed_for_others() {
         let now = Instant::now();
         let (mut taken, all) = full(now);
-        all.iter().for_each(Presence::known);
+        all.iter().for_each(ConnectionPresence::known);
         for address in [HERE, THERE] {
-            assert_eq!(taken.take(address, &Presence::new(), now + 2 * SHORT), Turn::Later);
+            assert_eq!(
+                taken.take(address, &ConnectionPresence::new(), now + 2 * SHORT),
+                PlaceTurn::Later
+            );
         }
         assert!(closed(&all).is_empty());
     }

@@ -18,7 +18,7 @@ use tonic::{Status, Streaming};
 use crate::decoding;
 use crate::error::status;
 use crate::gate::MESSAGE_BYTES_MAX;
-use crate::get::Lender;
+use crate::get::StreamLender;
 use crate::service::blocking;
 use crate::standstill::Moving;
 
@@ -31,7 +31,7 @@ const MEMORY_BYTES: u64 = 2 * MESSAGE_BYTES_MAX as u64;
 /// Keeps what `messages` carry: the values of one column, end to end.
 pub(crate) async fn receive(
     sessions: &Arc<Sessions>,
-    lender: &Lender,
+    lender: &StreamLender,
     moving: Moving,
     mut messages: Streaming<FlightData>,
 ) -> Result<BlobStatus, Status> {

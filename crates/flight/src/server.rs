@@ -14,7 +14,7 @@ use crate::gate::Gate;
 use crate::get::Getter;
 use crate::identity::{self, TlsDoubt, TlsFault};
 use crate::listener::{self, HELLO, PING, SILENCE, is_loopback};
-use crate::service::{Door, STREAMS_MAX};
+use crate::service::{NodeService, STREAMS_MAX};
 use crate::token::Token;
 
 /// How long a client may take to make room for one more batch, before its connection is closed.
@@ -45,7 +45,7 @@ pub struct Tls {
 }
 
 /// What to serve, where, and to whom.
-pub struct ServerOptions {
+pub struct FlightServerOptions {
     /// `HOST:PORT`; port 0 stands for any that is free.
     pub listen: String,
     /// What clients must show.
@@ -90,8 +90,8 @@ pub enum BindError {
     Threads(io::Error),
 }
 
-/// A server that listens; [`Server::run`] serves.
-pub struct Server {
+/// A server that listens; [`FlightServer::run`] serves.
+pub struct FlightServer {
     listener: TcpListener,
     address: SocketAddr,
     doubt: Option<TlsDoubt>,
@@ -103,22 +103,22 @@ pub struct Server {
 
 /// Ends a server from any thread.
 #[derive(Debug, Clone)]
-pub struct Stopper(watch::Sender<bool>);
+pub struct FlightStopper(watch::Sender<bool>);
 
-impl Stopper {
+impl FlightStopper {
     /// Asks it to end.
     pub fn stop(&self) {
         self.0.send_replace(true);
     }
 }
 
-impl Server {
+impl FlightServer {
     /// Begins to listen.
     ///
     /// # Errors
     /// [`BindError`].
-    pub fn bind(options: ServerOptions) -> Result<Self, BindError> {
-        let ServerOptions { listen, token, tls, .. } = options;
+    pub fn bind(options: FlightServerOptions) -> Result<Self, BindError> {
+        let FlightServerOptions { listen, token, tls, .. } = options;
         let failed = |source| BindError::Listen { listen: listen.clone(), source };
         let addresses: Vec<_> = listen.to_socket_addrs().map_err(failed)?.collect();
         let is_safe = options.insecure || (token.is_some() && tls.is_some());
@@ -140,7 +140,7 @@ impl Server {
             .map_err(BindError::Threads)?;
         let sessions = Arc::new(Sessions::new(options.sessions).map_err(BindError::Threads)?);
         let getter = Getter::new(Arc::clone(&sessions), options.batch_patience);
-        let door = Door::new(Arc::clone(&sessions), getter, options.allow_upload);
+        let service = NodeService::new(Arc::clone(&sessions), getter, options.allow_upload);
         let mut builder = tonic::transport::Server::builder()
             .accept_http1(false)
             .max_concurrent_streams(CONNECTION_STREAMS_MAX)
@@ -160,9 +160,9 @@ impl Server {
                 BindError::TlsSetup(cause.unwrap_or_else(|| error.to_string()))
             })?;
         }
-        let router = builder.add_service(Gate::new(door, token));
+        let router = builder.add_service(Gate::new(service, token));
         let stop = watch::Sender::new(false);
-        Ok(Server { listener, address, doubt, runtime, router, sessions, stop })
+        Ok(FlightServer { listener, address, doubt, runtime, router, sessions, stop })
     }
 
     /// The address at which it listens.
@@ -179,17 +179,17 @@ impl Server {
 
     /// A handle that can end it from any thread.
     #[must_use]
-    pub fn stopper(&self) -> Stopper {
-        Stopper(self.stop.clone())
+    pub fn stopper(&self) -> FlightStopper {
+        FlightStopper(self.stop.clone())
     }
 
-    /// Serves until [`Stopper::stop`]. Then runs are cancelled, and streams may end within
+    /// Serves until [`FlightStopper::stop`]. Then runs are cancelled, and streams may end within
     /// [`DRAIN_PATIENCE`].
     ///
     /// # Errors
     /// When the listener breaks.
     pub fn run(self) -> io::Result<()> {
-        let Server { listener, runtime, router, sessions, stop, .. } = self;
+        let FlightServer { listener, runtime, router, sessions, stop, .. } = self;
         let stopped = async |stop: &watch::Sender<bool>| {
             let mut asked = stop.subscribe();
             // The sender is held here.

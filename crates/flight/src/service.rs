@@ -17,9 +17,9 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::arrival::arrived;
 use crate::error::status;
-use crate::gate::Place;
+use crate::gate::RequestSlot;
 use crate::get::Getter;
-use crate::listener::Presence;
+use crate::listener::ConnectionPresence;
 use crate::wire::{self, Ticket, Uploaded, ViewTicket, to_json};
 use crate::{get, put, schema, views};
 
@@ -43,17 +43,17 @@ fn parsed_per_byte(action: &str) -> u64 {
 
 /// The service. Clones are the same one.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct NodeService {
     sessions: Arc<Sessions>,
     getter: Getter,
     streams: Arc<Semaphore>,
     allow_upload: bool,
 }
 
-impl Door {
+impl NodeService {
     pub(crate) fn new(sessions: Arc<Sessions>, getter: Getter, allow_upload: bool) -> Self {
         let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-        Door { sessions, getter, streams, allow_upload }
+        NodeService { sessions, getter, streams, allow_upload }
     }
 
     /// Does `work` in a thread that may block.
@@ -177,7 +177,7 @@ impl Described {
 }
 
 #[tonic::async_trait]
-impl FlightService for Door {
+impl FlightService for NodeService {
     type HandshakeStream = BoxStream<'static, Result<HandshakeResponse, Status>>;
     type ListFlightsStream = BoxStream<'static, Result<FlightInfo, Status>>;
     type DoGetStream = BoxStream<'static, Result<FlightData, Status>>;
@@ -249,10 +249,10 @@ impl FlightService for Door {
         request: Request<FlightTicket>,
     ) -> Result<Response<Self::DoGetStream>, Status> {
         arrived(&request);
-        let presence = request.extensions().get::<Presence>().cloned();
+        let presence = request.extensions().get::<ConnectionPresence>().cloned();
         let place = self.stream_place()?;
         // It may wait for memory, and has a place among the streams.
-        if let Some(place) = request.extensions().get::<Place>() {
+        if let Some(place) = request.extensions().get::<RequestSlot>() {
             place.give_back();
         }
         let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
@@ -273,7 +273,7 @@ impl FlightService for Door {
         request: Request<Streaming<FlightData>>,
     ) -> Result<Response<Self::DoPutStream>, Status> {
         let _place = self.stream_place()?;
-        let moving = self.getter.enter(request.extensions().get::<Presence>().cloned());
+        let moving = self.getter.enter(request.extensions().get::<ConnectionPresence>().cloned());
         let (lender, messages) = (self.getter.lender(), request.into_inner());
         let status = put::receive(&self.sessions, lender, moving, messages).await?;
         let told = PutResult { app_metadata: to_json(&status).into() };
@@ -292,16 +292,16 @@ impl FlightService for Door {
         request: Request<Action>,
     ) -> Result<Response<Self::DoActionStream>, Status> {
         arrived(&request);
-        let door = self.clone();
+        let service = self.clone();
         let Action { r#type, body } = request.into_inner();
         let answer = blocking(move || {
             // A long body takes memory when it is parsed, too.
             let parsed_bytes = body.len() as u64 * parsed_per_byte(&r#type);
             let _memory = match parsed_bytes {
                 0..=PARSED_FREE_BYTES => None,
-                bytes => Some(door.getter.lender().memory(bytes, bytes)?),
+                bytes => Some(service.getter.lender().memory(bytes, bytes)?),
             };
-            door.act(&r#type, &body)
+            service.act(&r#type, &body)
         })
         .await?;
         Ok(Response::new(stream::iter([Ok(Answer { body: answer.into() })]).boxed()))

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::listener::Presence;
+use crate::listener::ConnectionPresence;
 
 /// How long a client may take nothing while other streams wait for memory.
 const STANDSTILL: Duration = Duration::from_secs(5);
@@ -26,16 +26,16 @@ const MOVES: u64 = u64::MAX;
 
 /// The streams that hold memory. Clones are the same ones.
 #[derive(Clone)]
-pub(crate) struct Streams(Arc<All>);
+pub(crate) struct Streams(Arc<RunningStreams>);
 
-struct All {
+struct RunningStreams {
     begun: Instant,
-    streams: Mutex<Vec<Arc<Stream>>>,
+    streams: Mutex<Vec<Arc<WatchedStream>>>,
     ended_at: Mutex<Option<Instant>>,
 }
 
-struct Stream {
-    presence: Presence,
+struct WatchedStream {
+    presence: ConnectionPresence,
     /// Since when it waits for its client, in milliseconds, or [`MOVES`].
     still_since: AtomicU64,
     is_ended: AtomicBool,
@@ -43,20 +43,21 @@ struct Stream {
 
 /// One stream among them, until this is dropped.
 pub(crate) struct Moving {
-    all: Arc<All>,
-    stream: Arc<Stream>,
+    all: Arc<RunningStreams>,
+    stream: Arc<WatchedStream>,
 }
 
 impl Streams {
     pub(crate) fn new() -> Self {
         let (streams, ended_at) = Default::default();
-        Streams(Arc::new(All { begun: Instant::now(), streams, ended_at }))
+        Streams(Arc::new(RunningStreams { begun: Instant::now(), streams, ended_at }))
     }
 
     /// Counts the stream of the connection `presence`.
-    pub(crate) fn enter(&self, presence: Presence) -> Moving {
+    pub(crate) fn enter(&self, presence: ConnectionPresence) -> Moving {
         let still_since = AtomicU64::new(MOVES);
-        let stream = Arc::new(Stream { presence, still_since, is_ended: AtomicBool::new(false) });
+        let stream =
+            Arc::new(WatchedStream { presence, still_since, is_ended: AtomicBool::new(false) });
         self.0.streams.lock().push(Arc::clone(&stream));
         Moving { all: Arc::clone(&self.0), stream }
     }
@@ -122,9 +123,9 @@ mod tests {
     #[test]
     fn the_stream_that_stands_still_for_longest_ends_first() {
         let streams = Streams::new();
-        let presences: Vec<_> = (0..3).map(|_| Presence::new()).collect();
+        let presences: Vec<_> = (0..3).map(|_| ConnectionPresence::new()).collect();
         let all: Vec<_> = presences.iter().map(|each| streams.enter(each.clone())).collect();
-        let closed = || presences.iter().map(Presence::is_closed).collect::<Vec<_>>();
+        let closed = || presences.iter().map(ConnectionPresence::is_closed).collect::<Vec<_>>();
         after(&streams, 600);
         assert_eq!(closed(), [false; 3], "all of them move");
         all[1].waits();
@@ -143,7 +144,7 @@ mod tests {
     #[test]
     fn a_stream_that_moves_again_stays_and_one_that_is_over_is_forgotten() {
         let streams = Streams::new();
-        let (slow, gone) = (Presence::new(), Presence::new());
+        let (slow, gone) = (ConnectionPresence::new(), ConnectionPresence::new());
         let moving = streams.enter(slow.clone());
         moving.waits();
         moving.moves();

@@ -14,7 +14,7 @@ use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
 
 use crate::batches;
-use crate::get::{BATCH_BYTES_MIN, COPIES, End, Lender, Outlet, batch_bytes};
+use crate::get::{BATCH_BYTES_MIN, BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
 use crate::wire::{KeyRange, ViewTicket};
 
 /// Memory that a view's stream would like, in bytes: to read ahead on every run of it. It gets its share of the memory
@@ -44,7 +44,7 @@ pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), Sessio
 }
 
 /// An open part of a view.
-pub(crate) struct Part {
+pub(crate) struct ViewPart {
     path: String,
     view: View,
     range: Range<u64>,
@@ -55,9 +55,9 @@ pub(crate) struct Part {
     _memory: Grant,
 }
 
-impl Part {
+impl ViewPart {
     /// Opens the view of `ticket`, and finds its part.
-    pub(crate) fn open(lender: &Lender, ticket: &ViewTicket) -> Result<Self, SessionError> {
+    pub(crate) fn open(lender: &StreamLender, ticket: &ViewTicket) -> Result<Self, SessionError> {
         let path = ticket.view.clone();
         let folder: Arc<dyn Directory> = lender.sessions().data().folder(&path)?;
         let mut least = VIEW_BYTES_MIN + (COPIES * BATCH_BYTES_MIN) as u64;
@@ -71,7 +71,7 @@ impl Part {
                     let range = range(&view, ticket)?;
                     let batch_bytes = batch_bytes(of_batches);
                     let whole_records = ticket.bytes.is_none();
-                    return Ok(Part {
+                    return Ok(ViewPart {
                         path,
                         view,
                         range,
@@ -91,7 +91,7 @@ impl Part {
     }
 
     /// Hands its records to `outlet`.
-    pub(crate) fn send(&self, schema: &SchemaRef, outlet: &Outlet) -> Result<(), End> {
+    pub(crate) fn send(&self, schema: &SchemaRef, outlet: &BatchOutlet) -> Result<(), StreamEnd> {
         if !self.whole_records {
             return self.send_pieces(schema, outlet);
         }
@@ -113,9 +113,9 @@ impl Part {
         &self,
         framing: impl Framing,
         schema: &SchemaRef,
-        outlet: &Outlet,
-    ) -> Result<(), End> {
-        let failed = |error: Error| End::Error(engine(&self.path, &error));
+        outlet: &BatchOutlet,
+    ) -> Result<(), StreamEnd> {
+        let failed = |error: Error| StreamEnd::Error(engine(&self.path, &error));
         let fresh = || Vec::with_capacity(self.batch_bytes + self.batch_bytes / 8);
         // The last record in `values` may lack its end.
         let (mut ends, mut values) = (vec![0_i32], fresh());
@@ -173,8 +173,8 @@ impl Part {
         Ok(())
     }
 
-    fn send_pieces(&self, schema: &SchemaRef, outlet: &Outlet) -> Result<(), End> {
-        let failed = |error: Error| End::Error(engine(&self.path, &error));
+    fn send_pieces(&self, schema: &SchemaRef, outlet: &BatchOutlet) -> Result<(), StreamEnd> {
+        let failed = |error: Error| StreamEnd::Error(engine(&self.path, &error));
         let mut stream = self.view.stream(self.range.clone()).map_err(failed)?;
         while let Some(bytes) = stream.next_bytes().map_err(failed)? {
             for piece in bytes.chunks(self.batch_bytes) {

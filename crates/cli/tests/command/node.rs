@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 
 use merganser_flight::Token;
-use merganser_flight::client::{Client, NodeAddress};
+use merganser_flight::client::{NodeAddress, NodeClient};
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::request::{OpenRequest, Range};
 
@@ -50,7 +50,7 @@ fn node(dir: &Path, more: &[&str]) -> Node {
 }
 
 fn counted(known: &NodeAddress, path: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let mut client = Client::connect(known).expect("it listens");
+    let mut client = NodeClient::connect(known).expect("it listens");
     let open = OpenRequest { ssdlet: Some("wordcount".to_owned()), ..OpenRequest::default() };
     let session = client.open(&open).expect("opened").session;
     let ranges = vec![Range::of(path)];
@@ -76,7 +76,7 @@ fn peak_bytes(child: &Child) -> u64 {
 /// long keys, and long names of files.
 fn greedy(known: &NodeAddress) {
     for round in 0..10 {
-        let mut client = Client::connect(known).expect("it listens");
+        let mut client = NodeClient::connect(known).expect("it listens");
         let keys: Vec<_> = (0..40).map(|n| format!("{n}-{round}-").repeat(3500)).collect();
         let args = serde_json::json!({ "keys": keys });
         let open = OpenRequest { ssdlet: Some("match".to_owned()), args, ..OpenRequest::default() };

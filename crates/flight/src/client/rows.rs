@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use futures::TryStreamExt;
 use merganser_node::ssdlet::{key_of_f64, key_of_i64};
 
-use super::{Client, ClientError, Result, connected, is_broken};
+use super::{ClientError, NodeClient, Result, connected, is_broken};
 use crate::decoding;
 use crate::wire::Ticket;
 
@@ -23,8 +23,8 @@ const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Rows of a session or a view, one after another.
-pub struct Rows<'a> {
-    client: &'a mut Client,
+pub struct RemoteRows<'a> {
+    client: &'a mut NodeClient,
     ticket: Ticket,
     stream: Option<FlightRecordBatchStream>,
     batch: Option<RecordBatch>,
@@ -40,9 +40,9 @@ pub struct Rows<'a> {
     patience: Option<Duration>,
 }
 
-impl<'a> Rows<'a> {
-    pub(super) fn new(client: &'a mut Client, ticket: Ticket) -> Self {
-        Rows {
+impl<'a> RemoteRows<'a> {
+    pub(super) fn new(client: &'a mut NodeClient, ticket: Ticket) -> Self {
+        RemoteRows {
             client,
             ticket,
             stream: None,
@@ -60,7 +60,7 @@ impl<'a> Rows<'a> {
     /// Gives the node `patience` for each message. Without it, rows of a run that is not over are waited for.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
-        Rows { patience: Some(patience), ..self }
+        RemoteRows { patience: Some(patience), ..self }
     }
 
     /// Rows that were passed.
@@ -95,7 +95,7 @@ impl<'a> Rows<'a> {
     /// The next batch as it came, if rows are not wanted one by one; `None` behind the last.
     ///
     /// # Errors
-    /// As [`Rows::advance`].
+    /// As [`RemoteRows::advance`].
     pub fn batch(&mut self) -> Result<Option<RecordBatch>> {
         Ok(if self.next_batch()? { self.batch.clone() } else { None })
     }

@@ -14,9 +14,9 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Ends the calls of all clients that have a clone of it.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct StopFlag(Arc<AtomicBool>);
 
-impl Stop {
+impl StopFlag {
     /// Ends their calls, also those to come.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);

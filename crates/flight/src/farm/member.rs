@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use merganser_node::session::request::{OpenRequest, Range};
 use merganser_node::session::{Opened, Status};
 
-use super::meter::Meter;
-use super::stream::Batch;
+use super::meter::FarmMeter;
+use super::stream::FetchedRows;
 use super::{FarmError, LOOK};
-use crate::client::{Client, ClientError, NodeAddress, Refusal, Result, Rows, Stop};
+use crate::client::{
+    ClientError, NodeAddress, NodeClient, RefusalKind, RemoteRows, Result, StopFlag,
+};
 use crate::wire::{SessionTicket, SetBody, TextAs, Ticket};
 
 /// The first pause before it is looked again whether there is room for a batch. It doubles, up to [`LOOK`].
@@ -24,7 +26,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 pub(super) struct Member {
     pub(super) node: String,
     pub(super) opened: Opened,
-    client: Client,
+    client: NodeClient,
 }
 
 impl Member {
@@ -33,15 +35,15 @@ impl Member {
         node: &NodeAddress,
         open: &OpenRequest,
         module: Option<&[u8]>,
-        ended: &Stop,
+        ended: &StopFlag,
     ) -> Result<Self, FarmError> {
         let failed = |source| {
-            let source = Client::explain(node, source);
+            let source = NodeClient::explain(node, source);
             FarmError::Node { node: node.to_string(), source }
         };
-        let mut client = Client::connect_until(node, ended).map_err(failed)?;
+        let mut client = NodeClient::connect_until(node, ended).map_err(failed)?;
         let opened = match (client.open(open), module) {
-            (Err(ClientError::Refused { why: Refusal::Missing, .. }), Some(module)) => {
+            (Err(ClientError::Refused { why: RefusalKind::Missing, .. }), Some(module)) => {
                 let kept = client.upload(module.to_vec());
                 kept.map_err(|source| FarmError::Guest { node: node.to_string(), source })?;
                 client.open(open)
@@ -55,9 +57,9 @@ impl Member {
     pub(super) fn work(
         self,
         ranges: &[Range],
-        sender: &SyncSender<Batch>,
-        ended: &Stop,
-        meter: &Meter<'_>,
+        sender: &SyncSender<FetchedRows>,
+        ended: &StopFlag,
+        meter: &FarmMeter<'_>,
     ) -> Result<Option<Status>> {
         match self.rows(ranges, sender, ended, meter) {
             // Another thread ended all of it, and says why.
@@ -69,9 +71,9 @@ impl Member {
     fn rows(
         mut self,
         ranges: &[Range],
-        sender: &SyncSender<Batch>,
-        ended: &Stop,
-        meter: &Meter<'_>,
+        sender: &SyncSender<FetchedRows>,
+        ended: &StopFlag,
+        meter: &FarmMeter<'_>,
     ) -> Result<Option<Status>> {
         let session = self.opened.session.clone();
         let body = SetBody { session: session.clone(), ranges: ranges.to_vec(), run: true };
@@ -92,7 +94,7 @@ impl Member {
         // The run is over, so its rows are there.
         let rows = self.client.rows(Ticket::Session(ticket));
         let mut rows = rows.with_patience(ROW_PATIENCE);
-        let mut batch = Batch::default();
+        let mut batch = FetchedRows::default();
         while rows.advance()? {
             batch.push(rows.key(), rows.value());
             if batch.is_full() && !hand_over(std::mem::take(&mut batch), sender, &mut rows) {
@@ -111,7 +113,11 @@ impl Member {
 
 /// Hands over a batch once there is room; false if no more are wanted. Meanwhile the node hears that its
 /// session is in use: it may be hours before the rows of another node are there.
-fn hand_over(mut batch: Batch, sender: &SyncSender<Batch>, rows: &mut Rows<'_>) -> bool {
+fn hand_over(
+    mut batch: FetchedRows,
+    sender: &SyncSender<FetchedRows>,
+    rows: &mut RemoteRows<'_>,
+) -> bool {
     let (mut pause, mut told) = (PAUSE, Instant::now());
     loop {
         batch = match sender.try_send(batch) {

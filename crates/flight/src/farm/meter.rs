@@ -8,13 +8,13 @@ use parking_lot::Mutex;
 const MAPPING: &str = "mapping";
 
 /// Adds up the bytes of the nodes. How many there are in all is known once every node has told its own.
-pub(super) struct Meter<'a> {
+pub(super) struct FarmMeter<'a> {
     progress: &'a dyn Progress,
-    all: Mutex<All>,
+    all: Mutex<MeterTotals>,
 }
 
 #[derive(Debug)]
-struct All {
+struct MeterTotals {
     /// Nodes that have not told their bytes.
     unknown: usize,
     total: u64,
@@ -23,15 +23,15 @@ struct All {
 
 /// The progress that one node reported.
 pub(super) struct NodeMeter<'m, 'a> {
-    meter: &'m Meter<'a>,
+    meter: &'m FarmMeter<'a>,
     is_known: bool,
     done: u64,
 }
 
-impl<'a> Meter<'a> {
+impl<'a> FarmMeter<'a> {
     pub(super) fn of(nodes: usize, progress: &'a dyn Progress) -> Self {
         progress.phase(MAPPING, None);
-        Meter { progress, all: Mutex::new(All { unknown: nodes, total: 0, done: 0 }) }
+        FarmMeter { progress, all: Mutex::new(MeterTotals { unknown: nodes, total: 0, done: 0 }) }
     }
 
     pub(super) fn node(&self) -> NodeMeter<'_, 'a> {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_total_is_said_when_every_node_has_told_its_own() {
         let said = Said::default();
-        let meter = Meter::of(3, &said);
+        let meter = FarmMeter::of(3, &said);
         let (mut one, mut two, mut three) = (meter.node(), meter.node(), meter.node());
         one.is_at(&status(State::Running, 10, 100));
         two.is_at(&status(State::Queued, 0, 0));

@@ -8,14 +8,14 @@ use merganser_sort::record::{CsvHeader, Format};
 use merganser_sort::{Error, Progress};
 
 use super::LOOK;
-use crate::client::Stop;
+use crate::client::StopFlag;
 
-/// Bytes of a batch that a thread hands over: its rows, and what they take in [`Batch::ends`].
+/// Bytes of a batch that a thread hands over: its rows, and what they take in [`FetchedRows::ends`].
 const BATCH_BYTES: usize = 256 << 10;
 
 /// Rows.
 #[derive(Default)]
-pub(super) struct Batch {
+pub(super) struct FetchedRows {
     bytes: Vec<u8>,
     /// Ends of key and value of each row.
     ends: Vec<(usize, usize)>,
@@ -23,7 +23,7 @@ pub(super) struct Batch {
     is_last: bool,
 }
 
-impl Batch {
+impl FetchedRows {
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) {
         self.bytes.extend_from_slice(key);
         let key_end = self.bytes.len();
@@ -37,33 +37,33 @@ impl Batch {
 
     /// The same batch, after which no other comes.
     pub(super) fn into_last(self) -> Self {
-        Batch { is_last: true, ..self }
+        FetchedRows { is_last: true, ..self }
     }
 }
 
 /// The rows of a node, in the caller's thread.
-pub(super) struct Stream<'a> {
+pub(super) struct NodeRows<'a> {
     name: String,
-    batches: Receiver<Batch>,
+    batches: Receiver<FetchedRows>,
     /// Another node has failed.
-    ended: &'a Stop,
+    ended: &'a StopFlag,
     progress: &'a dyn Progress,
-    batch: Batch,
+    batch: FetchedRows,
     /// Number of the next row in the batch.
     next: usize,
     start: usize,
     at_end: bool,
 }
 
-impl<'a> Stream<'a> {
+impl<'a> NodeRows<'a> {
     pub(super) fn new(
         name: String,
-        batches: Receiver<Batch>,
-        ended: &'a Stop,
+        batches: Receiver<FetchedRows>,
+        ended: &'a StopFlag,
         progress: &'a dyn Progress,
     ) -> Self {
-        let batch = Batch::default();
-        Stream { name, batches, ended, progress, batch, next: 0, start: 0, at_end: false }
+        let batch = FetchedRows::default();
+        NodeRows { name, batches, ended, progress, batch, next: 0, start: 0, at_end: false }
     }
 
     /// Whether all rows of the node were taken.
@@ -95,7 +95,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-impl RowStream for &mut Stream<'_> {
+impl RowStream for &mut NodeRows<'_> {
     fn advance(&mut self) -> Result<bool, SsdletError> {
         while self.next >= self.batch.ends.len() {
             if self.batch.is_last {
@@ -122,7 +122,7 @@ impl RowStream for &mut Stream<'_> {
 /// Hands over records, stream after stream. Where `format` has a header, each stream begins with the row that names
 /// the columns, which is handed over once.
 pub(super) fn append_into(
-    streams: &mut [Stream<'_>],
+    streams: &mut [NodeRows<'_>],
     format: Format,
     sink: &mut dyn RowSink,
 ) -> Result<u64, SsdletError> {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_flight::client::NodeAddress;
-use merganser_flight::farm::{Farm, FarmError, FarmReport};
+use merganser_flight::farm::{FarmError, FarmReport, SessionFarm};
 use merganser_node::map::RowSink;
 use merganser_node::session::request::{OpenRequest, Range};
 use merganser_node::ssdlet::SsdletError;
@@ -58,7 +58,7 @@ fn map(
     rows: &mut Rows,
     progress: &dyn Progress,
 ) -> Result<FarmReport, FarmError> {
-    let farm = Farm::open(known, &of(ssdlet), None, &|| progress.cancelled())?;
+    let farm = SessionFarm::open(known, &of(ssdlet), None, &|| progress.cancelled())?;
     farm.map(&[Range::of(path)], rows, progress)
 }
 
@@ -97,7 +97,7 @@ fn the_header_of_a_table_comes_once() {
     let map = |texts: &[&str]| {
         let nodes = farm(texts);
         let mut rows = Rows::default();
-        let farm = Farm::open(&known(&nodes), &project, None, &|| false).expect("opened");
+        let farm = SessionFarm::open(&known(&nodes), &project, None, &|| false).expect("opened");
         let mapped = farm.map(&[Range::of("log")], &mut rows, &Silent);
         mapped.map(|report| (report.rows, rows.records)).map_err(|e| e.to_string())
     };
@@ -110,7 +110,7 @@ fn the_header_of_a_table_comes_once() {
         ..of("project")
     };
     let nodes = farm(&["a,b\n1,2\n", "x,y\n3,4\n"]);
-    let farm = Farm::open(&known(&nodes), &all, None, &|| false).expect("opened");
+    let farm = SessionFarm::open(&known(&nodes), &all, None, &|| false).expect("opened");
     let told =
         farm.map(&[Range::of("log")], &mut Rows::default(), &Silent).expect_err("two tables");
     assert!(told.to_string().starts_with(&nodes[1].known.address), "{told}");
@@ -270,13 +270,13 @@ fn a_guest_goes_to_the_nodes_that_lack_it_and_take_it() {
     nodes.iter().for_each(|node| node.write("log", "a\n"));
     nodes[0].client().upload(GOOD.to_vec()).expect("it has it already");
     for module in [Some(GOOD), None] {
-        let farm = Farm::open(&known(&nodes), &open, module, &|| false).expect("opened");
+        let farm = SessionFarm::open(&known(&nodes), &open, module, &|| false).expect("opened");
         let mut rows = Rows::default();
         farm.map(&[Range::of("log")], &mut rows, &Silent).expect("copied");
         assert_eq!(rows.records, b"a\na\n");
     }
     let nodes = [takes(), node()];
-    let refused = Farm::open(&known(&nodes), &open, Some(GOOD), &|| false).err();
+    let refused = SessionFarm::open(&known(&nodes), &open, Some(GOOD), &|| false).err();
     let refused = refused.expect("one node takes none");
     assert!(matches!(&refused, FarmError::Guest { node, .. } if *node == nodes[1].known.address));
     assert!(refused.to_string().contains("takes no SSDlets"), "{refused}");

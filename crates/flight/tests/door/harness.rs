@@ -10,8 +10,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use merganser_flight::Token;
-use merganser_flight::client::{Client, NodeAddress, Result};
-use merganser_flight::server::{BATCH_PATIENCE, Server, ServerOptions, Stopper, Tls};
+use merganser_flight::client::{NodeAddress, NodeClient, Result};
+use merganser_flight::server::{
+    BATCH_PATIENCE, FlightServer, FlightServerOptions, FlightStopper, Tls,
+};
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::request::{OpenRequest, Range, Wanted};
 use merganser_node::session::{GuestLimits, Offered, SessionOptions, SsdletOpener};
@@ -120,15 +122,15 @@ pub struct Node {
     pub dir: tempfile::TempDir,
     pub address: SocketAddr,
     pub known: NodeAddress,
-    stopper: Stopper,
+    stopper: FlightStopper,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-pub fn options(dir: &Path) -> ServerOptions {
+pub fn options(dir: &Path) -> FlightServerOptions {
     for folder in ["data", "temp"] {
         fs::create_dir_all(dir.join(folder)).expect("made");
     }
-    ServerOptions {
+    FlightServerOptions {
         listen: "127.0.0.1:0".to_owned(),
         token: Some(Token::new(TOKEN).expect("a token")),
         tls: None,
@@ -148,13 +150,13 @@ pub fn options(dir: &Path) -> ServerOptions {
     }
 }
 
-pub fn node_with(change: impl FnOnce(&mut ServerOptions)) -> Node {
+pub fn node_with(change: impl FnOnce(&mut FlightServerOptions)) -> Node {
     let dir = tempfile::tempdir().expect("a folder");
     let mut options = options(dir.path());
     change(&mut options);
     let (token, ca) =
         (options.token.clone(), options.tls.as_ref().map(|tls| tls.certificate.clone()));
-    let server = Server::bind(options).expect("it listens");
+    let server = FlightServer::bind(options).expect("it listens");
     let (address, stopper) = (server.address(), server.stopper());
     let thread = Some(thread::spawn(move || server.run()));
     let known = NodeAddress { address: address.to_string(), token, ca };
@@ -166,8 +168,8 @@ pub fn node() -> Node {
 }
 
 impl Node {
-    pub fn client(&self) -> Client {
-        Client::connect(&self.known).expect("it answers")
+    pub fn client(&self) -> NodeClient {
+        NodeClient::connect(&self.known).expect("it answers")
     }
 
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
@@ -221,7 +223,7 @@ pub fn rows_of(session: &str, offset: u64) -> Ticket {
 }
 
 /// All keys and values of `ticket`.
-pub fn rows(client: &mut Client, ticket: Ticket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+pub fn rows(client: &mut NodeClient, ticket: Ticket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut rows = client.rows(ticket);
     let mut all = Vec::new();
     while rows.advance()? {
@@ -231,7 +233,7 @@ pub fn rows(client: &mut Client, ticket: Ticket) -> Result<Vec<(Vec<u8>, Vec<u8>
 }
 
 /// Opens `ssdlet` on `paths`, and begins its run.
-pub fn begin(client: &mut Client, ssdlet: &str, paths: &[&str]) -> Result<String> {
+pub fn begin(client: &mut NodeClient, ssdlet: &str, paths: &[&str]) -> Result<String> {
     let session = client.open(&of(ssdlet))?.session;
     let ranges = paths.iter().map(|path| Range::of(*path)).collect();
     client.set(&SetBody { session: session.clone(), ranges, run: true })?;

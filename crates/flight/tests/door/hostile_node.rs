@@ -12,8 +12,8 @@ use arrow_flight::{
     Ticket,
 };
 use futures::stream::{self, BoxStream, StreamExt};
-use merganser_flight::client::{Client, ClientError, NodeAddress, Stop};
-use merganser_flight::farm::{Farm, FarmError};
+use merganser_flight::client::{ClientError, NodeAddress, NodeClient, StopFlag};
+use merganser_flight::farm::{FarmError, SessionFarm};
 use merganser_flight::wire::{SessionTicket, TextAs, Ticket as Wanted};
 use tonic::{Request, Response, Status, Streaming};
 
@@ -163,7 +163,7 @@ fn hostile(manner: Manner) -> (NodeAddress, Arc<AtomicU64>) {
     });
     let known = NodeAddress { address: address.to_string(), token: None, ca: None };
     let begun = Instant::now();
-    while Client::connect(&known).is_err() {
+    while NodeClient::connect(&known).is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "it listens");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -175,8 +175,8 @@ fn ticket() -> Wanted {
 }
 
 /// Every kind of call, each with a client of its own.
-fn calls(known: &NodeAddress, stop: &Stop) -> Vec<(&'static str, ClientError)> {
-    let client = || Client::connect_until(known, stop);
+fn calls(known: &NodeAddress, stop: &StopFlag) -> Vec<(&'static str, ClientError)> {
+    let client = || NodeClient::connect_until(known, stop);
     let told = |done: Result<(), ClientError>| done.expect_err("it is hostile");
     vec![
         ("list", told(client().and_then(|mut c| c.list().map(drop)))),
@@ -196,7 +196,7 @@ fn answers_without_end_are_refused_after_the_second() {
     for bytes in [0, 10, 3_000_000] {
         let (known, sent) = hostile(Manner::Endless(bytes));
         let begun = Instant::now();
-        for (call, error) in calls(&known, &Stop::default()) {
+        for (call, error) in calls(&known, &StopFlag::default()) {
             assert!(!matches!(error, ClientError::Stopped), "{call}: {error}");
         }
         assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
@@ -210,7 +210,7 @@ fn answers_without_end_are_refused_after_the_second() {
 #[test]
 fn messages_that_are_too_long_are_refused() {
     let (known, _) = hostile(Manner::Huge(6 << 20));
-    for (call, error) in calls(&known, &Stop::default()) {
+    for (call, error) in calls(&known, &StopFlag::default()) {
         let told = error.to_string();
         assert!(told.contains("limit") || call == "put", "{call}: {told}");
     }
@@ -221,7 +221,7 @@ fn messages_that_are_too_long_are_refused() {
 fn a_silent_node_does_not_keep_a_caller_that_wants_the_end() {
     for manner in [Manner::Silent, Manner::Deaf] {
         let (known, _) = hostile(manner);
-        let stop = Stop::default();
+        let stop = StopFlag::default();
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(300));
@@ -241,7 +241,7 @@ fn a_silent_node_does_not_keep_a_caller_that_wants_the_end() {
             });
             let begun = Instant::now();
             let is_cancelled = || cancelled.load(Ordering::Relaxed);
-            let opened = Farm::open(&[known], &of("copy"), None, &is_cancelled);
+            let opened = SessionFarm::open(&[known], &of("copy"), None, &is_cancelled);
             assert!(matches!(opened.map(drop), Err(FarmError::Cancelled)));
             assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         });

@@ -1,17 +1,17 @@
 //! Access: token, TLS, and addresses.
 
 use merganser_flight::Token;
-use merganser_flight::client::{Client, NodeAddress};
-use merganser_flight::farm::Farm;
+use merganser_flight::client::{NodeAddress, NodeClient};
+use merganser_flight::farm::SessionFarm;
 use merganser_flight::identity::TlsFault;
-use merganser_flight::server::{BindError, Server, Tls};
+use merganser_flight::server::{BindError, FlightServer, Tls};
 use merganser_flight::wire::SetBody;
 use merganser_node::session::request::Range;
 
 use crate::harness::{begin, node, node_with, of, options, rows, rows_of, tls};
 
 fn told(known: &NodeAddress) -> String {
-    let listed = Client::connect(known).and_then(|mut client| client.list());
+    let listed = NodeClient::connect(known).and_then(|mut client| client.list());
     listed.expect_err("refused").to_string()
 }
 
@@ -37,7 +37,8 @@ fn with_tls_plain_clients_and_other_authorities_are_refused() {
     assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("done").len(), 2);
     told(&NodeAddress { ca: None, ..node.known.clone() });
     let plain = [NodeAddress { ca: None, ..node.known.clone() }];
-    let refused = Farm::open(&plain, &of("copy"), None, &|| false).map(drop).expect_err("plain");
+    let refused =
+        SessionFarm::open(&plain, &of("copy"), None, &|| false).map(drop).expect_err("plain");
     assert!(refused.to_string().ends_with("the node speaks TLS alone"), "{refused}");
     let other = tls().certificate;
     assert!(
@@ -87,7 +88,7 @@ fn other_machines_need_token_and_tls() {
         options.token = options.token.filter(|_| token);
         options.tls = encrypted.then(tls);
         options.insecure = insecure;
-        Server::bind(options)
+        FlightServer::bind(options)
     };
     for listen in ["0.0.0.0:0", "[::]:0"] {
         for (token, encrypted) in [(false, false), (true, false), (false, true)] {
@@ -116,7 +117,7 @@ fn a_broken_certificate_is_an_error_at_the_start() {
     ] {
         let mut options = options(dir.path());
         options.tls = Some(Tls { certificate, key });
-        let refused = Server::bind(options).err();
+        let refused = FlightServer::bind(options).err();
         assert!(
             matches!(refused, Some(BindError::Tls(fault)) if fault == expected),
             "{expected:?}: {refused:?}"

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use arrow_flight::FlightDescriptor;
-use merganser_flight::client::{Client, NodeAddress};
+use merganser_flight::client::{NodeAddress, NodeClient};
 use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
 use merganser_node::session::State;
 use merganser_node::session::request::{OpenRequest, Range};
@@ -107,7 +107,7 @@ fn a_blob_whose_reader_fails_is_not_kept() {
         let broken = client.put(&session, name, &mut reader).expect_err("it broke").to_string();
         assert_eq!(broken, format!("the blob {name}: the disk broke"));
     }
-    let run = |client: &mut Client, name: &str| {
+    let run = |client: &mut NodeClient, name: &str| {
         let range = Range { blob: Some(name.to_owned()), ..Range::default() };
         client.set(&SetBody { session: session.clone(), ranges: vec![range], run: true })?;
         rows(client, rows_of(&session, 0))
@@ -128,7 +128,7 @@ fn a_broken_stream_continues_at_its_row() {
     // 4.5 MB come in pieces: each connection is cut somewhere else.
     let proxy = Proxy::new(node.address, vec![1_000_000, 700_001, 1_300_007, 65_537]);
     let through = NodeAddress { address: proxy.address.to_string(), ..node.known.clone() };
-    let mut client = Client::connect(&through).expect("it answers");
+    let mut client = NodeClient::connect(&through).expect("it answers");
     let all = rows(&mut client, rows_of(&session, 0)).expect("continued");
     assert_eq!(proxy.connections.load(Ordering::Relaxed), 5);
     assert_eq!(all.len(), 300_000);
@@ -146,7 +146,7 @@ fn a_connection_that_always_breaks_is_an_error() {
     let session = begin(&mut node.client(), "copy", &["lines"]).expect("begun");
     let proxy = Proxy::new(node.address, [vec![100_000], vec![200; 99]].concat());
     let through = NodeAddress { address: proxy.address.to_string(), ..node.known.clone() };
-    let mut client = Client::connect(&through).expect("it answers");
+    let mut client = NodeClient::connect(&through).expect("it answers");
     let broken = rows(&mut client, rows_of(&session, 0)).expect_err("it breaks").to_string();
     assert!(broken.starts_with("the connection failed"), "{broken}");
 }

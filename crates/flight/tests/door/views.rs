@@ -1,7 +1,7 @@
 //! Views over the network read as the sorted file does.
 
 use arrow_flight::FlightDescriptor;
-use merganser_flight::client::Client;
+use merganser_flight::client::NodeClient;
 use merganser_flight::wire::{KeyRange, Ticket, ViewTicket};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
@@ -12,7 +12,7 @@ fn all(view: &str) -> ViewTicket {
     ViewTicket { view: view.to_owned(), ..ViewTicket::default() }
 }
 
-fn records(client: &mut Client, ticket: ViewTicket) -> Vec<Vec<u8>> {
+fn records(client: &mut NodeClient, ticket: ViewTicket) -> Vec<Vec<u8>> {
     let rows = rows(client, Ticket::View(ticket)).expect("a view");
     rows.into_iter().map(|(record, _)| record).collect()
 }

@@ -9,7 +9,7 @@ pub(super) use without_flight::Farm;
 mod with_flight {
     use std::path::Path;
 
-    use merganser_flight::client::{CertificateFault, ClientError, NodeAddress, Refusal};
+    use merganser_flight::client::{CertificateFault, ClientError, NodeAddress, RefusalKind};
     use merganser_flight::farm::{self, FarmError};
     use merganser_node::map::{MapReport, RowSink};
     use merganser_node::session::Opened;
@@ -25,7 +25,7 @@ mod with_flight {
 
     /// An SSDlet that is open on every node.
     pub(in super::super) struct Farm {
-        farm: farm::Farm,
+        farm: farm::SessionFarm,
         ranges: Vec<Range>,
     }
 
@@ -68,7 +68,7 @@ mod with_flight {
                 guest_memory: config.limits.memory_bytes,
             };
             let opened =
-                farm::Farm::open(&addresses, &open, module.as_deref(), &|| cancel.is_set());
+                farm::SessionFarm::open(&addresses, &open, module.as_deref(), &|| cancel.is_set());
             let ranges = config.inputs.iter().filter_map(|input| match input {
                 Input::File(path) => path.to_str().map(Range::of),
                 Input::Stdin => None,
@@ -126,7 +126,7 @@ mod with_flight {
             FarmError::Rows(error) => error.into(),
             FarmError::Cancelled => Failure::Cancelled,
             FarmError::Guest {
-                source: ClientError::Refused { why: Refusal::Forbidden, .. },
+                source: ClientError::Refused { why: RefusalKind::Forbidden, .. },
                 ref node,
             } => Failure::from(format!(
                 "{node}: it does not have this SSDlet and takes none from clients; start the node with --allow-upload, or name one of its own"
@@ -134,7 +134,7 @@ mod with_flight {
             FarmError::Node { ref source, .. } => {
                 let remedy = match source {
                     ClientError::WantsTls => "; give --ca with the authority of its certificate",
-                    ClientError::Refused { why: Refusal::Unknown, .. } => {
+                    ClientError::Refused { why: RefusalKind::Unknown, .. } => {
                         "; give --token-file with the token of the node"
                     }
                     ClientError::Certificate(CertificateFault::OtherAuthority) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use merganser_flight::Token;
 use merganser_flight::identity::TlsFault;
-use merganser_flight::server::{BATCH_PATIENCE, BindError, Server, ServerOptions, Tls};
+use merganser_flight::server::{BATCH_PATIENCE, BindError, FlightServer, FlightServerOptions, Tls};
 use merganser_node::session::{BuiltinOnly, SessionOptions, SsdletOpener};
 use merganser_storage::file::FileDirectory;
 
@@ -31,7 +31,7 @@ pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
         None => Arc::new(BuiltinOnly),
     };
     let files = config.tls.clone();
-    let server = Server::bind(ServerOptions {
+    let server = FlightServer::bind(FlightServerOptions {
         listen: config.listen,
         token: config.token_file.as_deref().map(token).transpose()?,
         tls: config.tls.map(|(certificate, key)| tls(&certificate, &key)).transpose()?,
