@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::blast::archive::{Part, merge};
+use merganser_node::blast::archive::{PartitionArchives, merge};
 use merganser_node::blast::format::Form;
 use merganser_node::blast::frame::fill;
 
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let cut = bytes.windows(2).position(|pair| pair == b"\0\n").unwrap_or(bytes.len());
     let (one, other) = bytes.split_at(cut);
     let other = other.get(2..).unwrap_or_default();
-    let part = |bytes, first| Part { reader: Cursor::new(bytes), first };
+    let part = |bytes, first| PartitionArchives { reader: Cursor::new(bytes), first };
     let mut whole = Vec::new();
     if let Ok(merged) = merge(vec![part(one, 0), part(other, 7)], 3, 2, None, &mut whole) {
         let queries = bytes.windows(6).filter(|some| some == b"Query_").count();

@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::active_sort::descriptor::{BYTES_MAX, Command, VERSION};
+use merganser_node::active_sort::descriptor::{BYTES_MAX, MergeCommand, VERSION};
 
 fuzz_target!(|body: &[u8]| {
-    let _ = Command::decode(body);
+    let _ = MergeCommand::decode(body);
     let len = 16 + body.len() + 4;
     if len > BYTES_MAX {
         return;
@@ -16,8 +16,8 @@ fuzz_target!(|body: &[u8]| {
     bytes.extend((len as u32).to_le_bytes());
     bytes.extend(body);
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
-    let Ok(command) = Command::decode(&bytes) else { return };
+    let Ok(command) = MergeCommand::decode(&bytes) else { return };
     // The JSON of the order may have had another form, and may grow; its meaning stays.
     let Ok(again) = command.encode() else { return };
-    assert_eq!(Command::decode(&again), Ok(command));
+    assert_eq!(MergeCommand::decode(&again), Ok(command));
 });

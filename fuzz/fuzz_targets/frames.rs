@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::frame::{self, Frame};
-use merganser_node::isc::command::Command;
+use merganser_node::frame::{self, RecordFrame};
+use merganser_node::isc::command::SessionCommand;
 use merganser_node::isc::{host, status};
-use merganser_node::smart_fam::{Answer, BODY_MAX, MAGIC, Request};
+use merganser_node::smart_fam::{BODY_MAX, CallAnswer, CallRequest, MAGIC};
 
 /// A frame with the right checksum around `body`.
 fn framed(magic: [u8; 4], id: u64, body: &[u8]) -> Vec<u8> {
@@ -20,32 +20,33 @@ fn framed(magic: [u8; 4], id: u64, body: &[u8]) -> Vec<u8> {
 fuzz_target!(|input: (u64, &[u8])| {
     let (id, body) = input;
     let mut log = body;
-    while let Ok(Some((_, len))) = Frame::decode(MAGIC, BODY_MAX, log) {
+    while let Ok(Some((_, len))) = RecordFrame::decode(MAGIC, BODY_MAX, log) {
         log = &log[len..];
     }
     let whole = framed(MAGIC, id, body);
     for cut in [0, 1, 19, 20, whole.len().saturating_sub(1)] {
         let part = &whole[..cut.min(whole.len())];
         assert!(
-            part.len() == whole.len() || matches!(Frame::decode(MAGIC, BODY_MAX, part), Ok(None))
+            part.len() == whole.len()
+                || matches!(RecordFrame::decode(MAGIC, BODY_MAX, part), Ok(None))
         );
     }
-    let (found, len) = Frame::decode(MAGIC, BODY_MAX, &whole).unwrap().unwrap();
+    let (found, len) = RecordFrame::decode(MAGIC, BODY_MAX, &whole).unwrap().unwrap();
     assert_eq!((found.id, found.body, len), (id, body, whole.len()));
-    if let Ok(request) = found.value::<Request>() {
+    if let Ok(request) = found.value::<CallRequest>() {
         let again = frame::encode(MAGIC, id, &request, BODY_MAX * 8).unwrap();
-        let (again, _) = Frame::decode(MAGIC, BODY_MAX * 8, &again).unwrap().unwrap();
-        assert_eq!(again.value::<Request>().unwrap(), request);
+        let (again, _) = RecordFrame::decode(MAGIC, BODY_MAX * 8, &again).unwrap().unwrap();
+        assert_eq!(again.value::<CallRequest>().unwrap(), request);
     }
-    let _ = found.value::<Answer>();
+    let _ = found.value::<CallAnswer>();
     let command = framed(merganser_node::isc::command::MAGIC, id, body);
-    if let Ok((id, command)) = Command::decode(&command)
+    if let Ok((id, command)) = SessionCommand::decode(&command)
         && let Ok(bytes) = command.encode(id)
     {
-        assert_eq!(Command::decode(&bytes).unwrap(), (id, command));
+        assert_eq!(SessionCommand::decode(&bytes).unwrap(), (id, command));
     }
     let page = framed(status::MAGIC, id, body);
-    let _ = status::Status::decode(&page);
+    let _ = status::IscStatus::decode(&page);
     let _ = status::decode_list(&page);
     let _ = host::rows(body);
 });

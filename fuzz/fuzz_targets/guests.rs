@@ -6,7 +6,9 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use merganser_node::ssdlet::{Chunk, Collect, Combine, Emitter, Output, Ssdlet, SsdletError, Type};
+use merganser_node::ssdlet::{
+    Chunk, CollectedOutput, Combine, Emitter, Ssdlet, SsdletError, SsdletOutput, Type,
+};
 use merganser_sort::record::Format;
 use merganser_wasm::answers::AnswerForm;
 use merganser_wasm::{Declared, WasmLimits, open};
@@ -55,10 +57,10 @@ fn is_sentence<T>(ended: Result<T, SsdletError>) {
     }
 }
 
-fn run(module: &[u8], args: &[u8], input: &[u8]) -> Result<Collect, SsdletError> {
+fn run(module: &[u8], args: &[u8], input: &[u8]) -> Result<CollectedOutput, SsdletError> {
     let limits = WasmLimits { fuel_per_byte: 1, ..WasmLimits::default() };
     let ssdlet = open(module, args, limits)?;
-    let (mut worker, mut found) = (ssdlet.worker()?, Collect::default());
+    let (mut worker, mut found) = (ssdlet.worker()?, CollectedOutput::default());
     for offset in [0, 7] {
         let chunk = Chunk { input: 1, offset, bytes: input };
         worker.chunk(chunk, &mut Emitter::collecting(&mut found))?;
@@ -67,7 +69,7 @@ fn run(module: &[u8], args: &[u8], input: &[u8]) -> Result<Collect, SsdletError>
     Ok(found)
 }
 
-fn output_of(number: u8) -> Output {
+fn output_of(number: u8) -> SsdletOutput {
     let types = [Type::Text, Type::Bytes, Type::I64, Type::F64];
     let combines = [Combine::Min, Combine::Count, Combine::First, Combine::None];
     let formats = [
@@ -78,8 +80,8 @@ fn output_of(number: u8) -> Output {
     ];
     let pick = usize::from(number >> 1 & 3);
     match number & 1 {
-        0 => Output::Ordered { format: formats[pick] },
-        _ => Output::Keyed {
+        0 => SsdletOutput::Ordered { format: formats[pick] },
+        _ => SsdletOutput::Keyed {
             key: types[pick],
             value: types[usize::from(number >> 3 & 3)],
             combine: combines[usize::from(number >> 5 & 3)],
@@ -110,7 +112,7 @@ fuzz_target!(|case: Case<'_>| match case {
         is_sentence(Declared::of(text));
     }
     Case::Answer { call, output, given, chunk } => {
-        let mut found = Collect::default();
+        let mut found = CollectedOutput::default();
         let answers = AnswerForm::of(&output_of(output));
         let out = &mut Emitter::collecting(&mut found);
         let taken = match call % 3 {

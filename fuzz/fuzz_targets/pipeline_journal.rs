@@ -3,14 +3,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::pipeline::Record;
+use merganser_node::pipeline::PipelineRecord;
 
 fn decode(bytes: &[u8]) {
-    let Ok(record) = Record::decode("pipeline-journal", bytes) else { return };
+    let Ok(record) = PipelineRecord::decode("pipeline-journal", bytes) else { return };
     assert!(record.whole_bytes as usize <= bytes.len());
     // Lines that contradict one another are found, whatever numbers they hold.
     let _ = record.check("pipeline-journal");
-    let again = Record::decode("pipeline-journal", &record.encode()).expect("what was written");
+    let again =
+        PipelineRecord::decode("pipeline-journal", &record.encode()).expect("what was written");
     assert_eq!((again.header, again.events), (record.header, record.events));
 }
 

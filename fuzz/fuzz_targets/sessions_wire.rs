@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::session::request::Source;
-use merganser_node::session::wire::{ACTIONS, Action, Ticket};
+use merganser_node::session::request::RangeSource;
+use merganser_node::session::wire::{ACTIONS, Action, GetTicket};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (which, body) = input;
@@ -12,7 +12,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     match Action::parse(name, body) {
         Ok(Action::Set(body)) => {
             for range in &body.ranges {
-                if let Ok(Source::Path(path)) = range.source() {
+                if let Ok(RangeSource::Path(path)) = range.source() {
                     assert!(!path.starts_with('/') && path.split('/').all(|part| part != ".."));
                 }
                 if let Ok(bytes) = range.bytes(1000) {
@@ -24,8 +24,8 @@ fuzz_target!(|input: (u8, &[u8])| {
         Ok(_) => {}
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
-    match Ticket::parse(body) {
-        Ok(ticket) => assert_eq!(Ticket::parse(&ticket.to_json()).unwrap(), ticket),
+    match GetTicket::parse(body) {
+        Ok(ticket) => assert_eq!(GetTicket::parse(&ticket.to_json()).unwrap(), ticket),
         Err(error) => assert!(!error.to_string().contains('\n')),
     }
 });

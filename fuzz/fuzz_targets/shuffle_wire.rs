@@ -4,25 +4,25 @@
 
 use libfuzzer_sys::fuzz_target;
 use merganser_node::shuffle::WritableOrder;
-use merganser_node::shuffle::protocol::{Frame, HEAD_BYTES, Request, VERSION};
+use merganser_node::shuffle::protocol::{HEAD_BYTES, MergeFrame, ShuffleRequest, VERSION};
 
 fuzz_target!(|input: (u16, &[u8])| {
     let (kind, body) = input;
-    if let Ok(Some((frame, len))) = Frame::decode(body) {
+    if let Ok(Some((frame, len))) = MergeFrame::decode(body) {
         assert_eq!(frame.encode(), body[..len]);
     }
     if let Some(head) = body.first_chunk::<HEAD_BYTES>() {
-        let _ = Request::head(*head);
+        let _ = ShuffleRequest::head(*head);
     }
     let mut head = [0; HEAD_BYTES];
     head[..4].copy_from_slice(b"MGSH");
     head[4..6].copy_from_slice(&VERSION.to_be_bytes());
     head[6..8].copy_from_slice(&(kind % 4).to_be_bytes());
     head[8..].copy_from_slice(&(body.len() as u32).to_be_bytes());
-    let Ok(head_read) = Request::head(head) else { return };
-    let Ok(request) = Request::decode(head_read, body) else { return };
+    let Ok(head_read) = ShuffleRequest::head(head) else { return };
+    let Ok(request) = ShuffleRequest::decode(head_read, body) else { return };
     assert_eq!(request.encode().unwrap(), [&head[..], body].concat());
-    if let Request::Merge(merge) = request
+    if let ShuffleRequest::Merge(merge) = request
         && let Ok(order) = merge.order.parse::<WritableOrder>()
     {
         assert_eq!(order.to_string().parse(), Ok(order));

@@ -13,8 +13,8 @@ use merganser_sort::run::magic::Foreign;
 
 use merganser_node::hdfs::HdfsError;
 use merganser_node::matrix::MatrixError;
-use merganser_node::pipeline::{Ending, PipelineError, SettingsError};
-use merganser_node::shuffle::{Refusal, Shortage, ShuffleError};
+use merganser_node::pipeline::{CommandEnding, PipelineError, SettingsError};
+use merganser_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
 use merganser_node::ssdlet::SsdletError;
 use merganser_storage::file::FileError;
 
@@ -329,7 +329,7 @@ fn pipeline_sentence(error: &PipelineError) -> String {
             };
             let advice = match failure.ended {
                 _ if failure.disk_full => "; the disk of its output is full",
-                Ending::TimeLimit(_) => " (--time-limit)",
+                CommandEnding::TimeLimit(_) => " (--time-limit)",
                 _ => "",
             };
             let said = match (&*failure.said, &failure.log) {
@@ -554,10 +554,10 @@ pub fn shuffle_sentence(error: &ShuffleError) -> String {
         ShuffleError::Busy { shortage: shortage @ Shortage::Memory { .. } } => {
             format!("busy: {shortage} (--memory); come again")
         }
-        ShuffleError::Refused { path, reason: Refusal::Outside } => {
+        ShuffleError::Refused { path, reason: SpillRefusal::Outside } => {
             format!("{}: it is in none of the folders given by --local-dir", path.display())
         }
-        ShuffleError::Refused { path, reason: Refusal::Link } => format!(
+        ShuffleError::Refused { path, reason: SpillRefusal::Link } => format!(
             "{}: on the way to it, below its --local-dir, is a link or what is no folder",
             path.display()
         ),
@@ -593,14 +593,14 @@ mod tests {
         let refused =
             |reason| shuffle_sentence(&ShuffleError::Refused { path: "/d/s".into(), reason });
         assert_eq!(
-            refused(Refusal::Outside),
+            refused(SpillRefusal::Outside),
             "/d/s: it is in none of the folders given by --local-dir"
         );
         assert_eq!(
-            refused(Refusal::Link),
+            refused(SpillRefusal::Link),
             "/d/s: on the way to it, below its --local-dir, is a link or what is no folder"
         );
-        assert_eq!(refused(Refusal::NotRegular), "/d/s: it is no regular file");
+        assert_eq!(refused(SpillRefusal::NotRegular), "/d/s: it is no regular file");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use merganser_flight::client::{NodeAddress, NodeClient};
 use merganser_flight::server::{BATCH_PATIENCE, FlightServer, FlightServerOptions, Tls};
-use merganser_flight::wire::{Ticket, ViewTicket};
+use merganser_flight::wire::{GetTicket, ViewTicket};
 use merganser_node::session::{BuiltinOnly, SessionOptions};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
@@ -111,7 +111,7 @@ fn rate(data: &std::path::Path, temp: &std::path::Path, tls: Option<Tls>) -> Res
     let mut client = NodeClient::connect(&node)?;
     let view = ViewTicket { view: "speed.view".to_owned(), ..ViewTicket::default() };
     let begun = Instant::now();
-    let mut rows = client.rows(Ticket::View(view));
+    let mut rows = client.rows(GetTicket::View(view));
     let mut bytes = 0;
     while let Some(batch) = rows.batch()? {
         bytes += batch.num_rows() * RECORD_BYTES;

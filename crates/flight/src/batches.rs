@@ -9,7 +9,7 @@ use arrow_array::{
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, SchemaRef};
 use merganser_node::session::{SessionError, key_and_value};
-use merganser_node::ssdlet::{Description, Output, Type, f64_of_key, i64_of_key};
+use merganser_node::ssdlet::{SsdletDescription, SsdletOutput, Type, f64_of_key, i64_of_key};
 use merganser_sort::key::decimal::OwnedDecimal;
 
 /// A column that grows row by row.
@@ -101,11 +101,11 @@ enum KeyForm {
 }
 
 impl KeyForm {
-    fn new(description: &Description, column: &DataType) -> Self {
+    fn new(description: &SsdletDescription, column: &DataType) -> Self {
         match (&description.output, column) {
-            (Output::Keyed { key: Type::I64, .. }, _) => KeyForm::Whole,
-            (Output::Keyed { key: Type::F64, .. }, _) => KeyForm::Float,
-            (Output::Keyed { key: Type::Decimal, .. }, DataType::Utf8) => KeyForm::Digits,
+            (SsdletOutput::Keyed { key: Type::I64, .. }, _) => KeyForm::Whole,
+            (SsdletOutput::Keyed { key: Type::F64, .. }, _) => KeyForm::Float,
+            (SsdletOutput::Keyed { key: Type::Decimal, .. }, DataType::Utf8) => KeyForm::Digits,
             _ => KeyForm::AsKept,
         }
     }
@@ -138,7 +138,7 @@ pub(crate) struct RowBatch {
 
 impl RowBatch {
     /// For rows of the SSDlet of `description`.
-    pub(crate) fn new(schema: SchemaRef, description: &Description) -> Self {
+    pub(crate) fn new(schema: SchemaRef, description: &SsdletDescription) -> Self {
         let columns =
             schema.fields().iter().map(|field| ColumnBuffer::new(field.data_type())).collect();
         let keys = KeyForm::new(description, schema.field(0).data_type());

@@ -25,7 +25,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, FlightInfo};
 use futures::StreamExt;
 use merganser_node::session::request::OpenRequest;
-use merganser_node::session::{BlobStatus, Listing, Opened, Status};
+use merganser_node::session::{BlobStatus, Listing, OpenedSession, SessionStatus};
 use serde::de::DeserializeOwned;
 use tokio::runtime::Runtime;
 use tonic::codegen::InterceptedService;
@@ -35,7 +35,7 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Request};
 
 use crate::token::Token;
-use crate::wire::{SessionBody, SetBody, Ticket, Uploaded, to_json};
+use crate::wire::{GetTicket, SessionBody, SetBody, Uploaded, to_json};
 use crate::{batches, schema};
 
 pub use certificate::CertificateFault;
@@ -256,7 +256,7 @@ impl NodeClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn open(&mut self, request: &OpenRequest) -> Result<Opened> {
+    pub fn open(&mut self, request: &OpenRequest) -> Result<OpenedSession> {
         self.act("open", to_json(request))
     }
 
@@ -264,7 +264,7 @@ impl NodeClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn set(&mut self, body: &SetBody) -> Result<Status> {
+    pub fn set(&mut self, body: &SetBody) -> Result<SessionStatus> {
         self.act("set", to_json(body))
     }
 
@@ -272,7 +272,7 @@ impl NodeClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn status(&mut self, session: &str) -> Result<Status> {
+    pub fn status(&mut self, session: &str) -> Result<SessionStatus> {
         self.act("status", of_session(session))
     }
 
@@ -280,7 +280,7 @@ impl NodeClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub fn cancel(&mut self, session: &str) -> Result<Status> {
+    pub fn cancel(&mut self, session: &str) -> Result<SessionStatus> {
         self.act("cancel", of_session(session))
     }
 
@@ -378,7 +378,7 @@ impl NodeClient {
 
     /// The rows of `ticket`, which begin to come at the first [`RemoteRows::advance`].
     #[must_use]
-    pub fn rows(&mut self, ticket: Ticket) -> RemoteRows<'_> {
+    pub fn rows(&mut self, ticket: GetTicket) -> RemoteRows<'_> {
         RemoteRows::new(self, ticket)
     }
 

@@ -21,9 +21,9 @@ use std::thread;
 use std::time::Duration;
 
 use merganser_node::map::{RowSink, merge};
-use merganser_node::session::request::{OpenRequest, Range};
-use merganser_node::session::{Opened, Status};
-use merganser_node::ssdlet::{Output, SsdletError};
+use merganser_node::session::request::{OpenRequest, SessionRange};
+use merganser_node::session::{OpenedSession, SessionStatus};
+use merganser_node::ssdlet::{SsdletError, SsdletOutput};
 use merganser_sort::Progress;
 use merganser_storage::thread::spawn_scoped;
 
@@ -77,7 +77,7 @@ pub enum FarmError {
 pub struct FarmReport {
     /// The last status of each session, in the order of the nodes. A node whose rows were not all wanted
     /// is not in it.
-    pub nodes: Vec<Status>,
+    pub nodes: Vec<SessionStatus>,
     /// Rows of the result.
     pub rows: u64,
 }
@@ -131,7 +131,7 @@ impl SessionFarm {
 
     /// The SSDlet's formats and options, as the first node describes them.
     #[must_use]
-    pub fn opened(&self) -> &Opened {
+    pub fn opened(&self) -> &OpenedSession {
         &self.members[0].opened
     }
 
@@ -141,7 +141,7 @@ impl SessionFarm {
     /// The first failure, which ends all sessions.
     pub fn map(
         self,
-        ranges: &[Range],
+        ranges: &[SessionRange],
         sink: &mut dyn RowSink,
         progress: &dyn Progress,
     ) -> Result<FarmReport, FarmError> {
@@ -172,11 +172,11 @@ impl SessionFarm {
                 }
             }
             let rows = match &output {
-                Output::Keyed { value, combine, .. } => {
+                SsdletOutput::Keyed { value, combine, .. } => {
                     let of = combine.result_type(*value);
                     merge(streams.iter_mut().collect(), *combine, of, sink)
                 }
-                Output::Ordered { format } => append_into(&mut streams, *format, sink),
+                SsdletOutput::Ordered { format } => append_into(&mut streams, *format, sink),
             };
             let is_whole = rows.is_ok() && streams.iter().all(NodeRows::is_at_end);
             ended.set();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use merganser_node::ssdlet::{Description, Output, Type};
+use merganser_node::ssdlet::{SsdletDescription, SsdletOutput, Type};
 
 use crate::wire::{TextAs, to_json};
 
@@ -22,16 +22,16 @@ pub(crate) fn data_type(of: Type, text: TextAs) -> DataType {
 }
 
 /// The schema of the rows of an SSDlet: `key` and `value`, or `record`.
-pub(crate) fn of_results(description: &Description, text: TextAs) -> SchemaRef {
+pub(crate) fn of_results(description: &SsdletDescription, text: TextAs) -> SchemaRef {
     let fields = match &description.output {
-        Output::Keyed { key, value, combine } => {
+        SsdletOutput::Keyed { key, value, combine } => {
             let value = combine.result_type(*value);
             vec![
                 Field::new("key", data_type(*key, text), false),
                 Field::new("value", data_type(value, text), false),
             ]
         }
-        Output::Ordered { .. } => vec![Field::new("record", DataType::Binary, false)],
+        SsdletOutput::Ordered { .. } => vec![Field::new("record", DataType::Binary, false)],
     };
     let told = String::from_utf8(to_json(description)).expect("JSON is UTF-8");
     Arc::new(Schema::new_with_metadata(fields, HashMap::from([(DESCRIPTION.to_owned(), told)])))

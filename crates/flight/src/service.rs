@@ -20,7 +20,7 @@ use crate::error::status;
 use crate::gate::RequestSlot;
 use crate::get::Getter;
 use crate::listener::ConnectionPresence;
-use crate::wire::{self, Ticket, Uploaded, ViewTicket, to_json};
+use crate::wire::{self, GetTicket, Uploaded, ViewTicket, to_json};
 use crate::{get, put, schema, views};
 
 /// Streams of results, views and blobs at once; a further one is refused and may try again.
@@ -110,9 +110,9 @@ impl NodeService {
         let ticket = if descriptor.cmd.is_empty() {
             let view = descriptor.path.join("/");
             merganser_node::session::request::check_path(&view).map_err(|e| status(&e))?;
-            Ticket::View(ViewTicket { view, ..ViewTicket::default() })
+            GetTicket::View(ViewTicket { view, ..ViewTicket::default() })
         } else {
-            Ticket::parse(&descriptor.cmd).map_err(|e| status(&e))?
+            GetTicket::parse(&descriptor.cmd).map_err(|e| status(&e))?
         };
         let described = self.blocking(move |sessions| Described::new(sessions, ticket)).await?;
         described.into_info(descriptor)
@@ -132,16 +132,16 @@ pub(crate) async fn blocking<T: Send + 'static>(
 
 /// What a ticket gives.
 struct Described {
-    ticket: Ticket,
+    ticket: GetTicket,
     schema: Arc<Schema>,
     records: Option<u64>,
     bytes: Option<u64>,
 }
 
 impl Described {
-    fn new(sessions: &Sessions, ticket: Ticket) -> Result<Self, SessionError> {
+    fn new(sessions: &Sessions, ticket: GetTicket) -> Result<Self, SessionError> {
         match &ticket {
-            Ticket::View(view) => {
+            GetTicket::View(view) => {
                 let size = views::size(sessions, &view.view)?;
                 let whole = view.records.is_none() && view.bytes.is_none() && view.keys.is_none();
                 let (records, bytes) = size;
@@ -149,7 +149,7 @@ impl Described {
                 let records = whole.then_some(records);
                 Ok(Described { ticket, schema, records, bytes: whole.then_some(bytes) })
             }
-            Ticket::Session(wanted) => {
+            GetTicket::Session(wanted) => {
                 let getting = sessions.look(&wanted.session)?;
                 let schema = schema::of_results(getting.ssdlet().description(), wanted.text);
                 // Known once the run is done.
@@ -207,7 +207,7 @@ impl FlightService for NodeService {
             let sessions = Arc::clone(&sessions);
             async move {
                 let descriptor = FlightDescriptor::new_path(vec![view.clone()]);
-                let ticket = Ticket::View(ViewTicket { view, ..ViewTicket::default() });
+                let ticket = GetTicket::View(ViewTicket { view, ..ViewTicket::default() });
                 let described = blocking(move || Described::new(&sessions, ticket)).await;
                 // A view that is removed or damaged meanwhile is not listed.
                 Some(described.ok()?.into_info(descriptor))
@@ -255,11 +255,11 @@ impl FlightService for NodeService {
         if let Some(place) = request.extensions().get::<RequestSlot>() {
             place.give_back();
         }
-        let ticket = Ticket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
+        let ticket = GetTicket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
         let sending = get::Sending::new(self.getter.enter(presence), place);
         let stream = match ticket {
-            Ticket::View(ticket) => self.getter.view(ticket, sending).await?,
-            Ticket::Session(ticket) => {
+            GetTicket::View(ticket) => self.getter.view(ticket, sending).await?,
+            GetTicket::Session(ticket) => {
                 let id = ticket.session.clone();
                 let getting = self.blocking(move |sessions| sessions.get(&id)).await?;
                 self.getter.rows(getting, &ticket, sending)

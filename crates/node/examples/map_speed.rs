@@ -14,7 +14,8 @@ use std::time::Instant;
 use memchr::memchr_iter;
 use merganser_node::map::{MapInput, MapOptions, MapOutput, PartitionSize, RowSink, map};
 use merganser_node::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, builtin,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
+    builtin,
 };
 use merganser_random::Random;
 use merganser_sort::record::Format;
@@ -23,10 +24,10 @@ use merganser_storage::Directory;
 use merganser_storage::file::{Direct, FileDirectory, FileOptions};
 
 /// Words between blanks and line ends: the least a tokenizer does, so that the engine shows.
-struct Words(Description);
+struct Words(SsdletDescription);
 
 impl Ssdlet for Words {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.0
     }
 
@@ -53,10 +54,10 @@ impl Worker for Spaces {
 }
 
 /// Lines that hold a letter that none has: nothing but reading.
-struct Nothing(Description);
+struct Nothing(SsdletDescription);
 
 impl Ssdlet for Nothing {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.0
     }
 
@@ -106,9 +107,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = FileDirectory::open_with(folder, options)?;
     let name = path.file_name().and_then(|name| name.to_str()).ok_or("no file name")?;
     let lines = Format::Lines { delimiter: b'\n' };
-    let keyed = Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
-    let ordered = Output::Ordered { format: lines };
-    let description = |name: &str, output: &Output| Description {
+    let keyed = SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
+    let ordered = SsdletOutput::Ordered { format: lines };
+    let description = |name: &str, output: &SsdletOutput| SsdletDescription {
         name: name.to_owned(),
         input: lines,
         output: output.clone(),

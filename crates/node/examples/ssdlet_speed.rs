@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use merganser_node::ssdlet::builtin::open;
-use merganser_node::ssdlet::{Chunk, Collect, Emitter, Ssdlet};
+use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
 use serde_json::json;
 
 /// Bytes of a chunk, about.
@@ -47,7 +47,7 @@ fn seconds(ssdlet: &dyn Ssdlet, text: &[u8]) -> f64 {
     let mut cuts = Vec::new();
     ssdlet.description().input.cut(text, CHUNK_BYTES, &mut cuts);
     let mut worker = ssdlet.worker().expect("starts");
-    let mut collect = Collect::default();
+    let mut collect = CollectedOutput::default();
     let begin = Instant::now();
     let mut start = 0;
     for end in cuts {

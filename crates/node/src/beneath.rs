@@ -23,7 +23,7 @@ use rustix::io::Errno;
 /// Why a path below a folder may not be opened. It is the inner error of an [`io::Error`] of kind
 /// `PermissionDenied`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum PathRefusal {
     /// The path holds a NUL.
     #[error("a path has no NUL in it")]
     Nul,
@@ -35,8 +35,8 @@ pub enum Refusal {
     NotRegular,
 }
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<PathRefusal> for io::Error {
+    fn from(refusal: PathRefusal) -> Self {
         io::Error::new(io::ErrorKind::PermissionDenied, refusal)
     }
 }
@@ -45,11 +45,11 @@ impl From<Refusal> for io::Error {
 /// of plain names.
 ///
 /// # Errors
-/// A [`Refusal`], or as the system says.
+/// A [`PathRefusal`], or as the system says.
 pub fn open_file(dir: &Path, below: &Path) -> io::Result<File> {
     let file = open(dir, below, OPEN_FLAGS)?;
     if !file.metadata()?.is_file() {
-        return Err(Refusal::NotRegular.into());
+        return Err(PathRefusal::NotRegular.into());
     }
     Ok(file)
 }
@@ -95,14 +95,14 @@ fn open_dir(dir: &Path) -> io::Result<File> {
 }
 
 fn c_string(name: &OsStr) -> io::Result<CString> {
-    CString::new(name.as_bytes()).map_err(|_| Refusal::Nul.into())
+    CString::new(name.as_bytes()).map_err(|_| PathRefusal::Nul.into())
 }
 
 /// The file that the system has opened, or the reason why it has not.
 fn opened(result: rustix::io::Result<OwnedFd>) -> io::Result<File> {
     match result {
         Ok(file) => Ok(File::from(file)),
-        Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => Err(Refusal::Link.into()),
+        Err(Errno::XDEV | Errno::LOOP | Errno::NOTDIR) => Err(PathRefusal::Link.into()),
         Err(error) => Err(error.into()),
     }
 }
@@ -136,13 +136,13 @@ mod tests {
             open(&root.path().join("alias"), "a/file".as_ref(), OPEN_FLAGS).expect("no link below");
             for path in ["a/relative", "a/inside", "same/file", "a/file/x"] {
                 let error = open(&dir, path.as_ref(), OPEN_FLAGS).expect_err("refused");
-                assert_eq!(error.to_string(), Refusal::Link.to_string(), "{path}");
+                assert_eq!(error.to_string(), PathRefusal::Link.to_string(), "{path}");
             }
             let gone = open(&dir, "a/gone".as_ref(), OPEN_FLAGS).expect_err("it is not there");
             assert_eq!(gone.kind(), io::ErrorKind::NotFound);
         }
         let error = open_file(&dir, "a".as_ref()).expect_err("a folder");
-        assert_eq!(error.to_string(), Refusal::NotRegular.to_string());
+        assert_eq!(error.to_string(), PathRefusal::NotRegular.to_string());
         open_folder(&dir, "a".as_ref()).expect("a folder");
         open_folder(&dir, "same".as_ref()).expect_err("a link");
         open_folder(&dir, "a/file".as_ref()).expect_err("a file");

@@ -18,7 +18,7 @@ pub const HEAD_BYTES: usize = 20;
 
 /// A checked frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub struct RecordFrame<'a> {
     /// The number of the message; its meaning is the user's.
     pub id: u64,
     /// The JSON.
@@ -57,7 +57,7 @@ pub enum FrameError {
     Body(String),
 }
 
-impl<'a> Frame<'a> {
+impl<'a> RecordFrame<'a> {
     /// The frame at the start of `bytes`, and its whole length; `None` if it does not end in them.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ impl<'a> Frame<'a> {
         magic: [u8; 4],
         body_max: usize,
         bytes: &'a [u8],
-    ) -> Result<Option<(Frame<'a>, usize)>, FrameError> {
+    ) -> Result<Option<(RecordFrame<'a>, usize)>, FrameError> {
         let begun = &bytes[..bytes.len().min(4)];
         if begun != &magic[..begun.len()] {
             let mut found = [0; 4];
@@ -86,7 +86,7 @@ impl<'a> Frame<'a> {
         if found != expected {
             return Err(FrameError::Checksum { found, expected });
         }
-        Ok(Some((Frame { id, body }, HEAD_BYTES + body_bytes)))
+        Ok(Some((RecordFrame { id, body }, HEAD_BYTES + body_bytes)))
     }
 
     /// The body as a value.
@@ -136,7 +136,7 @@ mod tests {
         let mut bytes = encode(MAGIC, 7, &["a", "b"], 100).expect("short");
         let len = bytes.len();
         bytes.extend(b"more");
-        let (frame, end) = Frame::decode(MAGIC, 100, &bytes).expect("good").expect("whole");
+        let (frame, end) = RecordFrame::decode(MAGIC, 100, &bytes).expect("good").expect("whole");
         assert_eq!((frame.id, end), (7, len));
         assert_eq!(frame.value::<Vec<String>>(), Ok(vec!["a".to_owned(), "b".to_owned()]));
     }
@@ -145,7 +145,7 @@ mod tests {
     fn a_torn_frame_is_none_at_every_byte() {
         let bytes = encode(MAGIC, u64::MAX, &"text", 100).expect("short");
         for end in 0..bytes.len() {
-            assert_eq!(Frame::decode(MAGIC, 100, &bytes[..end]), Ok(None), "{end}");
+            assert_eq!(RecordFrame::decode(MAGIC, 100, &bytes[..end]), Ok(None), "{end}");
         }
     }
 
@@ -155,7 +155,7 @@ mod tests {
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            let found = Frame::decode(MAGIC, 100, &changed);
+            let found = RecordFrame::decode(MAGIC, 100, &changed);
             // A longer length makes it wait for more.
             assert!(matches!(found, Err(_) | Ok(None)), "{at}: {found:?}");
         }
@@ -166,7 +166,7 @@ mod tests {
         let mut bytes = encode(MAGIC, 1, &"text", 100).expect("short");
         bytes[4..8].copy_from_slice(&u32::MAX.to_le_bytes());
         let refused = FrameError::Length { bytes: u64::from(u32::MAX), max: 100 };
-        assert_eq!(Frame::decode(MAGIC, 100, &bytes), Err(refused));
+        assert_eq!(RecordFrame::decode(MAGIC, 100, &bytes), Err(refused));
         assert!(encode(MAGIC, 1, &"x".repeat(99), 100).is_err());
     }
 }

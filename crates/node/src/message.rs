@@ -31,7 +31,7 @@ pub struct BadMessage(pub(crate) String);
 
 /// The part of a request before its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub struct RequestHead {
     pub(crate) version: u16,
     pub(crate) kind: u16,
     /// Bytes of the body.
@@ -51,9 +51,9 @@ pub(crate) struct Heads {
 
 impl Heads {
     /// Reads a head.
-    pub(crate) fn decode(&self, bytes: [u8; HEAD_BYTES]) -> Result<Head, BadMessage> {
+    pub(crate) fn decode(&self, bytes: [u8; HEAD_BYTES]) -> Result<RequestHead, BadMessage> {
         let Heads { magic, versions, kinds, body_bytes_max } = self;
-        let mut rest = Reader(&bytes);
+        let mut rest = BodyReader(&bytes);
         let found: [u8; 4] = rest.array()?;
         if found != *magic {
             let (magic, found) = (magic.escape_ascii(), found.escape_ascii());
@@ -77,7 +77,7 @@ impl Heads {
                 "a request's body has at most {body_bytes_max} bytes, not {body_bytes}"
             )));
         }
-        Ok(Head { version, kind, body_bytes })
+        Ok(RequestHead { version, kind, body_bytes })
     }
 
     /// A whole request of `version`.
@@ -100,9 +100,9 @@ impl Heads {
 }
 
 /// The rest of a body.
-pub(crate) struct Reader<'a>(pub(crate) &'a [u8]);
+pub(crate) struct BodyReader<'a>(pub(crate) &'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> BodyReader<'a> {
     pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8], BadMessage> {
         let (taken, rest) = self
             .0

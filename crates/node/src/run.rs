@@ -21,12 +21,12 @@ use merganser_storage::{
 /// Runs one program over one storage.
 pub struct Runner<P> {
     program: P,
-    node: Node,
+    node: ProgramNode,
     next_request: u64,
 }
 
 /// What the program sees.
-struct Node {
+struct ProgramNode {
     storage: Arc<dyn Storage>,
     geometry: Geometry,
     completions: Completions,
@@ -45,7 +45,7 @@ impl<P: Program> Runner<P> {
     /// Runs `program` over `storage`, with `memory_bytes` of memory to claim.
     #[must_use]
     pub fn new(program: P, storage: Arc<dyn Storage>, memory_bytes: u64) -> Self {
-        let node = Node {
+        let node = ProgramNode {
             geometry: storage.geometry(),
             storage,
             completions: Completions::new(),
@@ -144,7 +144,7 @@ impl<P: Program> Runner<P> {
     }
 }
 
-impl Node {
+impl ProgramNode {
     fn directly(&self, request: HostRequest<'_>) -> io::Result<Buffer> {
         match request {
             HostRequest::Read { offset, len } => {
@@ -172,7 +172,7 @@ impl Node {
     }
 }
 
-impl Inside for Node {
+impl Inside for ProgramNode {
     fn now_ns(&self) -> u64 {
         self.storage.clock().now_ns()
     }

@@ -21,7 +21,7 @@ const EVENTS_PER_SECOND: u32 = 20;
 /// A server cannot listen at its socket.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", socket.display())]
-pub struct BindError {
+pub struct SocketBindError {
     /// The socket's path.
     pub socket: PathBuf,
     /// The cause.
@@ -30,7 +30,7 @@ pub struct BindError {
 
 /// Why a connection ends.
 #[derive(Debug)]
-pub(crate) enum End {
+pub(crate) enum TalkEnd {
     /// The client left, or this process is asked to end.
     Gone,
     /// It takes too long.
@@ -39,11 +39,13 @@ pub(crate) enum End {
     Bad(BadMessage),
 }
 
-impl From<io::Error> for End {
+impl From<io::Error> for TalkEnd {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => End::Slow("to take an answer"),
-            _ => End::Gone,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                TalkEnd::Slow("to take an answer")
+            }
+            _ => TalkEnd::Gone,
         }
     }
 }
@@ -58,16 +60,16 @@ pub(crate) struct Talk<'a> {
 
 impl Talk<'_> {
     /// Writes all parts, one after the other.
-    pub(crate) fn write(&self, mut parts: &mut [IoSlice<'_>]) -> Result<(), End> {
+    pub(crate) fn write(&self, mut parts: &mut [IoSlice<'_>]) -> Result<(), TalkEnd> {
         let until = Instant::now() + self.frame_patience;
         while !parts.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(End::Slow("to take an answer"));
+                return Err(TalkEnd::Slow("to take an answer"));
             }
             self.stream.set_write_timeout(Some(left))?;
             match (&mut &*self.stream).write_vectored(parts) {
-                Ok(0) => return Err(End::Gone),
+                Ok(0) => return Err(TalkEnd::Gone),
                 Ok(n) => IoSlice::advance_slices(&mut parts, n),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e.into()),
@@ -77,15 +79,15 @@ impl Talk<'_> {
     }
 
     /// Fills `into` before `until`.
-    pub(crate) fn receive(&self, mut into: &mut [u8], until: Instant) -> Result<(), End> {
+    pub(crate) fn receive(&self, mut into: &mut [u8], until: Instant) -> Result<(), TalkEnd> {
         while !into.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(End::Slow("to send a request"));
+                return Err(TalkEnd::Slow("to send a request"));
             }
             self.stream.set_read_timeout(Some(left))?;
             match (&mut &*self.stream).read(into) {
-                Ok(0) => return Err(End::Gone),
+                Ok(0) => return Err(TalkEnd::Gone),
                 Ok(n) => into = &mut into[n..],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {}
@@ -96,10 +98,10 @@ impl Talk<'_> {
     }
 
     /// Waits for a request. Its head, and until when the rest has to be here; the server owes an answer then.
-    pub(crate) fn head(&self, presence: &Presence) -> Result<([u8; HEAD_BYTES], Instant), End> {
+    pub(crate) fn head(&self, presence: &Presence) -> Result<([u8; HEAD_BYTES], Instant), TalkEnd> {
         let mut head = [0; HEAD_BYTES];
         let (first, rest) = head.split_at_mut(1);
-        self.receive(first, Instant::now() + IDLE_PATIENCE).map_err(|_| End::Gone)?;
+        self.receive(first, Instant::now() + IDLE_PATIENCE).map_err(|_| TalkEnd::Gone)?;
         presence.owe();
         let until = Instant::now() + REQUEST_PATIENCE;
         self.receive(rest, until)?;
@@ -107,7 +109,7 @@ impl Talk<'_> {
     }
 
     /// Reads `bytes` bytes and forgets them.
-    pub(crate) fn discard(&self, mut bytes: usize, until: Instant) -> Result<(), End> {
+    pub(crate) fn discard(&self, mut bytes: usize, until: Instant) -> Result<(), TalkEnd> {
         let mut into = [0; 4096];
         while bytes > 0 {
             let n = bytes.min(into.len());
@@ -129,7 +131,7 @@ impl Talk<'_> {
 pub(crate) fn converse(
     events: &Events,
     client: &str,
-    mut next: impl FnMut() -> Result<(), End>,
+    mut next: impl FnMut() -> Result<(), TalkEnd>,
     bad: impl FnOnce(String),
 ) {
     let end = loop {
@@ -138,9 +140,11 @@ pub(crate) fn converse(
         }
     };
     match end {
-        End::Gone => {}
-        End::Slow(what) => events.tell(&format!("{client} hung up on: it took too long {what}")),
-        End::Bad(why) => {
+        TalkEnd::Gone => {}
+        TalkEnd::Slow(what) => {
+            events.tell(&format!("{client} hung up on: it took too long {what}"))
+        }
+        TalkEnd::Bad(why) => {
             events.tell(&format!("{client} hung up on: {why}"));
             bad(why.to_string());
         }

@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use merganser_node::ssdlet::{Chunk, Collect, Emitter, Ssdlet};
+use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
 use merganser_wasm::{WasmLimits, check, open};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -128,7 +128,7 @@ fn now() -> f64 {
 
 fn guest_seconds(module: &[u8], args: &[u8], file: &Path) -> Result<f64, Box<dyn Error>> {
     let ssdlet = open(module, args, WasmLimits::default())?;
-    let (mut worker, mut found) = (ssdlet.worker()?, Collect::default());
+    let (mut worker, mut found) = (ssdlet.worker()?, CollectedOutput::default());
     let file = File::open(file)?;
     let mut buffer = vec![0; CHUNK_BYTES];
     let mut offset = 0;

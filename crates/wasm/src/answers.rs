@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use merganser_node::ssdlet::{Combine, Emitter, Output, Type};
+use merganser_node::ssdlet::{Combine, Emitter, SsdletOutput, Type};
 use merganser_sort::record::Format;
 
 /// The bytes of a span, and of a span with a value.
@@ -47,14 +47,14 @@ fn bytes_of(of: Type) -> Option<usize> {
 impl AnswerForm {
     /// For a guest that declares `output`.
     #[must_use]
-    pub fn of(output: &Output) -> Self {
+    pub fn of(output: &SsdletOutput) -> Self {
         match *output {
-            Output::Keyed { key, value, combine } => AnswerForm::Keyed {
+            SsdletOutput::Keyed { key, value, combine } => AnswerForm::Keyed {
                 key_bytes: bytes_of(key),
                 value_bytes: bytes_of(value),
                 counts: value == Type::I64 || combine == Combine::Count,
             },
-            Output::Ordered { format } => AnswerForm::Ordered(format),
+            SsdletOutput::Ordered { format } => AnswerForm::Ordered(format),
         }
     }
 
@@ -197,12 +197,12 @@ fn whole(format: &Format, records: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::ssdlet::Collect;
+    use merganser_node::ssdlet::CollectedOutput;
 
     use super::*;
 
     fn keyed(key: Type, value: Type, combine: Combine) -> AnswerForm {
-        AnswerForm::of(&Output::Keyed { key, value, combine })
+        AnswerForm::of(&SsdletOutput::Keyed { key, value, combine })
     }
 
     fn words() -> AnswerForm {
@@ -224,8 +224,10 @@ mod tests {
     }
 
     /// What `give` hands on, or its fault.
-    fn found(give: impl FnOnce(&mut Emitter<'_>) -> Result<(), String>) -> Result<Collect, String> {
-        let mut found = Collect::default();
+    fn found(
+        give: impl FnOnce(&mut Emitter<'_>) -> Result<(), String>,
+    ) -> Result<CollectedOutput, String> {
+        let mut found = CollectedOutput::default();
         give(&mut Emitter::collecting(&mut found)).map(|()| found)
     }
 

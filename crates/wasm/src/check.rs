@@ -11,7 +11,9 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use merganser_node::ssdlet::{Chunk, Collect, Combine, Emitter, Output, Ssdlet, SsdletError};
+use merganser_node::ssdlet::{
+    Chunk, CollectedOutput, Combine, Emitter, Ssdlet, SsdletError, SsdletOutput,
+};
 use merganser_sort::error::stray_quote;
 use merganser_sort::record::{Format, InputRecords, StrayQuote, Tail};
 
@@ -76,8 +78,8 @@ pub fn check(
     let (long, fuel, run_time) = run(&ssdlet, &sample, LONG_CHUNK_BYTES, 1)?;
     let (short, ..) = run(&ssdlet, &sample, SHORT_CHUNK_BYTES, 2)?;
     let rows = match description.output {
-        Output::Keyed { value, combine, .. } => {
-            let combined = |collect: Collect| {
+        SsdletOutput::Keyed { value, combine, .. } => {
+            let combined = |collect: CollectedOutput| {
                 combined(collect, value, combine).map_err(|e| failed(&description.name, e))
             };
             let (long, short) = (combined(long)?, combined(short)?);
@@ -85,7 +87,7 @@ pub fn check(
                 .map_err(|key| depends(&description.name, &format!(" (key '{key}')")))?;
             long.values().map(|values| values.len() as u64).sum()
         }
-        Output::Ordered { format } => {
+        SsdletOutput::Ordered { format } => {
             if long.ordered != short.ordered {
                 return Err(depends(&description.name, ""));
             }
@@ -133,7 +135,7 @@ fn run(
     sample: &[u8],
     piece: usize,
     workers: usize,
-) -> Result<(Collect, u64, Duration), SsdletError> {
+) -> Result<(CollectedOutput, u64, Duration), SsdletError> {
     let mut cuts = Vec::new();
     ssdlet.description().input.cut(sample, piece, &mut cuts);
     let mut workers: Vec<_> = (0..workers).map(|_| ssdlet.worker()).collect::<Result<_, _>>()?;
@@ -141,7 +143,7 @@ fn run(
     for worker in &mut workers {
         worker.meter();
     }
-    let mut found = Collect::default();
+    let mut found = CollectedOutput::default();
     // As in a map, no chunk has the row that names the columns.
     let mut from = header_bytes(ssdlet.description().input, sample);
     if let Some(first) = cuts.first_mut() {
@@ -172,7 +174,7 @@ fn header_bytes(format: Format, sample: &[u8]) -> usize {
 
 /// Values of each key as a map's result has them.
 fn combined(
-    found: Collect,
+    found: CollectedOutput,
     of: merganser_node::ssdlet::Type,
     combine: Combine,
 ) -> Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>, String> {

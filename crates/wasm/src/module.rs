@@ -13,7 +13,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use merganser_node::hdfs::NotNow;
-use merganser_node::ssdlet::{Lender, Loan, SsdletError};
+use merganser_node::ssdlet::{Loan, MemoryLender, SsdletError};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
@@ -100,7 +100,7 @@ impl ModuleCache {
 pub fn compiled(
     bytes: &[u8],
     timed: bool,
-    lender: &dyn Lender,
+    lender: &dyn MemoryLender,
 ) -> Result<Arc<Compiled>, SsdletError> {
     static CACHE: Mutex<Option<ModuleCache>> = Mutex::new(None);
     let digest: [u8; 32] = Sha256::digest(bytes).into();
@@ -129,7 +129,7 @@ fn compile(
     bytes: &[u8],
     digest: [u8; 32],
     timed: bool,
-    lender: &dyn Lender,
+    lender: &dyn MemoryLender,
 ) -> Result<Compiled, SsdletError> {
     let declared = Declared::of(bytes)?;
     // The first module of a process is not to pay for the engine.
@@ -166,7 +166,7 @@ fn compile(
 /// The memory to compile a module of this size, until it is compiled.
 fn memory(
     size: &ModuleSize,
-    lender: &dyn Lender,
+    lender: &dyn MemoryLender,
     refused: &dyn Fn(&dyn std::fmt::Display) -> SsdletError,
 ) -> Result<Loan, SsdletError> {
     let (bytes, most) = (size.compile_bytes(), lender.most_bytes());

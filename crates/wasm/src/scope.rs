@@ -65,7 +65,7 @@ pub fn with<R>(take: impl FnOnce(Chunk<'_>, &mut Emitter<'_>) -> R) -> Option<R>
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::ssdlet::Collect;
+    use merganser_node::ssdlet::CollectedOutput;
 
     use super::*;
 
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_call_sees_its_own_chunk_and_nothing_after_it() {
-        let (mut outer, mut inner) = (Collect::default(), Collect::default());
+        let (mut outer, mut inner) = (CollectedOutput::default(), CollectedOutput::default());
         let chunk = |offset, bytes| Chunk { input: 0, offset, bytes };
         assert_eq!(key(b"before"), None);
         within(chunk(1, b"abc"), &mut Emitter::collecting(&mut outer), || {
@@ -90,14 +90,14 @@ mod tests {
             assert_eq!(key(b"c"), Some(1));
         });
         assert_eq!(key(b"after"), None);
-        let keys = |found: &Collect| found.keyed.keys().cloned().collect::<Vec<_>>();
+        let keys = |found: &CollectedOutput| found.keyed.keys().cloned().collect::<Vec<_>>();
         assert_eq!(keys(&outer), [b"a", b"c"]);
         assert_eq!(keys(&inner), [b"b"]);
     }
 
     #[test]
     fn a_panic_leaves_nothing_behind() {
-        let mut found = Collect::default();
+        let mut found = CollectedOutput::default();
         let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let chunk = Chunk { input: 0, offset: 0, bytes: b"" };
             within(chunk, &mut Emitter::collecting(&mut found), || panic!("in a call"));

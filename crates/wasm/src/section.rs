@@ -5,7 +5,7 @@
 //!   custom:                              00      ..   length of name, name, the rest
 //! ```
 
-use merganser_node::ssdlet::{Combine, Output, SsdletError, Type};
+use merganser_node::ssdlet::{Combine, SsdletError, SsdletOutput, Type};
 use merganser_sort::record::{CsvQuotes, Format};
 use serde::Deserialize;
 
@@ -33,7 +33,7 @@ pub struct Declared {
     /// How its input is divided into records.
     pub input: Format,
     /// What it hands out.
-    pub output: Output,
+    pub output: SsdletOutput,
     /// The linear memory of one worker, at most, in bytes.
     pub memory_bytes: u64,
 }
@@ -132,11 +132,11 @@ impl WrittenSection {
                 if combine == Combine::Sum && value != Type::I64 {
                     return Err("output: only values of type i64 can be summed".to_owned());
                 }
-                Output::Keyed { key, value, combine }
+                SsdletOutput::Keyed { key, value, combine }
             }
-            WrittenOutput::Ordered { format } => {
-                Output::Ordered { format: format.meaning().map_err(|e| format!("output: {e}"))? }
-            }
+            WrittenOutput::Ordered { format } => SsdletOutput::Ordered {
+                format: format.meaning().map_err(|e| format!("output: {e}"))?,
+            },
         };
         let memory_bytes = self.memory.unwrap_or(MEMORY_BYTES);
         if memory_bytes > 4 << 30 {
@@ -317,7 +317,8 @@ mod tests {
         assert_eq!(declared.about, "counts");
         assert_eq!(declared.input, Format::Lines { delimiter: b'\n' });
         assert_eq!(declared.memory_bytes, MEMORY_BYTES);
-        let keyed = Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
+        let keyed =
+            SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
         assert_eq!(declared.output, keyed);
         let most = WasmLimits { memory_bytes: MEMORY_BYTES - 1, ..WasmLimits::default() };
         let told = declared.memory_within(&most).expect_err("too much").to_string();

@@ -1,12 +1,13 @@
-//! A guest as an [`Ssdlet`]: what the engine, a server and a modelled device see; and as a [`Module`], what a node keeps
+//! A guest as an [`Ssdlet`]: what the engine, a server and a modelled device see; and as a [`MapperModule`], what a node keeps
 //! for the map tasks of Hadoop.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use merganser_node::hdfs::{Module, Sha256};
+use merganser_node::hdfs::{MapperModule, Sha256};
 use merganser_node::ssdlet::{
-    Alone, Chunk, Description, Emitter, Lender, Output, Ssdlet, SsdletError, Worker,
+    Alone, Chunk, Emitter, MemoryLender, Ssdlet, SsdletDescription, SsdletError, SsdletOutput,
+    Worker,
 };
 use merganser_sort::record::Format;
 
@@ -19,7 +20,7 @@ use crate::section::Declared;
 /// An SSDlet in WebAssembly, opened with its arguments.
 pub struct WasmSsdlet {
     compiled: Arc<Compiled>,
-    description: Description,
+    description: SsdletDescription,
     args: Vec<u8>,
     limits: WasmLimits,
     /// The clock, if calls have a limit of time.
@@ -47,7 +48,7 @@ pub fn open_within(
     bytes: &[u8],
     args: &[u8],
     limits: WasmLimits,
-    lender: &dyn Lender,
+    lender: &dyn MemoryLender,
 ) -> Result<WasmSsdlet, SsdletError> {
     WasmModule::new(bytes, limits, lender)?.started(args)
 }
@@ -55,7 +56,7 @@ pub fn open_within(
 /// A module that was compiled and checked, and can be opened with any arguments.
 pub struct WasmModule {
     compiled: Arc<Compiled>,
-    description: Description,
+    description: SsdletDescription,
     limits: WasmLimits,
 }
 
@@ -64,7 +65,11 @@ impl WasmModule {
     ///
     /// # Errors
     /// As [`describe`].
-    pub fn new(bytes: &[u8], limits: WasmLimits, lender: &dyn Lender) -> Result<Self, SsdletError> {
+    pub fn new(
+        bytes: &[u8],
+        limits: WasmLimits,
+        lender: &dyn MemoryLender,
+    ) -> Result<Self, SsdletError> {
         let (compiled, description) = verified(bytes, &limits, lender)?;
         Ok(WasmModule { compiled, description, limits })
     }
@@ -83,12 +88,12 @@ impl WasmModule {
     }
 }
 
-impl Module for WasmModule {
+impl MapperModule for WasmModule {
     fn sha256(&self) -> Sha256 {
         self.compiled.digest
     }
 
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -113,8 +118,8 @@ impl Module for WasmModule {
 pub fn describe(
     bytes: &[u8],
     limits: &WasmLimits,
-    lender: &dyn Lender,
-) -> Result<Description, SsdletError> {
+    lender: &dyn MemoryLender,
+) -> Result<SsdletDescription, SsdletError> {
     verified(bytes, limits, lender).map(|(_, description)| description)
 }
 
@@ -122,8 +127,8 @@ pub fn describe(
 fn verified(
     bytes: &[u8],
     limits: &WasmLimits,
-    lender: &dyn Lender,
-) -> Result<(Arc<Compiled>, Description), SsdletError> {
+    lender: &dyn MemoryLender,
+) -> Result<(Arc<Compiled>, SsdletDescription), SsdletError> {
     if bytes.len() > limits.module_bytes {
         let (len, most) = (bytes.len(), limits.module_bytes);
         return Err(SsdletError::Failed(format!(
@@ -132,7 +137,7 @@ fn verified(
     }
     let compiled = compiled(bytes, limits.call_time.is_some(), lender)?;
     let declared = &compiled.declared;
-    let description = Description {
+    let description = SsdletDescription {
         name: declared.name.clone(),
         input: declared.input,
         output: declared.output.clone(),
@@ -168,14 +173,14 @@ impl WasmSsdlet {
 }
 
 impl Ssdlet for WasmSsdlet {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
     /// A filter of csv says that its output has a header: that of its input.
     fn header(&self, row: &[u8]) -> Result<Vec<u8>, SsdletError> {
         match self.description.output {
-            Output::Ordered { format: Format::Csv { header: true, .. } } => Ok(row.to_vec()),
+            SsdletOutput::Ordered { format: Format::Csv { header: true, .. } } => Ok(row.to_vec()),
             _ => Ok(Vec::new()),
         }
     }

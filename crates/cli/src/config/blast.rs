@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use merganser_node::blast::options::Search;
+use merganser_node::blast::options::BlastSearch;
 use merganser_node::pipeline::Partitions;
 
 use super::pipeline::{partitions, time_limit};
@@ -32,7 +32,7 @@ pub const VOLUME: &str = "volume";
 #[derive(Debug)]
 pub struct BlastConfig {
     /// The search.
-    pub search: Search,
+    pub search: BlastSearch,
     /// The queries' absolute path.
     pub query: PathBuf,
     /// The output.
@@ -77,7 +77,7 @@ impl TryFrom<BlastArgs> for BlastConfig {
                 .to_owned()
                 .into());
         };
-        let search = Search::parse(&program.to_string_lossy(), words);
+        let search = BlastSearch::parse(&program.to_string_lossy(), words);
         let search = search.map_err(|error| error.to_string())?;
         let output = search.out.clone().ok_or_else(|| {
             "-out FILE is missing: a search over partitions writes to a file".to_owned()

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use merganser_node::map::PartitionSize;
 use merganser_node::session::GuestLimits;
-use merganser_node::ssdlet::Description;
+use merganser_node::ssdlet::SsdletDescription;
 use merganser_sort::record::Format;
 use merganser_sort::run::magic::ContentKind;
 
@@ -61,7 +61,7 @@ pub struct MapConfig {
 
 impl MapConfig {
     /// What the inputs of this SSDlet should hold.
-    pub fn content(&self, of: &Description) -> ContentKind {
+    pub fn content(&self, of: &SsdletDescription) -> ContentKind {
         if self.decompress { of.input.content() } else { ContentKind::AsStored }
     }
 }

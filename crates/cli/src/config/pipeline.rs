@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use merganser_node::pipeline::{
-    MergeBy, Partitions, PieceFormat, Pool, Settings, SettingsError, Stage,
+    MergeBy, Partitions, PieceFormat, PipelineSettings, PipelineStage, SettingsError, StagePool,
 };
 use merganser_sort::journal::CommandNote;
 use merganser_sort::run::magic::ContentKind;
@@ -39,8 +39,8 @@ pub struct PipelineConfig {
     pub quiet: bool,
     records: PieceFormat,
     content: ContentKind,
-    stages: Vec<Stage>,
-    pools: Vec<Pool>,
+    stages: Vec<PipelineStage>,
+    pools: Vec<StagePool>,
     merge: MergeBy,
     in_flight: Option<usize>,
     temp_limit_bytes: Option<u64>,
@@ -56,9 +56,14 @@ impl PipelineConfig {
     }
 
     /// The settings for work in `folder`; `streams` says whether an input has no size.
-    pub fn settings(&self, folder: PathBuf, command: CommandNote, streams: bool) -> Settings {
+    pub fn settings(
+        &self,
+        folder: PathBuf,
+        command: CommandNote,
+        streams: bool,
+    ) -> PipelineSettings {
         let usual = if streams { Partitions::Bytes(STREAM_BYTES) } else { Partitions::Auto };
-        Settings {
+        PipelineSettings {
             records: self.records,
             content: self.content,
             partitions: self.partitions.unwrap_or(usual),
@@ -153,8 +158,8 @@ pub(super) fn time_limit(seconds: f64) -> Result<Duration, Failure> {
 }
 
 /// The stages, each in the pool whose option comes next.
-fn stages(typed: &StageArgs) -> Result<(Vec<Stage>, Vec<Pool>), Failure> {
-    let mut pools: Vec<Pool> = Vec::new();
+fn stages(typed: &StageArgs) -> Result<(Vec<PipelineStage>, Vec<StagePool>), Failure> {
+    let mut pools: Vec<StagePool> = Vec::new();
     let mut named = Vec::new();
     for (place, text) in &typed.pools {
         let pool = pool(text)?;
@@ -176,7 +181,7 @@ fn stages(typed: &StageArgs) -> Result<(Vec<Stage>, Vec<Pool>), Failure> {
     }
     if pools.is_empty() {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        pools.push(Pool { name: ONE_POOL.to_owned(), threads });
+        pools.push(StagePool { name: ONE_POOL.to_owned(), threads });
         named.push((usize::MAX, ONE_POOL.to_owned()));
     }
     let mut stages = Vec::new();
@@ -188,7 +193,7 @@ fn stages(typed: &StageArgs) -> Result<(Vec<Stage>, Vec<Pool>), Failure> {
             format!("--stage {name}: no --pool comes after it; add one, or leave out all")
         })?;
         let (name, pool) = (name.to_owned(), pool.1.clone());
-        stages.push(Stage { name, command: command.to_owned(), pool, keep: false });
+        stages.push(PipelineStage { name, command: command.to_owned(), pool, keep: false });
     }
     if stages.is_empty() {
         return Err("--stage NAME:COMMAND is missing: a pipeline has at least one"
@@ -202,7 +207,7 @@ fn stages(typed: &StageArgs) -> Result<(Vec<Stage>, Vec<Pool>), Failure> {
     Ok((stages, pools))
 }
 
-fn pool(text: &str) -> Result<Pool, Failure> {
+fn pool(text: &str) -> Result<StagePool, Failure> {
     let wrong = || format!("--pool '{text}': write NAME:THREADS, such as compute:2");
     let (name, threads) = text.split_once(':').ok_or_else(wrong)?;
     let threads = threads.parse().map_err(|_| wrong())?;
@@ -212,7 +217,7 @@ fn pool(text: &str) -> Result<Pool, Failure> {
     if !(1..=THREADS_MAX).contains(&threads) {
         return Err(format!("--pool {text}: 1 to {THREADS_MAX} threads").into());
     }
-    Ok(Pool { name: name.to_owned(), threads })
+    Ok(StagePool { name: name.to_owned(), threads })
 }
 
 #[cfg(test)]

@@ -9,17 +9,17 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use merganser_node::hdfs::meta::{Checksum, Header};
-use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request};
+use merganser_node::hdfs::meta::{Checksum, MetaHeader};
+use merganser_node::hdfs::protocol::{HdfsErrorKind, HdfsRequest, MapFrame};
 use merganser_node::hdfs::{
-    Block, Codec, CombineKind, FolderState, MapRequest, Order, Partitioner, Range, SsdletName,
-    Writable,
+    BlockRange, Codec, CombineKind, FolderState, HdfsBlock, MapRequest, Order, Partitioner,
+    SsdletName, Writable,
 };
 use merganser_testkit::install_program;
 
 use crate::{fails, folder, merganser, names, signal};
 
-const BLOCK: Block = Block { id: 1_073_741_825, generation: 1001 };
+const BLOCK: HdfsBlock = HdfsBlock { id: 1_073_741_825, generation: 1001 };
 
 /// A process that does not outlive its test.
 struct Server(Child);
@@ -60,7 +60,7 @@ fn request(dir: &Path, count: usize) -> MapRequest {
     fs::create_dir_all(&folder).expect("made");
     let words: Vec<u8> = (0..count).flat_map(|n| format!("w{n:07}\n").into_bytes()).collect();
     fs::write(folder.join("blk_1073741825"), &words).expect("written");
-    let header = Header { checksum: Checksum::Crc32, bytes_per_checksum: 512 };
+    let header = MetaHeader { checksum: Checksum::Crc32, bytes_per_checksum: 512 };
     let sums = words.chunks(512).flat_map(|piece| header.checksum.of(piece).to_be_bytes());
     let meta = [&header.encode()[..], &sums.collect::<Vec<_>>()].concat();
     fs::write(folder.join("blk_1073741825_1001.meta"), meta).expect("written");
@@ -70,7 +70,7 @@ fn request(dir: &Path, count: usize) -> MapRequest {
         ssdlet: SsdletName::BuiltIn("wordcount".to_owned()),
         arguments: String::new(),
         pool: "BP-1".to_owned(),
-        ranges: vec![Range { block: BLOCK, block_length: length, offset: 0, length }],
+        ranges: vec![BlockRange { block: BLOCK, block_length: length, offset: 0, length }],
         start: 0,
         end: length,
         tail: Vec::new(),
@@ -91,7 +91,7 @@ fn request(dir: &Path, count: usize) -> MapRequest {
 
 fn ask(dir: &Path, request: &MapRequest) -> UnixStream {
     let mut stream = UnixStream::connect(dir.join("s")).expect("it listens");
-    let request = Request::Map(Box::new(request.clone())).encode().expect("short");
+    let request = HdfsRequest::Map(Box::new(request.clone())).encode().expect("short");
     stream.write_all(&request).expect("sent");
     stream
 }
@@ -132,16 +132,16 @@ fn a_process_of_another_user_says_that_it_may_not_read() {
         assert!(line.starts_with("merganser: map tasks for clients of s: at most "), "{line}");
         let told = send(
             dir.path(),
-            &[Request::State { folders: true }, Request::Map(Box::new(request.clone()))],
+            &[HdfsRequest::State { folders: true }, HdfsRequest::Map(Box::new(request.clone()))],
         );
-        let Frame::State(found) = &told[0] else { panic!("{told:?}") };
+        let MapFrame::State(found) = &told[0] else { panic!("{told:?}") };
         let path = dir.path().join("dfs").to_str().expect("text").to_owned();
         assert_eq!(found.folders, [(state, path)], "{closed:?}");
         match &told[1..] {
-            [Frame::Error { kind: ErrorKind::Replica, sentence }] => {
+            [MapFrame::Error { kind: HdfsErrorKind::Replica, sentence }] => {
                 assert_eq!(state, FolderState::Denied, "{sentence}");
             }
-            [Frame::Accepted { .. }, ..] => assert_eq!(state, FolderState::Readable),
+            [MapFrame::Accepted { .. }, ..] => assert_eq!(state, FolderState::Readable),
             other => panic!("{other:?}"),
         }
         server.end();
@@ -150,12 +150,12 @@ fn a_process_of_another_user_says_that_it_may_not_read() {
 }
 
 /// All frames until the server hangs up.
-fn frames(stream: &mut UnixStream) -> Vec<Frame> {
+fn frames(stream: &mut UnixStream) -> Vec<MapFrame> {
     stream.shutdown(std::net::Shutdown::Write).expect("a socket");
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes);
     let (mut frames, mut rest) = (Vec::new(), &bytes[..]);
-    while let Some((frame, len)) = Frame::decode(rest).expect("frames") {
+    while let Some((frame, len)) = MapFrame::decode(rest).expect("frames") {
         frames.push(frame);
         rest = &rest[len..];
     }
@@ -175,15 +175,15 @@ fn a_map_is_done_and_refused_ones_are_told() {
     let request = request(dir.path(), 1000);
     let mut server = serve(dir.path());
     let all = frames(&mut ask(dir.path(), &request));
-    assert!(matches!(all.first(), Some(Frame::Accepted { .. })));
-    let Some(Frame::End(counters)) = all.last() else { panic!("{all:?}") };
+    assert!(matches!(all.first(), Some(MapFrame::Accepted { .. })));
+    let Some(MapFrame::End(counters)) = all.last() else { panic!("{all:?}") };
     assert_eq!(
         (counters.input_records, counters.spilled_records, counters.spills),
         (1000, 1000, 1)
     );
     let pool = MapRequest { pool: "BP-2".to_owned(), ..request };
     let told = frames(&mut ask(dir.path(), &pool));
-    let [Frame::Error { sentence, .. }] = &told[..] else { panic!("{told:?}") };
+    let [MapFrame::Error { sentence, .. }] = &told[..] else { panic!("{told:?}") };
     assert_eq!(sentence, "blk_1073741825_1001: no folder of this node has it (--hdfs-data-dir)");
     server.end();
     assert_eq!(names(dir.path()), ["dfs"]);
@@ -205,7 +205,7 @@ fn maps_stay_within_the_memory() {
                 // Some tasks send as much behind their split as they may.
                 let tail = if n % 2 == 0 { Vec::new() } else { vec![b'x'; 4 << 20] };
                 let all = frames(&mut ask(dir, &MapRequest { tail, ..request.clone() }));
-                let Some(Frame::End(counters)) = all.last() else { panic!("{:?}", all.last()) };
+                let Some(MapFrame::End(counters)) = all.last() else { panic!("{:?}", all.last()) };
                 assert!(counters.spills > 1, "the words don't fit");
             });
         }
@@ -238,7 +238,7 @@ fn a_kill_is_seen_by_the_task_and_the_next_process_serves() {
     stream.read_exact(&mut [0; 13]).expect("accepted");
     signal(&server.0, libc::SIGTERM);
     let all = frames(&mut stream);
-    assert!(matches!(all.last(), Some(Frame::End(_))), "maps that run may end");
+    assert!(matches!(all.last(), Some(MapFrame::End(_))), "maps that run may end");
     assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
 }
 
@@ -248,7 +248,7 @@ enum Became {
     /// Its result is whole: this number of records.
     Done(u64),
     /// It was refused, or failed.
-    Told(ErrorKind),
+    Told(HdfsErrorKind),
     /// The connection ended.
     Cut,
 }
@@ -258,11 +258,11 @@ fn became(mut stream: UnixStream) -> Became {
     stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
     loop {
-        while let Some((frame, len)) = Frame::decode(&bytes).expect("frames") {
+        while let Some((frame, len)) = MapFrame::decode(&bytes).expect("frames") {
             bytes.drain(..len);
             match frame {
-                Frame::End(counters) => return Became::Done(counters.input_records),
-                Frame::Error { kind, .. } => return Became::Told(kind),
+                MapFrame::End(counters) => return Became::Done(counters.input_records),
+                MapFrame::Error { kind, .. } => return Became::Told(kind),
                 _ => {}
             }
         }
@@ -319,7 +319,7 @@ fn without_memory_a_map_is_refused_or_cut_and_the_next_process_serves() {
                         let Ok(mut stream) = UnixStream::connect(dir.path().join("s")) else {
                             return Became::Cut;
                         };
-                        let bytes = Request::Map(Box::new(request.clone())).encode();
+                        let bytes = HdfsRequest::Map(Box::new(request.clone())).encode();
                         match stream.write_all(&bytes.expect("short")) {
                             Ok(()) => became(stream),
                             Err(_) => Became::Cut,
@@ -395,7 +395,7 @@ fn a_process_that_hangs_is_silent_and_serves_when_it_runs_again() {
     assert!(rest.len() < 3_000_000, "a task sees that it is not all");
     // Others can connect, and are not answered.
     let mut other = UnixStream::connect(dir.path().join("s")).expect("it listens");
-    other.write_all(&Request::Hello.encode().expect("short")).expect("sent");
+    other.write_all(&HdfsRequest::Hello.encode().expect("short")).expect("sent");
     other.set_read_timeout(Some(Duration::from_secs(1))).expect("a socket");
     let silent = other.read_exact(&mut [0; 1]).expect_err("it hangs");
     assert_eq!(silent.kind(), std::io::ErrorKind::WouldBlock);
@@ -405,8 +405,8 @@ fn a_process_that_hangs_is_silent_and_serves_when_it_runs_again() {
     // A map is counted when its task has the result.
     let until = Instant::now() + Duration::from_secs(60);
     loop {
-        let told = send(dir.path(), &[Request::State { folders: false }]);
-        let [Frame::State(state)] = &told[..] else { panic!("{told:?}") };
+        let told = send(dir.path(), &[HdfsRequest::State { folders: false }]);
+        let [MapFrame::State(state)] = &told[..] else { panic!("{told:?}") };
         if (state.totals.maps, state.totals.left) == (1, 1) {
             break;
         }
@@ -442,7 +442,7 @@ fn brought(server: &mut Server) -> [u8; 32] {
     std::array::from_fn(|n| u8::from_str_radix(&hex[2 * n..][..2], 16).expect("a digit"))
 }
 
-fn send(dir: &Path, requests: &[Request]) -> Vec<Frame> {
+fn send(dir: &Path, requests: &[HdfsRequest]) -> Vec<MapFrame> {
     let mut stream = UnixStream::connect(dir.join("s")).expect("it listens");
     for request in requests {
         stream.write_all(&request.encode().expect("short")).expect("sent");
@@ -456,16 +456,16 @@ fn a_job_brings_its_own_ssdlet_if_the_operator_allows_it() {
     let request = request(dir.path(), 1000);
     let own = |sha256| {
         let ssdlet = SsdletName::Module(sha256);
-        Request::Map(Box::new(MapRequest { ssdlet, ..request.clone() }))
+        HdfsRequest::Map(Box::new(MapRequest { ssdlet, ..request.clone() }))
     };
     // The first byte of each chunk: all words begin with a w.
     let first = "(i32.store (i32.const 4) (i32.const 1)) (call $emit (i32.const 0) (i32.const 1))";
-    let upload = |body| Request::Upload(guest(body));
+    let upload = |body| HdfsRequest::Upload(guest(body));
 
     let mut server = serve_with(dir.path(), &["--maps", "1"]);
     for asked in [own([1; 32]), upload(first)] {
         let told = send(dir.path(), &[asked]);
-        let [Frame::Error { kind: ErrorKind::Uploads, sentence }] = &told[..] else {
+        let [MapFrame::Error { kind: HdfsErrorKind::Uploads, sentence }] = &told[..] else {
             panic!("{told:?}")
         };
         assert_eq!(sentence, "this node takes no SSDlets from jobs (--job-ssdlets)");
@@ -474,8 +474,8 @@ fn a_job_brings_its_own_ssdlet_if_the_operator_allows_it() {
 
     let mut server = serve_with(dir.path(), &["--maps", "1", "--job-ssdlets"]);
     let told = send(dir.path(), &[own([1; 32]), upload(first)]);
-    assert!(matches!(told[0], Frame::Error { kind: ErrorKind::Absent, .. }), "{told:?}");
-    assert!(matches!(told[1], Frame::Accepted { memory_bytes: 2_097_152.. }), "{told:?}");
+    assert!(matches!(told[0], MapFrame::Error { kind: HdfsErrorKind::Absent, .. }), "{told:?}");
+    assert!(matches!(told[1], MapFrame::Accepted { memory_bytes: 2_097_152.. }), "{told:?}");
     // The refusal is reported before it.
     let mut line = String::new();
     let stderr = server.0.stderr.as_mut().expect("piped");
@@ -483,7 +483,7 @@ fn a_job_brings_its_own_ssdlet_if_the_operator_allows_it() {
     assert!(line.contains("there is no SSDlet with the SHA-256 0101"), "{line}");
     let sha256 = brought(&mut server);
     let told = send(dir.path(), &[own(sha256)]);
-    let Some(Frame::End(counters)) = told.last() else { panic!("{told:?}") };
+    let Some(MapFrame::End(counters)) = told.last() else { panic!("{told:?}") };
     // The first record of a file is a chunk of its own.
     assert_eq!((counters.input_records, counters.output_records), (1000, 2));
 
@@ -495,21 +495,21 @@ fn a_job_brings_its_own_ssdlet_if_the_operator_allows_it() {
     ] {
         send(dir.path(), &[upload(body)]);
         let sha256 = brought(&mut server);
-        let told = send(dir.path(), &[own(sha256), Request::Map(Box::new(request.clone()))]);
+        let told = send(dir.path(), &[own(sha256), HdfsRequest::Map(Box::new(request.clone()))]);
         let failure = told.iter().find_map(|frame| match frame {
-            Frame::Error { kind: ErrorKind::Program, sentence } => Some(sentence),
+            MapFrame::Error { kind: HdfsErrorKind::Program, sentence } => Some(sentence),
             _ => None,
         });
         assert!(failure.is_some_and(|sentence| sentence.contains(reason)), "{told:?}");
-        assert!(matches!(told.last(), Some(Frame::End(_))), "{told:?}");
+        assert!(matches!(told.last(), Some(MapFrame::End(_))), "{told:?}");
         let mut line = String::new();
         let stderr = server.0.stderr.as_mut().expect("piped");
         BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
         assert!(line.contains(reason), "{line}");
     }
-    let told = send(dir.path(), &[Request::Upload(b"#!/bin/sh".to_vec()), Request::Hello]);
-    assert!(matches!(told[0], Frame::Error { kind: ErrorKind::Module, .. }), "{told:?}");
-    assert!(matches!(told[1], Frame::Hello(_)), "{told:?}");
+    let told = send(dir.path(), &[HdfsRequest::Upload(b"#!/bin/sh".to_vec()), HdfsRequest::Hello]);
+    assert!(matches!(told[0], MapFrame::Error { kind: HdfsErrorKind::Module, .. }), "{told:?}");
+    assert!(matches!(told[1], MapFrame::Hello(_)), "{told:?}");
     server.end();
     assert_eq!(names(dir.path()), ["dfs"], "nothing is written");
 }
@@ -521,15 +521,18 @@ fn unhex(digits: &str) -> Vec<u8> {
 }
 
 /// An answer without what differs from run to run: pieces of data are one, progress and processor time are left out.
-fn told_by(mut bytes: &[u8]) -> Vec<Frame> {
+fn told_by(mut bytes: &[u8]) -> Vec<MapFrame> {
     let mut all = Vec::new();
-    while let Some((frame, len)) = Frame::decode(bytes).expect("frames") {
+    while let Some((frame, len)) = MapFrame::decode(bytes).expect("frames") {
         bytes = &bytes[len..];
         match (frame, all.last_mut()) {
-            (Frame::Data(more), Some(Frame::Data(data))) => data.extend(more),
-            (Frame::Progress { .. }, _) => {}
-            (Frame::End(counters), _) => {
-                all.push(Frame::End(merganser_node::hdfs::Counters { cpu_ns: 0, ..counters }));
+            (MapFrame::Data(more), Some(MapFrame::Data(data))) => data.extend(more),
+            (MapFrame::Progress { .. }, _) => {}
+            (MapFrame::End(counters), _) => {
+                all.push(MapFrame::End(merganser_node::hdfs::MapCounters {
+                    cpu_ns: 0,
+                    ..counters
+                }));
             }
             (frame, _) => all.push(frame),
         }
@@ -561,7 +564,7 @@ fn recorded_requests_of_older_versions_have_their_recorded_answers() {
         let found = told_by(&bytes);
         kinds.push((asked[5], asked[7]));
         match (&found[..], &expected[..]) {
-            ([Frame::Hello(found)], [Frame::Hello(old)]) => {
+            ([MapFrame::Hello(found)], [MapFrame::Hello(old)]) => {
                 assert!(found.version >= old.version, "{name}");
                 assert!(old.ssdlets.iter().all(|name| found.ssdlets.contains(name)), "{name}");
                 assert_eq!(
@@ -570,7 +573,7 @@ fn recorded_requests_of_older_versions_have_their_recorded_answers() {
                 );
             }
             // Sentences may be put better.
-            ([Frame::Error { kind: found, .. }], [Frame::Error { kind: old, .. }]) => {
+            ([MapFrame::Error { kind: found, .. }], [MapFrame::Error { kind: old, .. }]) => {
                 assert_eq!(found, old, "{name}");
             }
             (found, old) => assert_eq!(found, old, "{name}"),

@@ -10,8 +10,8 @@ use std::thread;
 
 use merganser_flight::Token;
 use merganser_flight::client::{NodeAddress, NodeClient};
-use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
-use merganser_node::session::request::{OpenRequest, Range};
+use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
+use merganser_node::session::request::{OpenRequest, SessionRange};
 
 use crate::{fails, folder, merganser, names, prints, signal};
 
@@ -53,10 +53,10 @@ fn counted(known: &NodeAddress, path: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut client = NodeClient::connect(known).expect("it listens");
     let open = OpenRequest { ssdlet: Some("wordcount".to_owned()), ..OpenRequest::default() };
     let session = client.open(&open).expect("opened").session;
-    let ranges = vec![Range::of(path)];
+    let ranges = vec![SessionRange::of(path)];
     client.set(&SetBody { session: session.clone(), ranges, run: true }).expect("set");
     let ticket = SessionTicket { session: session.clone(), offset: 0, text: TextAs::Binary };
-    let mut rows = client.rows(Ticket::Session(ticket));
+    let mut rows = client.rows(GetTicket::Session(ticket));
     let mut all = Vec::new();
     while rows.advance().expect("answered") {
         all.push((rows.key().to_vec(), rows.value().to_vec()));
@@ -81,7 +81,7 @@ fn greedy(known: &NodeAddress) {
         let args = serde_json::json!({ "keys": keys });
         let open = OpenRequest { ssdlet: Some("match".to_owned()), args, ..OpenRequest::default() };
         let session = client.open(&open).expect("less than a MiB").session;
-        let ranges = vec![Range::of("x".repeat(4000)); 900];
+        let ranges = vec![SessionRange::of("x".repeat(4000)); 900];
         let set = SetBody { session: session.clone(), ranges, run: false };
         let sets = [(); 4].map(|()| client.set(&set).is_ok());
         assert_eq!(sets, [true, true, false, false], "8 MiB of names");

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 
 use merganser_node::shuffle::SegmentSpec;
-use merganser_node::shuffle::protocol::{Frame, MergeRequest, Request};
+use merganser_node::shuffle::protocol::{MergeFrame, MergeRequest, ShuffleRequest};
 use merganser_sort::record::ifile::push_record;
 
 use crate::{fails, folder, merganser, names, prints, signal};
@@ -35,7 +35,7 @@ fn request(dir: &Path) -> (Vec<u8>, Vec<u8>) {
     let path = dir.canonicalize().expect("there").join("spill_0.out");
     fs::write(&path, &spill).expect("written");
     let part = spill.len() as u64;
-    let request = Request::Merge(MergeRequest {
+    let request = ShuffleRequest::Merge(MergeRequest {
         skip: 0,
         memory_bytes: 1 << 20,
         order: "int".to_owned(),
@@ -66,10 +66,10 @@ fn begun(dir: &Path, request: &[u8]) -> (UnixStream, Vec<u8>) {
 fn data(stream: &mut UnixStream, mut bytes: Vec<u8>) -> (Vec<u8>, bool) {
     let _ = stream.read_to_end(&mut bytes);
     let (mut data, mut rest, mut whole) = (Vec::new(), &bytes[..], false);
-    while let Some((frame, len)) = Frame::decode(rest).expect("frames") {
+    while let Some((frame, len)) = MergeFrame::decode(rest).expect("frames") {
         match frame {
-            Frame::Data(more) => data.extend(more),
-            other => whole = matches!(other, Frame::End { .. }),
+            MergeFrame::Data(more) => data.extend(more),
+            other => whole = matches!(other, MergeFrame::End { .. }),
         }
         rest = &rest[len..];
     }

@@ -8,7 +8,9 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use merganser_node::frame;
-use merganser_node::smart_fam::{CallError, Client, MAGIC, MapResult, Request, Waiting};
+use merganser_node::smart_fam::{
+    CallError, CallRequest, CallResult, MAGIC, ModuleClient, PollIntervals,
+};
 use merganser_random::Random;
 use merganser_testkit::word_counts;
 use serde_json::json;
@@ -18,8 +20,11 @@ use crate::{fails, folder, merganser, names, signal};
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// As over NFS, where no side hears of the other.
-const POLLING: Waiting =
-    Waiting { least: Duration::from_millis(1), most: Duration::from_millis(20), inotify: false };
+const POLLING: PollIntervals = PollIntervals {
+    least: Duration::from_millis(1),
+    most: Duration::from_millis(20),
+    inotify: false,
+};
 
 /// Starts a node in `dir` that serves `data` through `calls`, and waits until it says so.
 fn node(dir: &Path, more: &[&str]) -> Child {
@@ -49,8 +54,8 @@ fn place() -> tempfile::TempDir {
     dir
 }
 
-fn counts(result: MapResult) -> BTreeMap<String, i64> {
-    let MapResult::Rows(rows) = result else { panic!("{result:?}") };
+fn counts(result: CallResult) -> BTreeMap<String, i64> {
+    let CallResult::Rows(rows) = result else { panic!("{result:?}") };
     word_counts(rows)
 }
 
@@ -65,20 +70,20 @@ fn ended(mut child: Child) {
 
 #[test]
 fn a_client_in_another_process_calls_with_inotify_and_by_polling() {
-    for (more, waiting) in [(&["--poll"][..], POLLING), (&[], Waiting::default())] {
+    for (more, waiting) in [(&["--poll"][..], POLLING), (&[], PollIntervals::default())] {
         let dir = place();
         let child = node(dir.path(), more);
         let calls = dir.path().join("calls");
-        let mut client = Client::new(&calls, "c", waiting).expect("a name");
+        let mut client = ModuleClient::new(&calls, "c", waiting).expect("a name");
         let rows = client.call("wordcount", &json!({}), &["small"], LIMIT).expect("answered");
         assert_eq!(counts(rows), small());
         let inputs = ["sub/large", "small"];
         let rows = counts(client.call("wordcount", &json!({}), &inputs, LIMIT).expect("answered"));
         assert_eq!((rows.len(), rows["same"], rows["word7"], rows["a"]), (50_003, 300_000, 6, 2));
         let found = client.call("match", &json!({"keys": ["b"]}), &["small"], LIMIT);
-        assert_eq!(found.expect("answered"), MapResult::Records(b"b a\n".to_vec()));
+        assert_eq!(found.expect("answered"), CallResult::Records(b"b a\n".to_vec()));
         let said =
-            |refused: Result<MapResult, CallError>| refused.expect_err("refused").to_string();
+            |refused: Result<CallResult, CallError>| refused.expect_err("refused").to_string();
         let refused = client.call("wordcount", &json!({}), &["../token"], LIMIT);
         assert_eq!(said(refused), "../token: a path has no .., no . and no empty name in it");
         let refused = client.call("wordcount", &json!({"x": 1}), &["small"], LIMIT);
@@ -104,7 +109,7 @@ fn a_client_in_another_process_calls_with_inotify_and_by_polling() {
 fn a_torn_request_is_awaited() {
     let dir = place();
     let child = node(dir.path(), &["--poll"]);
-    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
+    let request = CallRequest { args: json!({}), inputs: vec!["small".to_owned()] };
     let record = frame::encode(MAGIC, 1, &request, 1000).expect("short");
     let module = dir.path().join("calls/wordcount");
     for cut in [1, 4, 15, 20, 21, record.len() - 1] {
@@ -116,7 +121,8 @@ fn a_torn_request_is_awaited() {
         assert!(answers.is_empty(), "{cut}");
         let mut file = OpenOptions::new().append(true).open(&path).expect("there");
         file.write_all(&record[cut..]).expect("written");
-        let mut client = Client::new(&dir.path().join("calls"), &name, POLLING).expect("a name");
+        let mut client =
+            ModuleClient::new(&dir.path().join("calls"), &name, POLLING).expect("a name");
         let rows = client.ask("wordcount", 1, &json!({}), &["small"], LIMIT).expect("answered");
         assert_eq!(counts(rows), small(), "{cut}");
     }
@@ -130,7 +136,7 @@ fn a_killed_node_is_replaced_and_answers_are_repeated() {
     let dir = place();
     let mut child = node(dir.path(), &["--poll"]);
     let calls = dir.path().join("calls");
-    let mut client = Client::new(&calls, "c", POLLING).expect("a name");
+    let mut client = ModuleClient::new(&calls, "c", POLLING).expect("a name");
     let mut random = Random::new(6);
     // A machine that answers within most of the waits gets more calls, and so as many kills as a slow one.
     let (mut number, mut killed) = (0, 0);

@@ -14,7 +14,7 @@ use merganser_node::ssdlet::{key_of_f64, key_of_i64};
 
 use super::{ClientError, NodeClient, Result, connected, is_broken};
 use crate::decoding;
-use crate::wire::Ticket;
+use crate::wire::GetTicket;
 
 /// How often a broken stream is continued before it is given up. A stream that gives rows in between
 /// starts counting again.
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Rows of a session or a view, one after another.
 pub struct RemoteRows<'a> {
     client: &'a mut NodeClient,
-    ticket: Ticket,
+    ticket: GetTicket,
     stream: Option<FlightRecordBatchStream>,
     batch: Option<RecordBatch>,
     /// The row in the batch, if there is one.
@@ -41,7 +41,7 @@ pub struct RemoteRows<'a> {
 }
 
 impl<'a> RemoteRows<'a> {
-    pub(super) fn new(client: &'a mut NodeClient, ticket: Ticket) -> Self {
+    pub(super) fn new(client: &'a mut NodeClient, ticket: GetTicket) -> Self {
         RemoteRows {
             client,
             ticket,
@@ -87,7 +87,7 @@ impl<'a> RemoteRows<'a> {
     /// Tells the node that its rows are still wanted, while there is no room for more of them: it closes
     /// connections that are silent and sessions that are idle. A failure shows with the next row.
     pub fn keep_alive(&mut self) {
-        if let Ticket::Session(ticket) = &self.ticket {
+        if let GetTicket::Session(ticket) = &self.ticket {
             let _ = self.client.status(&ticket.session);
         }
     }
@@ -141,19 +141,19 @@ impl<'a> RemoteRows<'a> {
 
     fn can_continue(&self) -> bool {
         let known = match &self.ticket {
-            Ticket::Session(_) => true,
+            GetTicket::Session(_) => true,
             // Rows of other parts have no number.
-            Ticket::View(ticket) => self.taken == 0 || ticket.records.is_some(),
+            GetTicket::View(ticket) => self.taken == 0 || ticket.records.is_some(),
         };
         known && self.tries < TRIES
     }
 
     /// The ticket for the rows that are left.
-    fn rest(&self) -> Ticket {
+    fn rest(&self) -> GetTicket {
         let mut ticket = self.ticket.clone();
         match &mut ticket {
-            Ticket::Session(ticket) => ticket.offset += self.taken,
-            Ticket::View(ticket) => {
+            GetTicket::Session(ticket) => ticket.offset += self.taken,
+            GetTicket::View(ticket) => {
                 if let Some((start, _)) = &mut ticket.records {
                     *start += self.taken;
                 }

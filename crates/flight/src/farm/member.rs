@@ -4,8 +4,8 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use merganser_node::session::request::{OpenRequest, Range};
-use merganser_node::session::{Opened, Status};
+use merganser_node::session::request::{OpenRequest, SessionRange};
+use merganser_node::session::{OpenedSession, SessionStatus};
 
 use super::meter::FarmMeter;
 use super::stream::FetchedRows;
@@ -13,7 +13,7 @@ use super::{FarmError, LOOK};
 use crate::client::{
     ClientError, NodeAddress, NodeClient, RefusalKind, RemoteRows, Result, StopFlag,
 };
-use crate::wire::{SessionTicket, SetBody, TextAs, Ticket};
+use crate::wire::{GetTicket, SessionTicket, SetBody, TextAs};
 
 /// The first pause before it is looked again whether there is room for a batch. It doubles, up to [`LOOK`].
 const PAUSE: Duration = Duration::from_millis(1);
@@ -25,7 +25,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(1);
 /// A session that is open, and closed with this.
 pub(super) struct Member {
     pub(super) node: String,
-    pub(super) opened: Opened,
+    pub(super) opened: OpenedSession,
     client: NodeClient,
 }
 
@@ -56,11 +56,11 @@ impl Member {
     /// Runs, and hands over the rows. `None` when no more of them are wanted.
     pub(super) fn work(
         self,
-        ranges: &[Range],
+        ranges: &[SessionRange],
         sender: &SyncSender<FetchedRows>,
         ended: &StopFlag,
         meter: &FarmMeter<'_>,
-    ) -> Result<Option<Status>> {
+    ) -> Result<Option<SessionStatus>> {
         match self.rows(ranges, sender, ended, meter) {
             // Another thread ended all of it, and says why.
             Err(ClientError::Stopped) => Ok(None),
@@ -70,11 +70,11 @@ impl Member {
 
     fn rows(
         mut self,
-        ranges: &[Range],
+        ranges: &[SessionRange],
         sender: &SyncSender<FetchedRows>,
         ended: &StopFlag,
         meter: &FarmMeter<'_>,
-    ) -> Result<Option<Status>> {
+    ) -> Result<Option<SessionStatus>> {
         let session = self.opened.session.clone();
         let body = SetBody { session: session.clone(), ranges: ranges.to_vec(), run: true };
         self.client.set(&body)?;
@@ -92,7 +92,7 @@ impl Member {
         }
         let ticket = SessionTicket { session: session.clone(), offset: 0, text: TextAs::Binary };
         // The run is over, so its rows are there.
-        let rows = self.client.rows(Ticket::Session(ticket));
+        let rows = self.client.rows(GetTicket::Session(ticket));
         let mut rows = rows.with_patience(ROW_PATIENCE);
         let mut batch = FetchedRows::default();
         while rows.advance()? {

@@ -1,6 +1,6 @@
 //! How far all nodes are with their inputs.
 
-use merganser_node::session::Status;
+use merganser_node::session::SessionStatus;
 use merganser_sort::Progress;
 use parking_lot::Mutex;
 
@@ -41,7 +41,7 @@ impl<'a> FarmMeter<'a> {
 
 impl NodeMeter<'_, '_> {
     /// The node is as far as `status` says.
-    pub(super) fn is_at(&mut self, status: &Status) {
+    pub(super) fn is_at(&mut self, status: &SessionStatus) {
         // A run that waits for memory, or opens its inputs, does not know yet how much it will read.
         if !self.is_known && status.bytes_total == 0 && status.state.is_busy() {
             return;
@@ -66,7 +66,7 @@ impl NodeMeter<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::session::State;
+    use merganser_node::session::SessionState;
 
     use super::*;
 
@@ -84,8 +84,8 @@ mod tests {
         }
     }
 
-    fn status(state: State, done: u64, total: u64) -> Status {
-        Status {
+    fn status(state: SessionState, done: u64, total: u64) -> SessionStatus {
+        SessionStatus {
             session: String::new(),
             state,
             run: 1,
@@ -108,14 +108,14 @@ mod tests {
         let said = Said::default();
         let meter = FarmMeter::of(3, &said);
         let (mut one, mut two, mut three) = (meter.node(), meter.node(), meter.node());
-        one.is_at(&status(State::Running, 10, 100));
-        two.is_at(&status(State::Queued, 0, 0));
-        one.is_at(&status(State::Running, 30, 100));
+        one.is_at(&status(SessionState::Running, 10, 100));
+        two.is_at(&status(SessionState::Queued, 0, 0));
+        one.is_at(&status(SessionState::Running, 30, 100));
         // An empty file is done at once.
-        three.is_at(&status(State::Done, 0, 0));
-        two.is_at(&status(State::Running, 5, 50));
-        one.is_at(&status(State::Done, 100, 100));
-        two.is_at(&status(State::Done, 50, 50));
+        three.is_at(&status(SessionState::Done, 0, 0));
+        two.is_at(&status(SessionState::Running, 5, 50));
+        one.is_at(&status(SessionState::Done, 100, 100));
+        two.is_at(&status(SessionState::Done, 50, 50));
         let expected =
             ["mapping None", "+10", "+20", "+0", "mapping Some(150)", "+35", "+70", "+45"];
         assert_eq!(*said.0.lock(), expected);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use merganser_flight::client::NodeAddress;
 use merganser_flight::farm::{FarmError, FarmReport, SessionFarm};
 use merganser_node::map::RowSink;
-use merganser_node::session::request::{OpenRequest, Range};
+use merganser_node::session::request::{OpenRequest, SessionRange};
 use merganser_node::ssdlet::SsdletError;
 use merganser_sort::{Progress, Silent};
 
@@ -59,7 +59,7 @@ fn map(
     progress: &dyn Progress,
 ) -> Result<FarmReport, FarmError> {
     let farm = SessionFarm::open(known, &of(ssdlet), None, &|| progress.cancelled())?;
-    farm.map(&[Range::of(path)], rows, progress)
+    farm.map(&[SessionRange::of(path)], rows, progress)
 }
 
 fn run(nodes: &[Node], ssdlet: &str, rows: &mut Rows) -> Result<FarmReport, FarmError> {
@@ -98,7 +98,7 @@ fn the_header_of_a_table_comes_once() {
         let nodes = farm(texts);
         let mut rows = Rows::default();
         let farm = SessionFarm::open(&known(&nodes), &project, None, &|| false).expect("opened");
-        let mapped = farm.map(&[Range::of("log")], &mut rows, &Silent);
+        let mapped = farm.map(&[SessionRange::of("log")], &mut rows, &Silent);
         mapped.map(|report| (report.rows, rows.records)).map_err(|e| e.to_string())
     };
     let (rows, records) = map(&["a,b\n1,2\n", "a,b\n", "a,b\n3,4\n5,6\n"]).expect("one table");
@@ -111,8 +111,9 @@ fn the_header_of_a_table_comes_once() {
     };
     let nodes = farm(&["a,b\n1,2\n", "x,y\n3,4\n"]);
     let farm = SessionFarm::open(&known(&nodes), &all, None, &|| false).expect("opened");
-    let told =
-        farm.map(&[Range::of("log")], &mut Rows::default(), &Silent).expect_err("two tables");
+    let told = farm
+        .map(&[SessionRange::of("log")], &mut Rows::default(), &Silent)
+        .expect_err("two tables");
     assert!(told.to_string().starts_with(&nodes[1].known.address), "{told}");
 }
 
@@ -272,7 +273,7 @@ fn a_guest_goes_to_the_nodes_that_lack_it_and_take_it() {
     for module in [Some(GOOD), None] {
         let farm = SessionFarm::open(&known(&nodes), &open, module, &|| false).expect("opened");
         let mut rows = Rows::default();
-        farm.map(&[Range::of("log")], &mut rows, &Silent).expect("copied");
+        farm.map(&[SessionRange::of("log")], &mut rows, &Silent).expect("copied");
         assert_eq!(rows.records, b"a\na\n");
     }
     let nodes = [takes(), node()];

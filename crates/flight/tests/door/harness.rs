@@ -14,11 +14,11 @@ use merganser_flight::client::{NodeAddress, NodeClient, Result};
 use merganser_flight::server::{
     BATCH_PATIENCE, FlightServer, FlightServerOptions, FlightStopper, Tls,
 };
-use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
-use merganser_node::session::request::{OpenRequest, Range, Wanted};
+use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
+use merganser_node::session::request::{OpenRequest, SessionRange, Wanted};
 use merganser_node::session::{GuestLimits, Offered, SessionOptions, SsdletOpener};
 use merganser_node::ssdlet::{
-    Chunk, Description, Emitter, Lender, Output, Ssdlet, SsdletError, Worker,
+    Chunk, Emitter, MemoryLender, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Worker,
 };
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
@@ -44,7 +44,7 @@ pub const GOOD: &[u8] = b"good";
 /// Its SHA-256.
 pub const GOOD_SHA256: &str = "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c";
 
-struct Animal(Description);
+struct Animal(SsdletDescription);
 
 struct Working(String);
 
@@ -54,7 +54,7 @@ impl SsdletOpener for Zoo {
         wanted: Wanted<'_>,
         _: &Value,
         _: GuestLimits,
-        _: &dyn Lender,
+        _: &dyn MemoryLender,
     ) -> std::result::Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let name = match wanted {
             Wanted::Name(name) if ["copy", "fail", "panic", "slow", "slower"].contains(&name) => {
@@ -65,9 +65,14 @@ impl SsdletOpener for Zoo {
             }
             _ => return Ok(None),
         };
-        let output = Output::Ordered { format: LINES };
+        let output = SsdletOutput::Ordered { format: LINES };
         let name = name.to_owned();
-        Ok(Some(Box::new(Animal(Description { name, input: LINES, output, worker_bytes: 0 }))))
+        Ok(Some(Box::new(Animal(SsdletDescription {
+            name,
+            input: LINES,
+            output,
+            worker_bytes: 0,
+        }))))
     }
 
     fn list(&self) -> Vec<Offered> {
@@ -78,19 +83,19 @@ impl SsdletOpener for Zoo {
         &self,
         sha256: &str,
         bytes: &[u8],
-        _: &dyn Lender,
-    ) -> std::result::Result<Description, SsdletError> {
+        _: &dyn MemoryLender,
+    ) -> std::result::Result<SsdletDescription, SsdletError> {
         if bytes != GOOD {
             return Err(SsdletError::Failed("it is no module".to_owned()));
         }
         self.uploaded.lock().push(sha256.to_owned());
-        let output = Output::Ordered { format: LINES };
-        Ok(Description { name: "copy".to_owned(), input: LINES, output, worker_bytes: 0 })
+        let output = SsdletOutput::Ordered { format: LINES };
+        Ok(SsdletDescription { name: "copy".to_owned(), input: LINES, output, worker_bytes: 0 })
     }
 }
 
 impl Ssdlet for Animal {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.0
     }
 
@@ -218,12 +223,12 @@ pub fn of(ssdlet: &str) -> OpenRequest {
     OpenRequest { ssdlet: Some(ssdlet.to_owned()), ..OpenRequest::default() }
 }
 
-pub fn rows_of(session: &str, offset: u64) -> Ticket {
-    Ticket::Session(SessionTicket { session: session.to_owned(), offset, text: TextAs::Binary })
+pub fn rows_of(session: &str, offset: u64) -> GetTicket {
+    GetTicket::Session(SessionTicket { session: session.to_owned(), offset, text: TextAs::Binary })
 }
 
 /// All keys and values of `ticket`.
-pub fn rows(client: &mut NodeClient, ticket: Ticket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+pub fn rows(client: &mut NodeClient, ticket: GetTicket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut rows = client.rows(ticket);
     let mut all = Vec::new();
     while rows.advance()? {
@@ -235,7 +240,7 @@ pub fn rows(client: &mut NodeClient, ticket: Ticket) -> Result<Vec<(Vec<u8>, Vec
 /// Opens `ssdlet` on `paths`, and begins its run.
 pub fn begin(client: &mut NodeClient, ssdlet: &str, paths: &[&str]) -> Result<String> {
     let session = client.open(&of(ssdlet))?.session;
-    let ranges = paths.iter().map(|path| Range::of(*path)).collect();
+    let ranges = paths.iter().map(|path| SessionRange::of(*path)).collect();
     client.set(&SetBody { session: session.clone(), ranges, run: true })?;
     Ok(session)
 }

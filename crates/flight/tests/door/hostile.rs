@@ -14,7 +14,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, Ticket};
 use futures::{StreamExt, TryStreamExt};
 use merganser_flight::wire::{SetBody, ViewTicket};
-use merganser_node::session::request::Range;
+use merganser_node::session::request::SessionRange;
 use merganser_sort::key::OrderSpec;
 use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
@@ -123,7 +123,7 @@ fn messages_that_are_too_large_are_refused() {
         let action = Action::new("status", vec![b' '; 64 << 20]);
         let refused = client.do_action(action).await.map(|_| ()).expect_err("no token");
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
-        let many = vec![Range::of("a"); 65_537];
+        let many = vec![SessionRange::of("a"); 65_537];
         let body =
             serde_json::to_vec(&SetBody { session: "x".to_owned(), ranges: many, run: false });
         let action = Action::new("set", body.expect("JSON"));
@@ -131,7 +131,7 @@ fn messages_that_are_too_large_are_refused() {
     });
     let mut client = node.client();
     let session = client.open(&of("copy")).expect("opened").session;
-    let ranges = vec![Range::of("a"); 65_537];
+    let ranges = vec![SessionRange::of("a"); 65_537];
     let refused =
         client.set(&SetBody { session, ranges, run: false }).expect_err("too many").to_string();
     assert!(refused.contains("at most 65536 ranges"), "{refused}");
@@ -478,7 +478,7 @@ fn requests_are_answered_while_streams_wait_for_memory() {
     let lines: String = (0..300_000).map(|i| format!("{i:099}\n")).collect();
     node.sort("v.view", lines.as_bytes(), OrderSpec::new(LINES));
     let ticket = ViewTicket { view: "v.view".to_owned(), ..ViewTicket::default() };
-    let ticket = merganser_flight::wire::Ticket::View(ticket);
+    let ticket = merganser_flight::wire::GetTicket::View(ticket);
     let (node, json) = (&node, &ticket.to_json());
     thread::scope(|scope| {
         let mut first = node.client();

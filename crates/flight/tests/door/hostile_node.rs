@@ -14,7 +14,7 @@ use arrow_flight::{
 use futures::stream::{self, BoxStream, StreamExt};
 use merganser_flight::client::{ClientError, NodeAddress, NodeClient, StopFlag};
 use merganser_flight::farm::{FarmError, SessionFarm};
-use merganser_flight::wire::{SessionTicket, TextAs, Ticket as Wanted};
+use merganser_flight::wire::{GetTicket as Wanted, SessionTicket, TextAs};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::harness::of;

@@ -6,7 +6,7 @@ use merganser_flight::farm::SessionFarm;
 use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BindError, FlightServer, Tls};
 use merganser_flight::wire::SetBody;
-use merganser_node::session::request::Range;
+use merganser_node::session::request::SessionRange;
 
 use crate::harness::{begin, node, node_with, of, options, rows, rows_of, tls};
 
@@ -134,7 +134,7 @@ fn paths_stay_below_the_data_folder() {
     let mut client = node.client();
     for path in ["../secret", &absolute, "x/../../secret", "./secret", ""] {
         let session = client.open(&of("copy")).expect("opened").session;
-        let body = SetBody { session, ranges: vec![Range::of(path)], run: true };
+        let body = SetBody { session, ranges: vec![SessionRange::of(path)], run: true };
         client.set(&body).expect_err(path);
     }
     let session = begin(&mut client, "copy", &["link"]).expect("looked at later");

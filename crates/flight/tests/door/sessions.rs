@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use arrow_flight::FlightDescriptor;
 use merganser_flight::client::{NodeAddress, NodeClient};
-use merganser_flight::wire::{SessionTicket, SetBody, TextAs, Ticket};
-use merganser_node::session::State;
-use merganser_node::session::request::{OpenRequest, Range};
+use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
+use merganser_node::session::SessionState;
+use merganser_node::session::request::{OpenRequest, SessionRange};
 
 use crate::harness::{GOOD, GOOD_SHA256, Proxy, begin, node, node_with, of, rows, rows_of};
 
@@ -27,17 +27,21 @@ fn words_are_counted_on_the_node() {
     assert_eq!(opened.description.name, "wordcount");
     let session = opened.session;
     for path in ["a.txt", "c.txt", "a.txt"] {
-        let ranges = vec![Range::of(path)];
+        let ranges = vec![SessionRange::of(path)];
         client.set(&SetBody { session: session.clone(), ranges, run: false }).expect("set");
     }
     let all = [count("a", 2), count("b", 4), count("c", 1)];
     assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("done"), all);
     assert_eq!(rows(&mut client, rows_of(&session, 2)).expect("done"), all[2..]);
     let status = client.status(&session).expect("open");
-    assert_eq!((status.state, status.rows, status.run), (State::Done, 3, 1));
+    assert_eq!((status.state, status.rows, status.run), (SessionState::Done, 3, 1));
 
     client
-        .set(&SetBody { session: session.clone(), ranges: vec![Range::of("c.txt")], run: true })
+        .set(&SetBody {
+            session: session.clone(),
+            ranges: vec![SessionRange::of("c.txt")],
+            run: true,
+        })
         .expect("a new run");
     assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("done"), [count("c", 1)]);
 
@@ -58,7 +62,7 @@ fn text_is_text_unless_it_is_not() {
     let mut client = node.client();
     let session = begin(&mut client, "wordcount", &["a.txt"]).expect("begun");
     let text = |offset| {
-        Ticket::Session(SessionTicket { session: session.clone(), offset, text: TextAs::Utf8 })
+        GetTicket::Session(SessionTicket { session: session.clone(), offset, text: TextAs::Utf8 })
     };
     let refused = rows(&mut client, text(0)).expect_err("not UTF-8").to_string();
     assert!(refused.contains("binary"), "{refused}");
@@ -74,7 +78,7 @@ fn a_blob_stays_on_the_node_and_is_an_input() {
     let lines: Vec<u8> = (0..400_000).flat_map(|i| format!("{i}\n").into_bytes()).collect();
     let kept = client.put(&session, "part", &mut &lines[..]).expect("kept");
     assert_eq!(kept.bytes, lines.len() as u64);
-    let range = Range { blob: Some("part".to_owned()), ..Range::default() };
+    let range = SessionRange { blob: Some("part".to_owned()), ..SessionRange::default() };
     client.set(&SetBody { session: session.clone(), ranges: vec![range], run: true }).expect("set");
     let all = rows(&mut client, rows_of(&session, 0)).expect("done");
     assert_eq!(all.len(), 400_000);
@@ -108,7 +112,7 @@ fn a_blob_whose_reader_fails_is_not_kept() {
         assert_eq!(broken, format!("the blob {name}: the disk broke"));
     }
     let run = |client: &mut NodeClient, name: &str| {
-        let range = Range { blob: Some(name.to_owned()), ..Range::default() };
+        let range = SessionRange { blob: Some(name.to_owned()), ..SessionRange::default() };
         client.set(&SetBody { session: session.clone(), ranges: vec![range], run: true })?;
         rows(client, rows_of(&session, 0))
     };

@@ -2,7 +2,7 @@
 
 use arrow_flight::FlightDescriptor;
 use merganser_flight::client::NodeClient;
-use merganser_flight::wire::{KeyRange, Ticket, ViewTicket};
+use merganser_flight::wire::{GetTicket, KeyRange, ViewTicket};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 
@@ -13,7 +13,7 @@ fn all(view: &str) -> ViewTicket {
 }
 
 fn records(client: &mut NodeClient, ticket: ViewTicket) -> Vec<Vec<u8>> {
-    let rows = rows(client, Ticket::View(ticket)).expect("a view");
+    let rows = rows(client, GetTicket::View(ticket)).expect("a view");
     rows.into_iter().map(|(record, _)| record).collect()
 }
 
@@ -57,7 +57,7 @@ fn parts_of_a_view_are_those_of_the_sorted_file() {
         (ViewTicket { bytes: Some((9, Some(3))), ..all("v.view") }, "ends before it begins"),
         (ViewTicket { keys: keys("5", "4"), ..all("v.view") }, "comes before"),
     ] {
-        let refused = rows(&mut client, Ticket::View(wrong)).expect_err(told).to_string();
+        let refused = rows(&mut client, GetTicket::View(wrong)).expect_err(told).to_string();
         assert!(refused.contains(told), "{refused}");
     }
     let keys = KeyRange { from: Some("4".to_owned()), to: Some(r"\x35".to_owned()) };
@@ -111,7 +111,7 @@ fn long_records_cross_and_longer_ones_are_refused() {
     assert_eq!(lens, [3000, 2 << 20, 2]);
     node.sort("longer.view", &[long(5 << 20), b"y\n".to_vec()].concat(), OrderSpec::new(LINES));
     let refused =
-        rows(&mut client, Ticket::View(all("longer.view"))).expect_err("too long").to_string();
+        rows(&mut client, GetTicket::View(all("longer.view"))).expect_err("too long").to_string();
     assert!(refused.contains("ask for bytes"), "{refused}");
     let bytes = ViewTicket { bytes: Some((0, None)), ..all("longer.view") };
     assert_eq!(records(&mut client, bytes).concat().len(), (5 << 20) + 2);
@@ -131,7 +131,7 @@ fn what_is_no_view_is_said_before_the_stream() {
         ("link.view", "link.view: on the way to it is a link"),
         ("../data/empty.view", "no .."),
     ] {
-        let refused = rows(&mut client, Ticket::View(all(path))).expect_err(path).to_string();
+        let refused = rows(&mut client, GetTicket::View(all(path))).expect_err(path).to_string();
         assert!(refused.contains(told), "{refused}");
         let path = path.split('/').map(str::to_owned).collect();
         let refused = client.info(FlightDescriptor::new_path(path)).expect_err("none").to_string();

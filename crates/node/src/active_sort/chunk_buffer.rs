@@ -16,7 +16,7 @@ use std::io;
 use merganser_sort::record::Format;
 use merganser_storage::Buffer;
 
-use super::descriptor::{Chunk, SECTOR_BYTES};
+use super::descriptor::{SECTOR_BYTES, SortedChunk};
 
 /// A read that the buffer wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,18 +43,18 @@ pub(super) enum Supply {
 }
 
 #[derive(Debug)]
-struct Page {
+struct BufferedPage {
     token: u64,
     /// The start and the end in the buffer of the chunk's bytes that are not merged.
     at: usize,
     end: usize,
     /// The end of the last record that ends in it, once it is known.
     whole: Option<usize>,
-    content: Content,
+    content: PageContent,
 }
 
 #[derive(Debug)]
-enum Content {
+enum PageContent {
     Awaited,
     Here(Buffer),
     Failed(io::Error),
@@ -63,13 +63,13 @@ enum Content {
 /// The buffer of one chunk.
 #[derive(Debug)]
 pub(super) struct ChunkBuffer {
-    chunk: Chunk,
+    chunk: SortedChunk,
     /// The start of each extent in the chunk.
     starts: Vec<u64>,
     format: Format,
     page_bytes: u64,
     pages_max: usize,
-    pages: VecDeque<Page>,
+    pages: VecDeque<BufferedPage>,
     /// Pages that are used up but not free yet: the processor may still copy from them.
     used: Vec<Buffer>,
     /// Reads in flight whose bytes are no longer wanted.
@@ -87,7 +87,12 @@ pub(super) struct ChunkBuffer {
 
 impl ChunkBuffer {
     /// An empty buffer of at most `pages_max` pages.
-    pub(super) fn new(chunk: Chunk, format: Format, page_bytes: u64, pages_max: usize) -> Self {
+    pub(super) fn new(
+        chunk: SortedChunk,
+        format: Format,
+        page_bytes: u64,
+        pages_max: usize,
+    ) -> Self {
         let mut start = 0;
         let mut starts = Vec::new();
         for extent in &chunk.extents {
@@ -116,7 +121,7 @@ impl ChunkBuffer {
     /// is the only chunk that has not ended.
     pub(super) fn restart(&mut self, position: u64) {
         for page in self.pages.drain(..) {
-            self.stale += usize::from(matches!(page.content, Content::Awaited));
+            self.stale += usize::from(matches!(page.content, PageContent::Awaited));
         }
         self.used.clear();
         self.carry.clear();
@@ -180,8 +185,8 @@ impl ChunkBuffer {
     pub(super) fn asked(&mut self, token: u64, read: &PageRead) {
         let PageRead { from, to, .. } = *read;
         self.asked += (to - from) as u64;
-        let content = Content::Awaited;
-        self.pages.push_back(Page { token, at: from, end: to, whole: None, content });
+        let content = PageContent::Awaited;
+        self.pages.push_back(BufferedPage { token, at: from, end: to, whole: None, content });
     }
 
     /// A read has ended; a buffer that is no longer wanted goes to `free`.
@@ -198,12 +203,12 @@ impl ChunkBuffer {
             return;
         };
         page.content = match result {
-            Ok(bytes) if bytes >= page.end => Content::Here(buffer),
+            Ok(bytes) if bytes >= page.end => PageContent::Here(buffer),
             Ok(bytes) => {
                 let reason = format!("the device ended after {bytes} bytes of a page");
-                Content::Failed(io::Error::new(io::ErrorKind::UnexpectedEof, reason))
+                PageContent::Failed(io::Error::new(io::ErrorKind::UnexpectedEof, reason))
             }
-            Err(error) => Content::Failed(error),
+            Err(error) => PageContent::Failed(error),
         };
     }
 
@@ -227,9 +232,9 @@ impl ChunkBuffer {
                 return Ok(Supply::Dry);
             };
             let bytes = match &mut page.content {
-                Content::Awaited => return Ok(Supply::Dry),
-                Content::Here(buffer) => &buffer[page.at..page.end],
-                Content::Failed(error) => {
+                PageContent::Awaited => return Ok(Supply::Dry),
+                PageContent::Here(buffer) => &buffer[page.at..page.end],
+                PageContent::Failed(error) => {
                     let failed = io::Error::new(error.kind(), error.to_string());
                     return Err(self.unread(&failed));
                 }
@@ -269,9 +274,12 @@ impl ChunkBuffer {
             return &self.carry[self.carry_at..];
         }
         match self.pages.front() {
-            Some(Page { at, whole: Some(whole), content: Content::Here(buffer), .. }) => {
-                &buffer[*at..*whole]
-            }
+            Some(BufferedPage {
+                at,
+                whole: Some(whole),
+                content: PageContent::Here(buffer),
+                ..
+            }) => &buffer[*at..*whole],
             _ => &[],
         }
     }
@@ -297,7 +305,8 @@ impl ChunkBuffer {
 
     fn retire(&mut self) {
         if self.pages.front().is_some_and(|page| page.at == page.end)
-            && let Some(Page { content: Content::Here(buffer), .. }) = self.pages.pop_front()
+            && let Some(BufferedPage { content: PageContent::Here(buffer), .. }) =
+                self.pages.pop_front()
         {
             self.used.push(buffer);
         }
@@ -368,14 +377,15 @@ pub(crate) fn complete(carry: &mut Vec<u8>, page: &[u8], format: Format) -> Comp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::active_sort::descriptor::Extent;
+    use crate::active_sort::descriptor::SectorExtent;
 
     const LINES: Format = Format::Lines { delimiter: b'\n' };
 
     /// A buffer over `device`, whose chunk has `bytes` in the given extents; pages of 1,024 bytes.
     fn buffer(bytes: u64, extents: &[(u64, u64)]) -> ChunkBuffer {
-        let extents = extents.iter().map(|&(first, sectors)| Extent { first, sectors }).collect();
-        ChunkBuffer::new(Chunk { bytes, extents }, LINES, 1024, 3)
+        let extents =
+            extents.iter().map(|&(first, sectors)| SectorExtent { first, sectors }).collect();
+        ChunkBuffer::new(SortedChunk { bytes, extents }, LINES, 1024, 3)
     }
 
     /// Reads whatever there is room for, and supplies.

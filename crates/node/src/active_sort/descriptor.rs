@@ -40,14 +40,14 @@ pub struct MergeId(pub u64);
 
 /// Consecutive sectors of the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent {
+pub struct SectorExtent {
     /// Its first sector.
     pub first: u64,
     /// Their number; at least 1.
     pub sectors: u64,
 }
 
-impl Extent {
+impl SectorExtent {
     /// Its bytes on the device.
     #[must_use]
     pub fn bytes(self) -> Range<u64> {
@@ -57,11 +57,11 @@ impl Extent {
 
 /// One sorted input: `bytes` of records in consecutive `extents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chunk {
+pub struct SortedChunk {
     /// Bytes of its records; the rest of the last extent is ignored.
     pub bytes: u64,
     /// The extents that hold the records.
-    pub extents: Vec<Extent>,
+    pub extents: Vec<SectorExtent>,
 }
 
 /// The merge that the host asks for.
@@ -72,15 +72,15 @@ pub struct Descriptor {
     /// The format and order of the records; every chunk is already sorted by it.
     pub order: OrderSpec,
     /// The chunks; of equal records, those of an earlier chunk come first.
-    pub chunks: Vec<Chunk>,
+    pub chunks: Vec<SortedChunk>,
     /// The range in which the result can be read: at least as many bytes as all chunks have. The
     /// rest of it reads as zeros.
-    pub interface: Extent,
+    pub interface: SectorExtent,
 }
 
 /// A command to the control address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Command {
+pub enum MergeCommand {
     /// Start to answer reads of an interface range.
     Open(Descriptor),
     /// End a merge and release its memory.
@@ -121,25 +121,25 @@ fn field(field: impl Into<String>, reason: impl Into<String>) -> DescriptorError
     DescriptorError::Field { field: field.into(), reason: reason.into() }
 }
 
-impl Command {
+impl MergeCommand {
     /// Decodes a command from the bytes written to the control address.
     ///
     /// # Errors
     /// Bytes that are no command, or a merge that cannot be made.
-    pub fn decode(bytes: &[u8]) -> Result<Command, DescriptorError> {
+    pub fn decode(bytes: &[u8]) -> Result<MergeCommand, DescriptorError> {
         let body = checked(bytes)?;
-        let mut fields = Fields { rest: &body[16..] };
+        let mut fields = DescriptorFields { rest: &body[16..] };
         let merge = MergeId(fields.u64()?);
         let command = fields.u32()?;
         let (spec_bytes, chunk_count) = (fields.u32()? as usize, fields.u32()? as usize);
         if fields.u32()? != 0 {
             return Err(field("reserved field", "it is not zero"));
         }
-        let interface = Extent { first: fields.u64()?, sectors: fields.u64()? };
+        let interface = SectorExtent { first: fields.u64()?, sectors: fields.u64()? };
         match command {
             OPEN => {}
             CLOSE if fields.rest.is_empty() && spec_bytes == 0 && chunk_count == 0 => {
-                return Ok(Command::Close(merge));
+                return Ok(MergeCommand::Close(merge));
             }
             CLOSE => return Err(field("length", "a close has no specification and no chunks")),
             other => return Err(field("command", format!("{other} is neither 1 nor 2"))),
@@ -160,16 +160,16 @@ impl Command {
             }
             let mut extents = Vec::new();
             for _ in 0..extent_count {
-                extents.push(Extent { first: fields.u64()?, sectors: fields.u64()? });
+                extents.push(SectorExtent { first: fields.u64()?, sectors: fields.u64()? });
             }
-            chunks.push(Chunk { bytes, extents });
+            chunks.push(SortedChunk { bytes, extents });
         }
         if !fields.rest.is_empty() {
             return Err(field("length", "there are bytes between the last chunk and the CRC"));
         }
         let descriptor = Descriptor { merge, order, chunks, interface };
         descriptor.compile()?;
-        Ok(Command::Open(descriptor))
+        Ok(MergeCommand::Open(descriptor))
     }
 
     /// The bytes to write, a multiple of sectors long.
@@ -182,12 +182,12 @@ impl Command {
         out.extend(VERSION.to_le_bytes());
         out.extend(0_u32.to_le_bytes());
         match self {
-            Command::Close(merge) => {
+            MergeCommand::Close(merge) => {
                 out.extend(merge.0.to_le_bytes());
                 out.extend(CLOSE.to_le_bytes());
                 out.extend([0; 28]);
             }
-            Command::Open(descriptor) => {
+            MergeCommand::Open(descriptor) => {
                 descriptor.compile()?;
                 descriptor.encode_into(&mut out);
             }
@@ -241,7 +241,7 @@ impl Descriptor {
         let mut total = 0_u64;
         for (number, chunk) in self.chunks.iter().enumerate() {
             chunk.check(&format!("chunk {number}"), self.order.format)?;
-            let overlaps = |extent: &Extent| overlap(extent.bytes(), self.interface.bytes());
+            let overlaps = |extent: &SectorExtent| overlap(extent.bytes(), self.interface.bytes());
             if chunk.extents.iter().any(overlaps) {
                 let reason = "it is in the range from which the result is read";
                 return Err(field(format!("chunk {number}"), reason));
@@ -274,7 +274,7 @@ impl Descriptor {
     }
 }
 
-impl Chunk {
+impl SortedChunk {
     fn check(&self, name: &str, format: Format) -> Result<(), DescriptorError> {
         let mut room = 0_u64;
         for extent in &self.extents {
@@ -295,7 +295,7 @@ impl Chunk {
     }
 }
 
-impl Extent {
+impl SectorExtent {
     fn encode_into(self, out: &mut Vec<u8>) {
         out.extend(self.first.to_le_bytes());
         out.extend(self.sectors.to_le_bytes());
@@ -307,7 +307,7 @@ pub(super) fn overlap(a: Range<u64>, b: Range<u64>) -> bool {
     a.start < b.end && b.start < a.end
 }
 
-fn check_extent(name: &str, extent: Extent) -> Result<(), DescriptorError> {
+fn check_extent(name: &str, extent: SectorExtent) -> Result<(), DescriptorError> {
     let end = extent.first.checked_add(extent.sectors);
     if extent.sectors == 0 {
         return Err(field(name, "it has a range of no sectors"));
@@ -348,11 +348,11 @@ fn checked(bytes: &[u8]) -> Result<&[u8], DescriptorError> {
     Ok(body)
 }
 
-struct Fields<'a> {
+struct DescriptorFields<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Fields<'a> {
+impl<'a> DescriptorFields<'a> {
     fn take(&mut self, len: usize) -> Result<&'a [u8], DescriptorError> {
         let Some((taken, rest)) = self.rest.split_at_checked(len) else {
             return Err(field("length", "it ends before its last chunk does"));
@@ -382,16 +382,16 @@ mod tests {
                 ..OrderSpec::new(Format::Fixed { bytes: 100 })
             },
             chunks: vec![
-                Chunk {
+                SortedChunk {
                     bytes: 2000,
                     extents: vec![
-                        Extent { first: 64, sectors: 2 },
-                        Extent { first: 96, sectors: 2 },
+                        SectorExtent { first: 64, sectors: 2 },
+                        SectorExtent { first: 96, sectors: 2 },
                     ],
                 },
-                Chunk { bytes: 100, extents: vec![Extent { first: 128, sectors: 1 }] },
+                SortedChunk { bytes: 100, extents: vec![SectorExtent { first: 128, sectors: 1 }] },
             ],
-            interface: Extent { first: 4096, sectors: 5 },
+            interface: SectorExtent { first: 4096, sectors: 5 },
         }
     }
 
@@ -405,38 +405,38 @@ mod tests {
 
     #[test]
     fn the_bytes_are_the_golden_ones() {
-        let bytes = Command::Open(example()).encode().expect("a good descriptor");
+        let bytes = MergeCommand::Open(example()).encode().expect("a good descriptor");
         let len = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
         assert!(bytes[len..].iter().all(|byte| *byte == 0));
         assert_eq!(dump(&bytes[..len]), include_str!("../../tests/golden/descriptor.hex"));
-        assert_eq!(Command::decode(&bytes), Ok(Command::Open(example())));
-        let close = Command::Close(MergeId(9));
+        assert_eq!(MergeCommand::decode(&bytes), Ok(MergeCommand::Open(example())));
+        let close = MergeCommand::Close(MergeId(9));
         let bytes = close.encode().expect("short");
-        assert_eq!((bytes.len(), Command::decode(&bytes)), (512, Ok(close)));
+        assert_eq!((bytes.len(), MergeCommand::decode(&bytes)), (512, Ok(close)));
     }
 
     #[test]
     fn every_changed_byte_is_noticed() {
-        let bytes = Command::Open(example()).encode().expect("a good descriptor");
+        let bytes = MergeCommand::Open(example()).encode().expect("a good descriptor");
         let len = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
         for at in 0..len {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0x10;
-            assert!(Command::decode(&bytes).is_err(), "byte {at}");
-            assert!(Command::decode(&bytes[..at]).is_err(), "cut at {at}");
+            assert!(MergeCommand::decode(&bytes).is_err(), "byte {at}");
+            assert!(MergeCommand::decode(&bytes[..at]).is_err(), "cut at {at}");
         }
     }
 
     /// The error for `change`d bytes with a correct CRC.
     fn complaint_of_bytes(change: impl Fn(&mut Vec<u8>)) -> String {
-        let mut bytes = Command::Open(example()).encode().expect("a good descriptor");
+        let mut bytes = MergeCommand::Open(example()).encode().expect("a good descriptor");
         change(&mut bytes);
         let len = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
         if (4..=bytes.len()).contains(&len) {
             let crc = crc32c::crc32c(&bytes[..len - 4]);
             bytes[len - 4..len].copy_from_slice(&crc.to_le_bytes());
         }
-        Command::decode(&bytes).expect_err("refused").to_string()
+        MergeCommand::decode(&bytes).expect_err("refused").to_string()
     }
 
     fn complaint(change: impl Fn(&mut Descriptor)) -> String {

@@ -27,8 +27,8 @@ use merganser_storage::{Buffer, Work};
 
 use super::chunk_buffer::{ChunkBuffer, Supply};
 use super::descriptor::{Descriptor, DescriptorError};
-use super::schedule::{Candidate, Schedule};
-use super::settings::Settings;
+use super::schedule::{Candidate, ReadSchedule};
+use super::settings::ActiveSortSettings;
 
 /// Bytes of a key that a processor of 32 bits compares at once.
 const WORD_BYTES: usize = 4;
@@ -39,7 +39,7 @@ const PASSED_MAX: u32 = 32;
 
 /// A read of the interface, until it is answered.
 #[derive(Debug)]
-struct Read {
+struct InterfaceRead {
     id: RequestId,
     /// The range in the result, which may be behind its end.
     range: Range<u64>,
@@ -48,31 +48,31 @@ struct Read {
 
 /// An offset in the result at which a merge can start.
 #[derive(Debug)]
-struct Mark {
+struct RestartMark {
     result: u64,
     chunks: Box<[u64]>,
 }
 
 /// The result of a step, while its work is on the processor.
 #[derive(Debug)]
-struct Step {
+struct StepResult {
     token: u64,
     bytes: Vec<u8>,
 }
 
 /// The state of a running merge.
 #[derive(Debug)]
-struct Running {
+struct RunningMerge {
     chunks: Vec<ChunkBuffer>,
-    schedule: Schedule,
+    schedule: ReadSchedule,
     steps: StepMerge,
     free: Vec<Buffer>,
     /// The offset in the result of the first ready byte.
     start: u64,
-    ready: Ready,
+    ready: MergedPages,
     /// The end of the read that waits for more bytes.
     wanted_end: u64,
-    step: Option<Step>,
+    step: Option<StepResult>,
     reads_under_way: usize,
     claimed_bytes: u64,
     carry_claimed_bytes: u64,
@@ -81,35 +81,35 @@ struct Running {
 
 /// One merge that the host has opened.
 #[derive(Debug)]
-pub(super) struct Merge {
+pub(super) struct OpenMerge {
     descriptor: Descriptor,
     steps: StepMerge,
     /// The number of comparisons that a comparison of two keys is charged as.
     key_words: u64,
-    settings: Settings,
+    settings: ActiveSortSettings,
     page_bytes: u64,
-    reads: VecDeque<Read>,
-    marks: Vec<Mark>,
-    running: Option<Running>,
+    reads: VecDeque<InterfaceRead>,
+    marks: Vec<RestartMark>,
+    running: Option<RunningMerge>,
     closed: bool,
     /// The request that closed it, until it is answered.
     closed_by: Option<RequestId>,
 }
 
-impl Merge {
+impl OpenMerge {
     /// A merge that was not read yet. Its memory is claimed.
     ///
     /// # Errors
     /// A descriptor that means nothing, or too little memory.
     pub(super) fn open(
         descriptor: Descriptor,
-        settings: Settings,
+        settings: ActiveSortSettings,
         inside: &mut dyn Inside,
     ) -> io::Result<Self> {
         let invalid = |e: DescriptorError| io::Error::new(io::ErrorKind::InvalidInput, e);
         let steps = StepMerge::new(descriptor.compile().map_err(invalid)?);
-        let start = Mark { result: 0, chunks: vec![0; descriptor.chunks.len()].into() };
-        let mut merge = Merge {
+        let start = RestartMark { result: 0, chunks: vec![0; descriptor.chunks.len()].into() };
+        let mut merge = OpenMerge {
             key_words: key_words(steps.order()),
             page_bytes: settings.page_bytes(inside.geometry()),
             descriptor,
@@ -136,7 +136,7 @@ impl Merge {
 
     /// A read of `range` of the interface.
     pub(super) fn read(&mut self, id: RequestId, range: Range<u64>) {
-        self.reads.push_back(Read { id, range, passed: 0 });
+        self.reads.push_back(InterfaceRead { id, range, passed: 0 });
     }
 
     /// Ends it; `id` is answered when its memory is released.
@@ -256,17 +256,17 @@ impl Merge {
             );
             io::Error::new(e.kind(), what)
         })?;
-        let buffer = |chunk: &super::descriptor::Chunk| {
+        let buffer = |chunk: &super::descriptor::SortedChunk| {
             let format = self.descriptor.order.format;
             ChunkBuffer::new(chunk.clone(), format, self.page_bytes, self.settings.chunk_pages)
         };
-        self.running = Some(Running {
+        self.running = Some(RunningMerge {
             chunks: self.descriptor.chunks.iter().map(buffer).collect(),
-            schedule: Schedule::new(self.settings.policy, chunks, self.settings.chunk_pages),
+            schedule: ReadSchedule::new(self.settings.policy, chunks, self.settings.chunk_pages),
             steps: self.steps.clone(),
             free: Vec::new(),
             start: 0,
-            ready: Ready::default(),
+            ready: MergedPages::default(),
             wanted_end: 0,
             step: None,
             reads_under_way: 0,
@@ -291,7 +291,7 @@ impl Merge {
     }
 
     fn end_if_nothing_is_under_way(&mut self, inside: &mut dyn Inside) {
-        let over = |r: &Running| r.ending && r.reads_under_way == 0 && r.step.is_none();
+        let over = |r: &RunningMerge| r.ending && r.reads_under_way == 0 && r.step.is_none();
         if self.running.as_ref().is_some_and(over) {
             let running = self.running.take().expect("it is there");
             inside.release_memory(running.claimed_bytes + running.carry_claimed_bytes);
@@ -329,7 +329,7 @@ impl Merge {
                 running.wanted_end = wanted.end;
                 return;
             }
-            let Read { id, range, .. } = self.reads.remove(at).expect("it was chosen");
+            let InterfaceRead { id, range, .. } = self.reads.remove(at).expect("it was chosen");
             let mut buffer = Buffer::new((range.end - range.start) as usize);
             running.ready.take_front(&mut buffer[..len]);
             running.start += len as u64;
@@ -371,7 +371,7 @@ impl Merge {
         if ready_end >= self.marks.last().map_or(0, |m| m.result) + total.div_ceil(MARKS) {
             self.marks.push(running.mark(ready_end));
         }
-        running.step = Some(Step { token, bytes });
+        running.step = Some(StepResult { token, bytes });
         inside.work(token, &done.work(self.key_words, inside.copy_unit_bytes()));
         Ok(true)
     }
@@ -379,14 +379,14 @@ impl Merge {
 
 /// Merged bytes that were not read yet, in the pieces of the steps.
 #[derive(Debug, Default)]
-struct Ready {
+struct MergedPages {
     pages: VecDeque<Vec<u8>>,
     /// Bytes of the first page that were already taken.
     gone: usize,
     len: usize,
 }
 
-impl Ready {
+impl MergedPages {
     fn push(&mut self, page: Vec<u8>) {
         self.len += page.len();
         self.pages.push_back(page);
@@ -419,7 +419,7 @@ impl Ready {
 }
 
 /// The read to serve next: the oldest, or one that begins where the merge is.
-fn choose_read(reads: &mut VecDeque<Read>, start: u64) -> Option<usize> {
+fn choose_read(reads: &mut VecDeque<InterfaceRead>, start: u64) -> Option<usize> {
     let oldest = reads.front_mut()?;
     if oldest.range.start == start || oldest.passed >= PASSED_MAX {
         return Some(0);
@@ -442,14 +442,14 @@ fn key_words(order: &Order) -> u64 {
 
 /// The counts of a step.
 #[derive(Debug, Clone, Copy, Default)]
-struct Done {
+struct StepCounts {
     bytes: usize,
     records: u64,
     compares: u64,
     copied_bytes: u64,
 }
 
-impl Done {
+impl StepCounts {
     /// The charges. Each record is a separate copy of whole units.
     fn work(self, key_words: u64, unit_bytes: u32) -> [Work; 3] {
         let unit = u64::from(unit_bytes);
@@ -463,23 +463,23 @@ impl Done {
     }
 }
 
-impl Running {
+impl RunningMerge {
     /// Starts again at the last mark before `result`.
-    fn restart(&mut self, marks: &[Mark], result: u64) {
+    fn restart(&mut self, marks: &[RestartMark], result: u64) {
         let at = marks.partition_point(|mark| mark.result <= result) - 1;
         let mark = &marks[at];
         for (chunk, position) in self.chunks.iter_mut().zip(&mark.chunks) {
             chunk.restart(*position);
         }
         self.steps.restart();
-        self.ready = Ready::default();
+        self.ready = MergedPages::default();
         self.start = mark.result;
         self.wanted_end = 0;
     }
 
     /// Merges into `out` as far as the chunk buffers go.
-    fn merge(&mut self, out: &mut [u8]) -> io::Result<Done> {
-        let mut done = Done::default();
+    fn merge(&mut self, out: &mut [u8]) -> io::Result<StepCounts> {
+        let mut done = StepCounts::default();
         loop {
             let ended = |chunk: &&ChunkBuffer| chunk.merged() == chunk.bytes();
             let alone = self.chunks.iter().filter(ended).count() + 1 >= self.chunks.len();
@@ -518,13 +518,13 @@ impl Running {
 
     /// Adds a mark for the start of the next step; if that is within a record, for the start of the
     /// record.
-    fn mark(&self, ready_end: u64) -> Mark {
+    fn mark(&self, ready_end: u64) -> RestartMark {
         let mut chunks: Box<[u64]> = self.chunks.iter().map(ChunkBuffer::merged).collect();
         let mut result = ready_end;
         if let Some(cut) = self.steps.cut() {
             result -= cut.written as u64;
             chunks[cut.segment] -= cut.written as u64;
         }
-        Mark { result, chunks }
+        RestartMark { result, chunks }
     }
 }

@@ -39,10 +39,10 @@ use std::ops::Range;
 use merganser_storage::Buffer;
 use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 
-use descriptor::{Command, Descriptor, MergeId, overlap};
-use merging::Merge;
-pub use schedule::Policy;
-pub use settings::{Asking, Settings};
+use descriptor::{Descriptor, MergeCommand, MergeId, overlap};
+use merging::OpenMerge;
+pub use schedule::ReadPolicy;
+pub use settings::{ActiveSortSettings, Asking};
 
 /// The page that a read returns.
 #[derive(Debug)]
@@ -55,8 +55,8 @@ struct PageOf {
 #[derive(Debug)]
 pub struct ActiveSort {
     control: Range<u64>,
-    settings: Settings,
-    merges: BTreeMap<MergeId, Merge>,
+    settings: ActiveSortSettings,
+    merges: BTreeMap<MergeId, OpenMerge>,
     tokens: u64,
     pages: BTreeMap<u64, PageOf>,
     works: BTreeMap<u64, MergeId>,
@@ -70,7 +70,7 @@ impl ActiveSort {
     /// # Panics
     /// When the settings leave no page for a chunk or for the result, or pages of no whole sectors.
     #[must_use]
-    pub fn new(control_address: u64, settings: Settings) -> Self {
+    pub fn new(control_address: u64, settings: ActiveSortSettings) -> Self {
         assert!(settings.chunk_pages > 0, "a chunk buffer has at least a page");
         assert!(settings.output_pages > 0, "the result needs at least a page");
         let sector = descriptor::SECTOR_BYTES as u32;
@@ -95,14 +95,14 @@ impl ActiveSort {
 
     fn command(&mut self, id: RequestId, bytes: &[u8], inside: &mut dyn Inside) -> io::Result<()> {
         let invalid = |e| io::Error::new(io::ErrorKind::InvalidInput, e);
-        match Command::decode(bytes).map_err(invalid)? {
-            Command::Open(descriptor) => {
+        match MergeCommand::decode(bytes).map_err(invalid)? {
+            MergeCommand::Open(descriptor) => {
                 self.check_ranges(&descriptor)?;
                 let merge = descriptor.merge;
-                self.merges.insert(merge, Merge::open(descriptor, self.settings, inside)?);
+                self.merges.insert(merge, OpenMerge::open(descriptor, self.settings, inside)?);
                 inside.answer(id, Ok(Buffer::new(0)));
             }
-            Command::Close(merge) => match self.merges.get_mut(&merge) {
+            MergeCommand::Close(merge) => match self.merges.get_mut(&merge) {
                 Some(open) => open.close(id, inside),
                 None => {
                     let reason = format!("merge {} is not open", merge.0);
@@ -142,7 +142,7 @@ impl ActiveSort {
         Ok(())
     }
 
-    fn interface_at(&mut self, range: &Range<u64>) -> Option<&mut Merge> {
+    fn interface_at(&mut self, range: &Range<u64>) -> Option<&mut OpenMerge> {
         self.merges
             .values_mut()
             .find(|merge| overlap(merge.descriptor().interface.bytes(), range.clone()))
@@ -203,7 +203,7 @@ impl Program for ActiveSort {
         let Some(end) = offset.checked_add(len as u64) else { return false };
         let range = offset..end;
         let is_interface =
-            |merge: &Merge| overlap(merge.descriptor().interface.bytes(), range.clone());
+            |merge: &OpenMerge| overlap(merge.descriptor().interface.bytes(), range.clone());
         write && overlap(range.clone(), self.control.clone())
             || self.merges.values().any(is_interface)
     }

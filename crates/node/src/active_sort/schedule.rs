@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 
 /// The rule for choosing reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Policy {
+pub enum ReadPolicy {
     /// A page whose channel is busy is skipped, and another chunk's page is read: ActiveSort's
     /// rule. Among several candidates, the chunk with the fewest pages comes first.
     #[default]
@@ -38,18 +38,22 @@ pub(super) struct Candidate {
 
 /// The schedule of one merge.
 #[derive(Debug)]
-pub(super) struct Schedule {
-    policy: Policy,
+pub(super) struct ReadSchedule {
+    policy: ReadPolicy,
     /// For each chunk, one number per free page: the order in which the room became free.
     room: Vec<VecDeque<u64>>,
     next: u64,
 }
 
-impl Schedule {
+impl ReadSchedule {
     /// All buffers are empty: chunks take turns.
-    pub(super) fn new(policy: Policy, chunks: usize, pages: usize) -> Self {
+    pub(super) fn new(policy: ReadPolicy, chunks: usize, pages: usize) -> Self {
         let turns = |chunk| (0..pages).map(|page| (page * chunks + chunk) as u64).collect();
-        Schedule { policy, room: (0..chunks).map(turns).collect(), next: (pages * chunks) as u64 }
+        ReadSchedule {
+            policy,
+            room: (0..chunks).map(turns).collect(),
+            next: (pages * chunks) as u64,
+        }
     }
 
     /// A page of `chunk` is used up.
@@ -67,7 +71,7 @@ impl Schedule {
         is_busy: impl Fn(u32) -> bool,
         idle: bool,
     ) -> Option<usize> {
-        if self.policy == Policy::SkipBusy {
+        if self.policy == ReadPolicy::SkipBusy {
             let free = candidates.iter().filter(|c| !is_busy(c.channel)).min_by_key(|c| c.at_hand);
             let any = || candidates.iter().min_by_key(|c| c.at_hand).filter(|_| idle);
             return free.or_else(any).map(|c| c.chunk);
@@ -75,7 +79,7 @@ impl Schedule {
         // After a merge has started again, numbers may be missing: such chunks come last.
         let since = |c: &&Candidate| self.room[c.chunk].front().copied().unwrap_or(u64::MAX);
         let oldest = candidates.iter().min_by_key(since)?;
-        if self.policy == Policy::Wait && !idle && is_busy(oldest.channel) {
+        if self.policy == ReadPolicy::Wait && !idle && is_busy(oldest.channel) {
             return None;
         }
         self.room[oldest.chunk].pop_front();
@@ -97,25 +101,26 @@ mod tests {
         let busy = |channel| channel == 1;
         let all = candidates(&[1, 0, 1]);
         let choose = |policy, idle| {
-            let mut schedule = Schedule::new(policy, 3, 1);
+            let mut schedule = ReadSchedule::new(policy, 3, 1);
             schedule.choose(&all, busy, idle)
         };
-        assert_eq!(choose(Policy::SkipBusy, false), Some(1));
-        assert_eq!(choose(Policy::Wait, false), None);
-        assert_eq!(choose(Policy::Wait, true), Some(0), "no other read would wake us");
-        assert_eq!(choose(Policy::Queue, false), Some(0));
+        assert_eq!(choose(ReadPolicy::SkipBusy, false), Some(1));
+        assert_eq!(choose(ReadPolicy::Wait, false), None);
+        assert_eq!(choose(ReadPolicy::Wait, true), Some(0), "no other read would wake us");
+        assert_eq!(choose(ReadPolicy::Queue, false), Some(0));
         let only_busy = candidates(&[1, 1]);
-        let mut schedule = Schedule::new(Policy::SkipBusy, 2, 1);
+        let mut schedule = ReadSchedule::new(ReadPolicy::SkipBusy, 2, 1);
         assert_eq!(schedule.choose(&only_busy, busy, false), None);
         assert_eq!(schedule.choose(&only_busy, busy, true), Some(1), "the emptier one");
     }
 
     #[test]
     fn room_is_filled_in_the_order_in_which_it_came_up() {
-        let mut schedule = Schedule::new(Policy::Wait, 2, 2);
+        let mut schedule = ReadSchedule::new(ReadPolicy::Wait, 2, 2);
         let both = candidates(&[0, 0]);
-        let choose =
-            |schedule: &mut Schedule, left: &[Candidate]| schedule.choose(left, |_| false, false);
+        let choose = |schedule: &mut ReadSchedule, left: &[Candidate]| {
+            schedule.choose(left, |_| false, false)
+        };
         let order = [0, 1, 0].map(|_| choose(&mut schedule, &both));
         assert_eq!(order, [Some(0), Some(1), Some(0)]);
         schedule.room(0);

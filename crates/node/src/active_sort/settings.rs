@@ -2,11 +2,11 @@
 
 use merganser_storage::Geometry;
 
-use super::schedule::Policy;
+use super::schedule::ReadPolicy;
 
 /// How merges use the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct ActiveSortSettings {
     /// Pages of a chunk buffer. The paper has 8: four to compute on, and four that are being read,
     /// each from another channel (4.1.3).
     pub chunk_pages: usize,
@@ -17,7 +17,7 @@ pub struct Settings {
     /// known, the size that the device reads best.
     pub page_bytes: Option<u32>,
     /// Which page to read next.
-    pub policy: Policy,
+    pub policy: ReadPolicy,
     /// When to ask for pages.
     pub asking: Asking,
 }
@@ -34,15 +34,15 @@ pub enum Asking {
     AfterStep,
 }
 
-impl Default for Settings {
+impl Default for ActiveSortSettings {
     fn default() -> Self {
-        let policy = Policy::SkipBusy;
+        let policy = ReadPolicy::SkipBusy;
         let asking = Asking::BeforeStep;
-        Settings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy, asking }
+        ActiveSortSettings { chunk_pages: 8, output_pages: 8, page_bytes: None, policy, asking }
     }
 }
 
-impl Settings {
+impl ActiveSortSettings {
     pub(super) fn page_bytes(self, geometry: Geometry) -> u64 {
         let own = if geometry.stripe_bytes > 0 {
             geometry.stripe_bytes.max(geometry.page_bytes)

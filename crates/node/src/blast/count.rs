@@ -14,7 +14,7 @@ const RESIDUES: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ*-";
 
 /// Counts of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct DatabaseCounts {
     /// Sequences.
     pub sequences: u64,
     /// Letters of all sequences.
@@ -25,7 +25,7 @@ pub struct Counts {
     pub empty: u64,
 }
 
-impl Counts {
+impl DatabaseCounts {
     /// The sequences that makeblastdb takes.
     #[must_use]
     pub fn with_letters(&self) -> u64 {
@@ -35,18 +35,18 @@ impl Counts {
 
 /// Counts in bytes that come in pieces.
 #[derive(Debug)]
-pub struct Counter {
-    counts: Counts,
+pub struct DatabaseCounter {
+    counts: DatabaseCounts,
     /// The letters before the last header.
     before: Option<u64>,
     /// 1 for each byte that is a letter.
     letters: [u8; 256],
-    place: Place,
+    place: LinePosition,
 }
 
 /// Where in a line the next byte is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum LinePosition {
     /// At its start.
     Start,
     /// After blanks.
@@ -57,7 +57,7 @@ enum Place {
     Ignored,
 }
 
-impl Counter {
+impl DatabaseCounter {
     /// Counts letters of this molecule.
     #[must_use]
     pub fn new(molecule: Molecule) -> Self {
@@ -70,7 +70,12 @@ impl Counter {
             letters[usize::from(*byte)] = 1;
             letters[usize::from(byte.to_ascii_lowercase())] = 1;
         }
-        Counter { counts: Counts::default(), before: None, letters, place: Place::Start }
+        DatabaseCounter {
+            counts: DatabaseCounts::default(),
+            before: None,
+            letters,
+            place: LinePosition::Start,
+        }
     }
 
     /// Takes the next bytes.
@@ -80,34 +85,34 @@ impl Counter {
             let newline = memchr(b'\n', bytes);
             self.part_of_line(&bytes[..newline.unwrap_or(bytes.len())]);
             let Some(at) = newline else { return };
-            self.place = Place::Start;
+            self.place = LinePosition::Start;
             bytes = &bytes[at + 1..];
         }
     }
 
     fn part_of_line(&mut self, mut part: &[u8]) {
-        if self.place == Place::Start && !part.is_empty() {
-            self.place = Place::Blanks;
+        if self.place == LinePosition::Start && !part.is_empty() {
+            self.place = LinePosition::Blanks;
             if part[0] == b'>' {
                 self.counts.empty += u64::from(self.last_is_empty());
                 self.before = Some(self.counts.letters);
                 self.counts.sequences += 1;
-                self.place = Place::Ignored;
+                self.place = LinePosition::Ignored;
             }
         }
-        if self.place == Place::Blanks {
+        if self.place == LinePosition::Blanks {
             part = part.trim_ascii_start();
             match part.first() {
                 None => {}
-                Some(b'!' | b'#' | b';') => self.place = Place::Ignored,
-                Some(_) => self.place = Place::Sequence,
+                Some(b'!' | b'#' | b';') => self.place = LinePosition::Ignored,
+                Some(_) => self.place = LinePosition::Sequence,
             }
         }
-        if self.place != Place::Sequence {
+        if self.place != LinePosition::Sequence {
             return;
         }
         if let Some(comment) = memchr(b';', part) {
-            self.place = Place::Ignored;
+            self.place = LinePosition::Ignored;
             part = &part[..comment];
         }
         let letters: u64 =
@@ -121,10 +126,10 @@ impl Counter {
     }
 
     /// The counts so far. The next input begins a new line.
-    pub fn end_input(&mut self) -> Counts {
-        self.place = Place::Start;
+    pub fn end_input(&mut self) -> DatabaseCounts {
+        self.place = LinePosition::Start;
         let last = u64::from(self.last_is_empty());
-        Counts { empty: self.counts.empty + last, ..self.counts }
+        DatabaseCounts { empty: self.counts.empty + last, ..self.counts }
     }
 }
 
@@ -133,7 +138,7 @@ mod tests {
     use super::*;
 
     fn counts(molecule: Molecule, text: &[u8], piece: usize) -> (u64, u64) {
-        let mut counter = Counter::new(molecule);
+        let mut counter = DatabaseCounter::new(molecule);
         text.chunks(piece).for_each(|piece| counter.take(piece));
         let found = counter.end_input();
         assert_eq!(found.bytes, text.len() as u64);
@@ -165,11 +170,11 @@ mod tests {
 
     #[test]
     fn the_next_input_begins_a_line() {
-        let mut counter = Counter::new(Molecule::Nucleotide);
+        let mut counter = DatabaseCounter::new(Molecule::Nucleotide);
         counter.take(b">a\nAC");
         counter.end_input();
         counter.take(b">b\nGT");
-        let Counts { sequences, letters, bytes, empty } = counter.end_input();
+        let DatabaseCounts { sequences, letters, bytes, empty } = counter.end_input();
         assert_eq!((sequences, letters, bytes, empty), (2, 4, 10, 0));
     }
 
@@ -188,7 +193,7 @@ mod tests {
             (&[">a\n", "AC\n>b\nAC"], 0),
         ] {
             for piece in [1, 3, 99] {
-                let mut counter = Counter::new(Molecule::Nucleotide);
+                let mut counter = DatabaseCounter::new(Molecule::Nucleotide);
                 let mut empty = 0;
                 for input in inputs {
                     input.as_bytes().chunks(piece).for_each(|piece| counter.take(piece));

@@ -1,7 +1,7 @@
 //! The forms of the output that are made, and what BLAST prints for them.
 
 use super::options::OptionError;
-use super::program::Program;
+use super::program::BlastProgram;
 
 /// The form of an output, by its number in `-outfmt`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,19 +50,19 @@ impl Form {
 
 /// The form of a search's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Format {
+pub struct OutputFormat {
     /// Which.
     pub form: Form,
     /// The value of `-outfmt`.
     pub text: String,
 }
 
-impl Format {
+impl OutputFormat {
     /// Reads the value of `-outfmt` for a program.
     ///
     /// # Errors
     /// [`OptionError::Format`] for a form that is not made.
-    pub fn parse(text: &str, program: Program) -> Result<Self, OptionError> {
+    pub fn parse(text: &str, program: BlastProgram) -> Result<Self, OptionError> {
         let refused = || OptionError::Format(text.to_owned());
         let mut words = text.split_whitespace();
         let form = words.next().and_then(Form::of_number).ok_or_else(refused)?;
@@ -70,9 +70,9 @@ impl Format {
         if !words.all(|word| form.has_columns() && is_column(word)) {
             return Err(refused());
         }
-        if form == Form::Sam && program != Program::Blastn {
+        if form == Form::Sam && program != BlastProgram::Blastn {
             return Err(OptionError::Sam);
         }
-        Ok(Format { form, text: text.to_owned() })
+        Ok(OutputFormat { form, text: text.to_owned() })
     }
 }

@@ -64,14 +64,14 @@ impl Limit {
 
 /// The options that say how much is shown.
 #[derive(Debug, Default)]
-pub(super) struct Numbers {
+pub(super) struct ShownLimits {
     targets: Option<usize>,
     descriptions: Option<usize>,
     alignments: Option<usize>,
     line: Option<usize>,
 }
 
-impl Numbers {
+impl ShownLimits {
     const NAMES: [&str; 4] =
         ["-max_target_seqs", "-num_descriptions", "-num_alignments", "-line_length"];
 

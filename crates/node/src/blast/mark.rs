@@ -9,14 +9,14 @@ const READ_BYTES: usize = 1 << 20;
 
 /// The content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mark {
+pub struct FileMark {
     /// Its bytes.
     pub bytes: u64,
     /// Their CRC32C.
     pub crc: u32,
 }
 
-impl Mark {
+impl FileMark {
     /// That of a file, which has to be one: others can't be read again.
     ///
     /// # Errors
@@ -27,7 +27,7 @@ impl Mark {
         }
         let mut file = File::open(path)?;
         let mut buffer = vec![0; READ_BYTES];
-        let mut mark = Mark { bytes: 0, crc: 0 };
+        let mut mark = FileMark { bytes: 0, crc: 0 };
         loop {
             match file.read(&mut buffer) {
                 Ok(0) => return Ok(mark),

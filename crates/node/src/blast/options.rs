@@ -7,15 +7,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::format::Format;
-use super::limit::{Limit, Numbers};
-use super::program::Program;
+use super::format::OutputFormat;
+use super::limit::{Limit, ShownLimits};
+use super::program::BlastProgram;
 
 /// A BLAST command that gives equal results over partitions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Search {
+pub struct BlastSearch {
     /// The program.
-    pub program: Program,
+    pub program: BlastProgram,
     /// The queries.
     pub query: PathBuf,
     /// The files of the database, or patterns of their names.
@@ -23,7 +23,7 @@ pub struct Search {
     /// The output.
     pub out: Option<PathBuf>,
     /// The form of the output.
-    pub format: Format,
+    pub format: OutputFormat,
     /// How many subjects are reported.
     pub limit: Limit,
     /// Letters in a line of text, as an option.
@@ -102,24 +102,26 @@ const VALUES: [&str; 8] = [
 const FLAGS: [&str; 3] = ["-subject_besthit", "-ungapped", "-lcase_masking"];
 
 /// Options with a value, for some.
-fn values_of(program: Program) -> &'static [&'static str] {
+fn values_of(program: BlastProgram) -> &'static [&'static str] {
     match program {
-        Program::Blastn => &["-perc_identity", "-reward", "-penalty", "-strand", "-dust"],
-        Program::Blastp => &["-matrix", "-comp_based_stats", "-seg", "-threshold"],
-        Program::Blastx => {
+        BlastProgram::Blastn => &["-perc_identity", "-reward", "-penalty", "-strand", "-dust"],
+        BlastProgram::Blastp => &["-matrix", "-comp_based_stats", "-seg", "-threshold"],
+        BlastProgram::Blastx => {
             &["-matrix", "-comp_based_stats", "-seg", "-threshold", "-strand", "-query_gencode"]
         }
-        Program::Tblastn => &["-matrix", "-comp_based_stats", "-seg", "-threshold", "-db_gencode"],
+        BlastProgram::Tblastn => {
+            &["-matrix", "-comp_based_stats", "-seg", "-threshold", "-db_gencode"]
+        }
     }
 }
 
 /// The values of `-task`.
-fn tasks_of(program: Program) -> &'static [&'static str] {
+fn tasks_of(program: BlastProgram) -> &'static [&'static str] {
     match program {
-        Program::Blastn => &["megablast", "blastn", "blastn-short", "dc-megablast"],
-        Program::Blastp => &["blastp", "blastp-fast", "blastp-short"],
-        Program::Blastx => &["blastx", "blastx-fast"],
-        Program::Tblastn => &["tblastn", "tblastn-fast"],
+        BlastProgram::Blastn => &["megablast", "blastn", "blastn-short", "dc-megablast"],
+        BlastProgram::Blastp => &["blastp", "blastp-fast", "blastp-short"],
+        BlastProgram::Blastx => &["blastx", "blastx-fast"],
+        BlastProgram::Tblastn => &["tblastn", "tblastn-fast"],
     }
 }
 
@@ -140,16 +142,16 @@ const COMPARES: [(&str, &str); 13] = [
     ("-subject", "it has no database"),
 ];
 
-impl Search {
+impl BlastSearch {
     /// Reads the words after the program's name.
     ///
     /// # Errors
     /// The first thing that is wrong or not exact.
     pub fn parse(program: &str, words: &[OsString]) -> Result<Self, OptionError> {
         let program =
-            Program::named(program).ok_or_else(|| OptionError::Program(program.to_owned()))?;
+            BlastProgram::named(program).ok_or_else(|| OptionError::Program(program.to_owned()))?;
         let (mut query, mut out, mut format) = (None, None, None);
-        let mut numbers = Numbers::default();
+        let mut numbers = ShownLimits::default();
         let (mut database, mut options) = (Vec::new(), Vec::new());
         let mut typed = vec![program.name().to_owned()];
         let mut words = words.iter().peekable();
@@ -184,7 +186,7 @@ impl Search {
                 "-query" => once(query.replace(PathBuf::from(value()?)).is_none())?,
                 "-out" => once(out.replace(PathBuf::from(value()?)).is_none())?,
                 "-outfmt" => once(format.replace(value()?).is_none())?,
-                _ if Numbers::knows(&name) => once(numbers.set(&name, &value()?)?)?,
+                _ if ShownLimits::knows(&name) => once(numbers.set(&name, &value()?)?)?,
                 _ if FLAGS.contains(&&*name) => {
                     once(!options.contains(&name))?;
                     options.push(name);
@@ -215,15 +217,15 @@ impl Search {
             return Err(OptionError::Missing("-db"));
         }
         // Linked alignments share an e-value, which can be better than that of the alignments that are kept.
-        let links = matches!(program, Program::Blastx | Program::Tblastn)
+        let links = matches!(program, BlastProgram::Blastx | BlastProgram::Tblastn)
             || options.iter().any(|option| option == "-ungapped");
         let leaves_out = ["-max_hsps", "-subject_besthit"];
         let found = leaves_out.into_iter().find(|name| options.iter().any(|option| option == name));
         if let Some(name) = found.filter(|_| links) {
             return Err(OptionError::Linked(name));
         }
-        let format = Format::parse(format.as_deref().unwrap_or("0"), program)?;
-        Ok(Search {
+        let format = OutputFormat::parse(format.as_deref().unwrap_or("0"), program)?;
+        Ok(BlastSearch {
             program,
             query: query.ok_or(OptionError::Missing("-query"))?,
             database,
@@ -246,9 +248,9 @@ fn text(word: &OsString) -> Result<String, OptionError> {
 mod tests {
     use super::*;
 
-    fn parse(words: &[&str]) -> Result<Search, OptionError> {
+    fn parse(words: &[&str]) -> Result<BlastSearch, OptionError> {
         let words: Vec<_> = words.iter().map(OsString::from).collect();
-        Search::parse(words[0].to_str().expect("text"), &words[1..])
+        BlastSearch::parse(words[0].to_str().expect("text"), &words[1..])
     }
 
     #[test]

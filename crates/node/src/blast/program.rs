@@ -22,7 +22,7 @@ impl Molecule {
 
 /// The programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
+pub enum BlastProgram {
     /// Nucleotides in nucleotides.
     Blastn,
     /// Proteins in proteins.
@@ -33,15 +33,15 @@ pub enum Program {
     Tblastn,
 }
 
-impl Program {
+impl BlastProgram {
     /// The program of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
-            "blastn" => Some(Program::Blastn),
-            "blastp" => Some(Program::Blastp),
-            "blastx" => Some(Program::Blastx),
-            "tblastn" => Some(Program::Tblastn),
+            "blastn" => Some(BlastProgram::Blastn),
+            "blastp" => Some(BlastProgram::Blastp),
+            "blastx" => Some(BlastProgram::Blastx),
+            "tblastn" => Some(BlastProgram::Tblastn),
             _ => None,
         }
     }
@@ -50,10 +50,10 @@ impl Program {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Program::Blastn => "blastn",
-            Program::Blastp => "blastp",
-            Program::Blastx => "blastx",
-            Program::Tblastn => "tblastn",
+            BlastProgram::Blastn => "blastn",
+            BlastProgram::Blastp => "blastp",
+            BlastProgram::Blastx => "blastx",
+            BlastProgram::Tblastn => "tblastn",
         }
     }
 
@@ -61,8 +61,8 @@ impl Program {
     #[must_use]
     pub fn database(self) -> Molecule {
         match self {
-            Program::Blastn | Program::Tblastn => Molecule::Nucleotide,
-            Program::Blastp | Program::Blastx => Molecule::Protein,
+            BlastProgram::Blastn | BlastProgram::Tblastn => Molecule::Nucleotide,
+            BlastProgram::Blastp | BlastProgram::Blastx => Molecule::Protein,
         }
     }
 }

@@ -4,10 +4,10 @@ use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
 use super::ifile::{SegmentIndex, Sink};
-use super::protocol::{Frame, frame_head};
+use super::protocol::{MapFrame, frame_head};
 use super::server::FRAME_PATIENCE;
-use super::{HdfsError, Result};
-use crate::talk::{End, Talk};
+use super::{HdfsError, HdfsResult};
+use crate::talk::{Talk, TalkEnd};
 
 /// How often a task gets to know how far its map is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);
@@ -19,12 +19,12 @@ const LEAST_BYTES_PER_SECOND: u64 = 256 << 10;
 /// How long a task may still let its map wait. So a map's place is held for at most [`FRAME_PATIENCE`] and the time that its
 /// bytes take at [`LEAST_BYTES_PER_SECOND`], in addition to the map itself.
 #[derive(Debug, Default)]
-struct Pace {
+struct TaskPace {
     waited: Duration,
     sent_bytes: u64,
 }
 
-impl Pace {
+impl TaskPace {
     fn left(&self) -> Duration {
         let sent_seconds = self.sent_bytes as f64 / LEAST_BYTES_PER_SECOND as f64;
         let all = FRAME_PATIENCE + Duration::from_secs_f64(sent_seconds);
@@ -38,31 +38,31 @@ impl Pace {
 }
 
 /// Sends the result of a map.
-pub(super) struct Frames<'a> {
+pub(super) struct AnswerFrames<'a> {
     talk: Talk<'a>,
-    pace: Pace,
+    pace: TaskPace,
     /// When the client was last sent something.
     told: Instant,
     /// Why nothing more can be sent.
-    end: Option<End>,
+    end: Option<TalkEnd>,
 }
 
-impl<'a> Frames<'a> {
+impl<'a> AnswerFrames<'a> {
     pub(super) fn new(talk: Talk<'a>) -> Self {
-        Frames { talk, pace: Pace::default(), told: Instant::now(), end: None }
+        AnswerFrames { talk, pace: TaskPace::default(), told: Instant::now(), end: None }
     }
 
     /// Why nothing more could be sent, if that is so.
-    pub(super) fn into_end(self) -> Option<End> {
+    pub(super) fn into_end(self) -> Option<TalkEnd> {
         self.end
     }
 
     /// Sends a frame.
-    pub(super) fn send(&mut self, frame: &Frame) -> Result<()> {
+    pub(super) fn send(&mut self, frame: &MapFrame) -> HdfsResult<()> {
         self.write(&mut [IoSlice::new(&frame.encode())])
     }
 
-    fn write(&mut self, parts: &mut [IoSlice<'_>]) -> Result<()> {
+    fn write(&mut self, parts: &mut [IoSlice<'_>]) -> HdfsResult<()> {
         self.told = Instant::now();
         let bytes = parts.iter().map(|part| part.len()).sum();
         let written = Talk { frame_patience: self.pace.left(), ..self.talk }.write(parts);
@@ -74,23 +74,23 @@ impl<'a> Frames<'a> {
     }
 }
 
-impl Sink for Frames<'_> {
-    fn data(&mut self, bytes: &[u8]) -> Result<()> {
+impl Sink for AnswerFrames<'_> {
+    fn data(&mut self, bytes: &[u8]) -> HdfsResult<()> {
         self.write(&mut [IoSlice::new(&frame_head(bytes.len())), IoSlice::new(bytes)])
     }
 
-    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> Result<()> {
-        self.send(&Frame::Spill { number, records, index })
+    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> HdfsResult<()> {
+        self.send(&MapFrame::Spill { number, records, index })
     }
 
-    fn progress(&mut self, split_bytes: u64, records: u64) -> Result<()> {
+    fn progress(&mut self, split_bytes: u64, records: u64) -> HdfsResult<()> {
         if self.talk.stream.is_hung_up() {
             return Err(HdfsError::Gone);
         }
         if self.told.elapsed() < PROGRESS_EVERY {
             return Ok(());
         }
-        self.send(&Frame::Progress { split_bytes, records })
+        self.send(&MapFrame::Progress { split_bytes, records })
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
 
     /// Seconds until a task that takes a frame every `each` is hung up on; `None` if it gets 1,000 frames.
     fn held(each: Duration) -> Option<Duration> {
-        let mut pace = Pace::default();
+        let mut pace = TaskPace::default();
         for _ in 0..1000 {
             if pace.left() < each {
                 return Some(pace.waited + pace.left());
@@ -121,7 +121,7 @@ mod tests {
         assert!(held(Duration::from_secs(2)).expect("hung up on") <= Duration::from_secs(122));
         assert_eq!(held(Duration::from_secs(1)), None, "as fast as it has to be");
         // A pause of less than a minute is no reason, nor is one after many bytes.
-        let mut pace = Pace::default();
+        let mut pace = TaskPace::default();
         pace.add(Duration::from_secs(50), FRAME);
         pace.add(Duration::from_millis(1), 100 * FRAME);
         assert_eq!(pace.left(), FRAME_PATIENCE);

@@ -7,7 +7,7 @@ use super::split::NO_LIMIT;
 
 /// Records that follow each other.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Batch<'a> {
+pub(super) struct SplitBatch<'a> {
     bytes: &'a [u8],
     /// `None` for a single record, without what ends it.
     divided: Option<(&'a Delimiter, u32)>,
@@ -15,10 +15,10 @@ pub(super) struct Batch<'a> {
     pub(super) offset: u64,
 }
 
-impl<'a> Batch<'a> {
+impl<'a> SplitBatch<'a> {
     /// One record, without what ends it, whose first byte is at `offset` of the file.
     pub(super) fn single(bytes: &'a [u8], offset: u64) -> Self {
-        Batch { bytes, divided: None, offset }
+        SplitBatch { bytes, divided: None, offset }
     }
 
     /// Whole records, each with what ends it. Those of `record_bytes_max` bytes are too long and are dropped.
@@ -28,7 +28,7 @@ impl<'a> Batch<'a> {
         record_bytes_max: u32,
         offset: u64,
     ) -> Self {
-        Batch { bytes, divided: Some((delimiter, record_bytes_max)), offset }
+        SplitBatch { bytes, divided: Some((delimiter, record_bytes_max)), offset }
     }
 
     /// The records, without what ends them.

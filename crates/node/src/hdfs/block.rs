@@ -17,11 +17,11 @@ use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 use rustix::fs::{Advice, fadvise};
 
-use super::meta::{BYTES_PER_CHECKSUM_MAX, CHECKSUM_BYTES, Checksum, HEADER_BYTES, Header};
+use super::meta::{BYTES_PER_CHECKSUM_MAX, CHECKSUM_BYTES, Checksum, HEADER_BYTES, MetaHeader};
 use super::replica::{DataDirs, Replica};
-use super::request::Range;
+use super::request::BlockRange;
 use super::split::Body;
-use super::{Block, HdfsError, Result};
+use super::{HdfsBlock, HdfsError, HdfsResult};
 
 /// Bytes that are read and checked at once, about.
 const STEP_BYTES: usize = 1 << 20;
@@ -30,13 +30,13 @@ const AHEAD_BYTES: u64 = 4 << 20;
 
 const _: () = assert!(BYTES_PER_CHECKSUM_MAX as usize <= STEP_BYTES, "a step holds a piece");
 
-/// The memory of [`Ranges`] without the checksums, in bytes.
+/// The memory of [`BlockRanges`] without the checksums, in bytes.
 pub(super) const RANGES_BYTES: u64 = STEP_BYTES as u64;
 
 /// The ranges of a split, one after the other.
 #[derive(Debug)]
-pub(super) struct Ranges {
-    parts: Vec<Part>,
+pub(super) struct BlockRanges {
+    parts: Vec<OpenRange>,
     /// The part that is read.
     current: usize,
     left_bytes: u64,
@@ -50,10 +50,10 @@ pub(super) struct Ranges {
 
 /// A range of a block.
 #[derive(Debug)]
-struct Part {
-    block: Block,
+struct OpenRange {
+    block: HdfsBlock,
     data: File,
-    header: Header,
+    header: MetaHeader,
     /// Those of the pieces from `first` on, big-endian.
     sums: Vec<u8>,
     first: u64,
@@ -65,7 +65,7 @@ struct Part {
     advised: u64,
 }
 
-impl Ranges {
+impl BlockRanges {
     /// Finds and opens all `ranges` in `pool`.
     ///
     /// # Errors
@@ -73,15 +73,15 @@ impl Ranges {
     pub(super) fn open(
         dirs: &DataDirs,
         pool: &str,
-        ranges: &[Range],
+        ranges: &[BlockRange],
         budget: &Budget,
-    ) -> Result<Self> {
+    ) -> HdfsResult<Self> {
         let mut memory = budget.reserve(STEP_BYTES as u64, "blocks")?;
         let mut read_bytes = 0;
         let mut parts = Vec::with_capacity(ranges.len());
         for range in ranges {
             let replica = dirs.open(pool, range.block, range.block_length)?;
-            let part = Part::open(replica, range, |bytes| {
+            let part = OpenRange::open(replica, range, |bytes| {
                 let all = memory.bytes() + bytes;
                 let given = budget.limit_bytes();
                 memory.grow_to(all).map_err(|_| HdfsError::Memory { needed: given + bytes, given })
@@ -90,7 +90,7 @@ impl Ranges {
             parts.push(part);
         }
         let left_bytes = ranges.iter().map(|range| range.length).sum();
-        Ok(Ranges {
+        Ok(BlockRanges {
             parts,
             current: 0,
             left_bytes,
@@ -102,8 +102,8 @@ impl Ranges {
     }
 }
 
-impl Body for Ranges {
-    fn more(&mut self, to: &mut Vec<u8>) -> Result<()> {
+impl Body for BlockRanges {
+    fn more(&mut self, to: &mut Vec<u8>) -> HdfsResult<()> {
         let Some(part) = self.parts.get_mut(self.current) else { return Ok(()) };
         let (wanted, read) = part.read(&mut self.scratch)?;
         self.read_bytes += read as u64;
@@ -127,18 +127,18 @@ impl Body for Ranges {
     }
 }
 
-impl Part {
+impl OpenRange {
     /// Reads the checksums of `range`, for which `reserve` takes memory.
     fn open(
         replica: Replica,
-        range: &Range,
-        reserve: impl FnOnce(u64) -> Result<()>,
-    ) -> Result<Self> {
-        let Range { block, block_length, offset, length } = *range;
+        range: &BlockRange,
+        reserve: impl FnOnce(u64) -> HdfsResult<()>,
+    ) -> HdfsResult<Self> {
+        let BlockRange { block, block_length, offset, length } = *range;
         let Replica { data, meta } = replica;
         let mut header = [0; HEADER_BYTES];
         read_meta(&meta, block, &mut header, 0)?;
-        let header = Header::decode(&header)
+        let header = MetaHeader::decode(&header)
             .map_err(|fault| HdfsError::Checksum { block, detail: fault.to_string() })?;
         let (piece, end) = (u64::from(header.bytes_per_checksum), offset + length);
         let first = offset / piece;
@@ -150,7 +150,7 @@ impl Part {
             let at = HEADER_BYTES as u64 + first * CHECKSUM_BYTES as u64;
             read_meta(&meta, block, &mut sums, at)?;
         }
-        let part = Part {
+        let part = OpenRange {
             block,
             data,
             header,
@@ -167,7 +167,7 @@ impl Part {
     }
 
     /// Reads on into `scratch`: which of its bytes are wanted, and how many were read.
-    fn read(&mut self, scratch: &mut [u8]) -> Result<(std::ops::Range<usize>, usize)> {
+    fn read(&mut self, scratch: &mut [u8]) -> HdfsResult<(std::ops::Range<usize>, usize)> {
         let piece = u64::from(self.header.bytes_per_checksum);
         let from = self.next / piece * piece;
         let step = scratch.len() as u64 / piece * piece;
@@ -185,7 +185,7 @@ impl Part {
     }
 
     /// Compares the checksums of `bytes`, which begin a piece at `from`.
-    fn check(&self, bytes: &[u8], from: u64) -> Result<()> {
+    fn check(&self, bytes: &[u8], from: u64) -> HdfsResult<()> {
         if self.header.checksum == Checksum::Null {
             return Ok(());
         }
@@ -218,7 +218,7 @@ impl Part {
 }
 
 /// Fills `into` from `at` of a file of checksums.
-fn read_meta(meta: &File, block: Block, into: &mut [u8], at: u64) -> Result<()> {
+fn read_meta(meta: &File, block: HdfsBlock, into: &mut [u8], at: u64) -> HdfsResult<()> {
     meta.read_exact_at(into, at).map_err(|e| match e.kind() {
         io::ErrorKind::UnexpectedEof => {
             let detail = format!(

@@ -8,14 +8,14 @@ use super::module::{Sha256, hex};
 
 /// A block, as HDFS names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct HdfsBlock {
     /// Its number.
     pub id: i64,
     /// Its generation stamp, which changes when it is written again.
     pub generation: i64,
 }
 
-impl fmt::Display for Block {
+impl fmt::Display for HdfsBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "blk_{}_{}", self.id, self.generation)
     }
@@ -77,7 +77,7 @@ pub enum HdfsError {
     #[error("{block}: {detail}")]
     Replica {
         /// The block.
-        block: Block,
+        block: HdfsBlock,
         /// Why not.
         detail: String,
     },
@@ -85,7 +85,7 @@ pub enum HdfsError {
     #[error("{block}: the replica here has the generation stamp {found}")]
     Generation {
         /// The block that was asked for.
-        block: Block,
+        block: HdfsBlock,
         /// The stamp that was found.
         found: i64,
     },
@@ -93,7 +93,7 @@ pub enum HdfsError {
     #[error("{block}: the replica here has {found} bytes, not {expected}")]
     Length {
         /// The block.
-        block: Block,
+        block: HdfsBlock,
         /// Its length as the NameNode knows it.
         expected: u64,
         /// The length of the file.
@@ -117,7 +117,7 @@ pub enum HdfsError {
     #[error("{block}: {detail}")]
     Checksum {
         /// The block.
-        block: Block,
+        block: HdfsBlock,
         /// The kind.
         detail: String,
     },
@@ -125,7 +125,7 @@ pub enum HdfsError {
     #[error("{block}: damaged at byte {offset}: {detail}")]
     Damaged {
         /// The block.
-        block: Block,
+        block: HdfsBlock,
         /// Where in it.
         offset: u64,
         /// The bytes that were found and those that were expected.
@@ -135,7 +135,7 @@ pub enum HdfsError {
     #[error("{block}: reading at byte {offset}: {source}")]
     Io {
         /// The block.
-        block: Block,
+        block: HdfsBlock,
         /// Where in it.
         offset: u64,
         /// What the system said.
@@ -165,7 +165,7 @@ pub enum HdfsError {
 }
 
 /// The results of a map.
-pub type Result<T, E = HdfsError> = std::result::Result<T, E>;
+pub type HdfsResult<T, E = HdfsError> = Result<T, E>;
 
 impl From<TryReserveError> for HdfsError {
     /// Of memory that was granted.

@@ -10,7 +10,7 @@
 
 use merganser_sort::record::ifile::{END_MARKER, push_vlong};
 
-use super::Result;
+use super::HdfsResult;
 
 /// Bytes that are collected before they leave.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -34,23 +34,23 @@ pub trait Sink {
     ///
     /// # Errors
     /// [`super::HdfsError::Gone`].
-    fn data(&mut self, bytes: &[u8]) -> Result<()>;
+    fn data(&mut self, bytes: &[u8]) -> HdfsResult<()>;
 
     /// The current spill is complete, with `records` records.
     ///
     /// # Errors
     /// [`super::HdfsError::Gone`].
-    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> Result<()>;
+    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> HdfsResult<()>;
 
     /// `split_bytes` bytes of the split were mapped, `records` records.
     ///
     /// # Errors
     /// [`super::HdfsError::Gone`].
-    fn progress(&mut self, split_bytes: u64, records: u64) -> Result<()>;
+    fn progress(&mut self, split_bytes: u64, records: u64) -> HdfsResult<()>;
 }
 
 /// Writes one spill. Its rows come in the order of partitions.
-pub(super) struct SpillWriter<'a> {
+pub(super) struct IFileSpillWriter<'a> {
     sink: &'a mut dyn Sink,
     partitions: u32,
     buffer: Vec<u8>,
@@ -67,12 +67,12 @@ pub(super) struct SpillWriter<'a> {
 
 /// The most bytes that leave at once: a full buffer, a piece of a record or the lengths of one, an end.
 const PIECE_BYTES: usize = 2 * BUFFER_BYTES + 64;
-/// The memory of a [`SpillWriter`] without its index, in bytes.
+/// The memory of an [`IFileSpillWriter`] without its index, in bytes.
 pub(super) const WRITER_BYTES: u64 = PIECE_BYTES as u64;
 
-impl<'a> SpillWriter<'a> {
+impl<'a> IFileSpillWriter<'a> {
     pub(super) fn new(sink: &'a mut dyn Sink, partitions: u32) -> Self {
-        SpillWriter {
+        IFileSpillWriter {
             sink,
             partitions,
             buffer: Vec::with_capacity(PIECE_BYTES),
@@ -86,7 +86,12 @@ impl<'a> SpillWriter<'a> {
     }
 
     /// Appends a record to `partition`: a key as `Text`, a value as it is.
-    pub(super) fn push(&mut self, partition: u32, key: &[u8], value: Value<'_>) -> Result<()> {
+    pub(super) fn push(
+        &mut self,
+        partition: u32,
+        key: &[u8],
+        value: IFileValue<'_>,
+    ) -> HdfsResult<()> {
         while (self.index.len() as u32) < partition {
             self.end_segment()?;
         }
@@ -94,22 +99,22 @@ impl<'a> SpillWriter<'a> {
         push_vlong(value.bytes() as i64, &mut self.buffer);
         self.text(key)?;
         match value {
-            Value::Int(number) => self.bytes(&number.to_be_bytes())?,
-            Value::Long(number) => self.bytes(&number.to_be_bytes())?,
-            Value::Text(text) => self.text(text)?,
+            IFileValue::Int(number) => self.bytes(&number.to_be_bytes())?,
+            IFileValue::Long(number) => self.bytes(&number.to_be_bytes())?,
+            IFileValue::Text(text) => self.text(text)?,
         }
         self.records += 1;
         Ok(())
     }
 
-    fn text(&mut self, text: &[u8]) -> Result<()> {
+    fn text(&mut self, text: &[u8]) -> HdfsResult<()> {
         push_vlong(text.len() as i64, &mut self.buffer);
         self.bytes(text)
     }
 
     /// Appends bytes of any length; the buffer does not grow.
     #[inline]
-    fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    fn bytes(&mut self, bytes: &[u8]) -> HdfsResult<()> {
         for piece in bytes.chunks(BUFFER_BYTES) {
             self.buffer.extend_from_slice(piece);
             if self.buffer.len() >= BUFFER_BYTES {
@@ -120,7 +125,7 @@ impl<'a> SpillWriter<'a> {
     }
 
     /// Ends the spill; how many records and bytes it has.
-    pub(super) fn finish(mut self, number: u32) -> Result<(u64, u64)> {
+    pub(super) fn finish(mut self, number: u32) -> HdfsResult<(u64, u64)> {
         while (self.index.len() as u32) < self.partitions {
             self.end_segment()?;
         }
@@ -129,7 +134,7 @@ impl<'a> SpillWriter<'a> {
         Ok((self.records, self.gone))
     }
 
-    fn end_segment(&mut self) -> Result<()> {
+    fn end_segment(&mut self) -> HdfsResult<()> {
         self.buffer.extend_from_slice(&END_MARKER);
         self.check();
         let crc = std::mem::take(&mut self.crc).finalize();
@@ -148,7 +153,7 @@ impl<'a> SpillWriter<'a> {
         self.unchecked = self.buffer.len();
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> HdfsResult<()> {
         self.check();
         if !self.buffer.is_empty() {
             self.sink.data(&self.buffer)?;
@@ -162,7 +167,7 @@ impl<'a> SpillWriter<'a> {
 
 /// A value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value<'a> {
+pub(super) enum IFileValue<'a> {
     /// An `IntWritable`.
     Int(i32),
     /// A `LongWritable`.
@@ -171,13 +176,13 @@ pub(super) enum Value<'a> {
     Text(&'a [u8]),
 }
 
-impl Value<'_> {
+impl IFileValue<'_> {
     /// Bytes that it takes when it is written.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Value::Int(_) => size_of::<i32>(),
-            Value::Long(_) => size_of::<i64>(),
-            Value::Text(text) => text_bytes(text.len()),
+            IFileValue::Int(_) => size_of::<i32>(),
+            IFileValue::Long(_) => size_of::<i64>(),
+            IFileValue::Text(text) => text_bytes(text.len()),
         }
     }
 }
@@ -206,18 +211,18 @@ mod tests {
     }
 
     impl Sink for Collected {
-        fn data(&mut self, bytes: &[u8]) -> Result<()> {
+        fn data(&mut self, bytes: &[u8]) -> HdfsResult<()> {
             assert!(bytes.len() <= PIECE_BYTES);
             self.bytes.extend(bytes);
             Ok(())
         }
 
-        fn spill(&mut self, _: u32, _: u64, index: Vec<SegmentIndex>) -> Result<()> {
+        fn spill(&mut self, _: u32, _: u64, index: Vec<SegmentIndex>) -> HdfsResult<()> {
             self.index = index;
             Ok(())
         }
 
-        fn progress(&mut self, _: u64, _: u64) -> Result<()> {
+        fn progress(&mut self, _: u64, _: u64) -> HdfsResult<()> {
             Ok(())
         }
     }
@@ -225,9 +230,9 @@ mod tests {
     #[test]
     fn a_spill_is_pinned() {
         let mut sink = Collected::default();
-        let mut writer = SpillWriter::new(&mut sink, 3);
-        writer.push(1, b"a", Value::Int(1)).expect("taken");
-        writer.push(1, b"bc", Value::Int(-1)).expect("taken");
+        let mut writer = IFileSpillWriter::new(&mut sink, 3);
+        writer.push(1, b"a", IFileValue::Int(1)).expect("taken");
+        writer.push(1, b"bc", IFileValue::Int(-1)).expect("taken");
         assert_eq!(writer.finish(0).expect("taken"), (2, 6 + 23 + 6));
         let empty = b"\xff\xff\xff\xff\x00\x00";
         // The checksum of FF FF is FFFF0000.
@@ -251,10 +256,10 @@ mod tests {
     #[test]
     fn records_longer_than_the_buffer_leave_in_pieces() {
         let mut sink = Collected::default();
-        let mut writer = SpillWriter::new(&mut sink, 1);
+        let mut writer = IFileSpillWriter::new(&mut sink, 1);
         let long = vec![b'x'; 3 * BUFFER_BYTES + 1];
         for _ in 0..3 {
-            writer.push(0, &long, Value::Text(&long)).expect("taken");
+            writer.push(0, &long, IFileValue::Text(&long)).expect("taken");
         }
         let (records, bytes) = writer.finish(0).expect("taken");
         assert_eq!((records, bytes), (3, sink.bytes.len() as u64));

@@ -42,7 +42,7 @@ impl Checksum {
 
 /// The beginning of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct MetaHeader {
     /// The kind of the checksums.
     pub checksum: Checksum,
     /// Bytes of the block that each is of, at least 1.
@@ -51,7 +51,7 @@ pub struct Header {
 
 /// Why it is not understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HeaderFault {
+pub enum MetaHeaderFault {
     /// Another version.
     #[error("its .meta is of version {0}; version {VERSION} is known")]
     Version(u16),
@@ -63,28 +63,28 @@ pub enum HeaderFault {
     BytesPerChecksum(u32),
 }
 
-impl Header {
+impl MetaHeader {
     /// Reads it.
     ///
     /// # Errors
     /// When it is of another version or kind.
-    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, HeaderFault> {
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, MetaHeaderFault> {
         let [a, b, kind, len @ ..] = *bytes;
         let version = u16::from_be_bytes([a, b]);
         if version != VERSION {
-            return Err(HeaderFault::Version(version));
+            return Err(MetaHeaderFault::Version(version));
         }
         let checksum = match kind {
             0 => Checksum::Null,
             1 => Checksum::Crc32,
             2 => Checksum::Crc32c,
-            _ => return Err(HeaderFault::Kind(kind)),
+            _ => return Err(MetaHeaderFault::Kind(kind)),
         };
         let bytes_per_checksum = u32::from_be_bytes(len);
         if !(1..=BYTES_PER_CHECKSUM_MAX).contains(&bytes_per_checksum) {
-            return Err(HeaderFault::BytesPerChecksum(bytes_per_checksum));
+            return Err(MetaHeaderFault::BytesPerChecksum(bytes_per_checksum));
         }
-        Ok(Header { checksum, bytes_per_checksum })
+        Ok(MetaHeader { checksum, bytes_per_checksum })
     }
 
     /// The same as bytes.
@@ -110,18 +110,24 @@ mod tests {
     fn a_header_is_pinned() {
         // The first bytes of a .meta file that a DataNode of Hadoop 3.4.2 writes by default.
         let bytes = b"\x00\x01\x02\x00\x00\x02\x00";
-        let header = Header { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
-        assert_eq!(Header::decode(bytes), Ok(header));
+        let header = MetaHeader { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
+        assert_eq!(MetaHeader::decode(bytes), Ok(header));
         assert_eq!(header.encode(), *bytes);
-        assert_eq!(Header::decode(b"\x00\x02\x02\x00\x00\x02\x00"), Err(HeaderFault::Version(2)));
-        assert_eq!(Header::decode(b"\x00\x01\x03\x00\x00\x02\x00"), Err(HeaderFault::Kind(3)));
         assert_eq!(
-            Header::decode(b"\x00\x01\x01\x00\x00\x00\x00"),
-            Err(HeaderFault::BytesPerChecksum(0))
+            MetaHeader::decode(b"\x00\x02\x02\x00\x00\x02\x00"),
+            Err(MetaHeaderFault::Version(2))
         );
         assert_eq!(
-            Header::decode(b"\x00\x01\x01\x80\x00\x00\x00"),
-            Err(HeaderFault::BytesPerChecksum(1 << 31))
+            MetaHeader::decode(b"\x00\x01\x03\x00\x00\x02\x00"),
+            Err(MetaHeaderFault::Kind(3))
+        );
+        assert_eq!(
+            MetaHeader::decode(b"\x00\x01\x01\x00\x00\x00\x00"),
+            Err(MetaHeaderFault::BytesPerChecksum(0))
+        );
+        assert_eq!(
+            MetaHeader::decode(b"\x00\x01\x01\x80\x00\x00\x00"),
+            Err(MetaHeaderFault::BytesPerChecksum(1 << 31))
         );
     }
 
@@ -138,7 +144,7 @@ mod tests {
             let mut likely = bytes;
             likely[..3].copy_from_slice(&[0, 1, kind]);
             for bytes in [bytes, likely] {
-                if let Ok(header) = Header::decode(&bytes) {
+                if let Ok(header) = MetaHeader::decode(&bytes) {
                     prop_assert_eq!(header.encode(), bytes);
                 }
             }

@@ -46,11 +46,11 @@ pub mod server;
 mod split;
 mod task;
 
-pub use error::{Block, HdfsError, Result};
+pub use error::{HdfsBlock, HdfsError, HdfsResult};
 pub use ifile::{SegmentIndex, Sink};
-pub use module::{Compile, MODULE_BYTES_MAX, Module, Modules, NotNow, Sha256};
+pub use module::{Compile, MODULE_BYTES_MAX, MapperModule, Modules, NotNow, Sha256};
 pub use replica::{DataDirs, FolderState};
 pub use request::{
-    Codec, CombineKind, MapRequest, Order, Partitioner, Range, SsdletName, Writable,
+    BlockRange, Codec, CombineKind, MapRequest, Order, Partitioner, SsdletName, Writable,
 };
-pub use task::{Counters, MapTask};
+pub use task::{MapCounters, MapTask};

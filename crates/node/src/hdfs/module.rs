@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{HdfsError, Result};
-use crate::ssdlet::{Description, Lender, Ssdlet, SsdletError};
+use super::{HdfsError, HdfsResult};
+use crate::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError};
 
 /// The longest module, in bytes.
 pub const MODULE_BYTES_MAX: usize = 4 << 20;
@@ -30,12 +30,12 @@ const KEPT_CODE_BYTES: usize = 16 << 20;
 pub type Sha256 = [u8; 32];
 
 /// A compiled module.
-pub trait Module: Send + Sync {
+pub trait MapperModule: Send + Sync {
     /// SHA-256 of its bytes.
     fn sha256(&self) -> Sha256;
 
     /// What it says about itself.
-    fn description(&self) -> &Description;
+    fn description(&self) -> &SsdletDescription;
 
     /// Whether it can ask for the place of a record in its input.
     fn asks_for_places(&self) -> bool;
@@ -47,7 +47,7 @@ pub trait Module: Send + Sync {
     ///
     /// # Errors
     /// When it refuses them, or fails.
-    fn open(&self, arguments: &str) -> Result<Box<dyn Ssdlet>, SsdletError>;
+    fn open(&self, arguments: &str) -> HdfsResult<Box<dyn Ssdlet>, SsdletError>;
 }
 
 /// Why a module that may be an SSDlet can't be compiled now. It travels within the [`io::Error`] of an
@@ -91,13 +91,15 @@ impl From<NotNow> for SsdletError {
 }
 
 /// Compiles a module with lent memory, and verifies all that it says about itself.
-pub type Compile = dyn Fn(&[u8], &dyn Lender) -> Result<Arc<dyn Module>, SsdletError> + Send + Sync;
+pub type Compile = dyn Fn(&[u8], &dyn MemoryLender) -> HdfsResult<Arc<dyn MapperModule>, SsdletError>
+    + Send
+    + Sync;
 
 /// The modules of jobs.
 pub struct Modules {
     compile: Option<Box<Compile>>,
     /// The one that was used last is the last.
-    kept: Mutex<Vec<Arc<dyn Module>>>,
+    kept: Mutex<Vec<Arc<dyn MapperModule>>>,
 }
 
 impl Modules {
@@ -111,7 +113,7 @@ impl Modules {
     ///
     /// # Errors
     /// When it is not here, or no job may bring one.
-    pub(super) fn find(&self, sha256: &Sha256) -> Result<Arc<dyn Module>> {
+    pub(super) fn find(&self, sha256: &Sha256) -> HdfsResult<Arc<dyn MapperModule>> {
         if self.compile.is_none() {
             return Err(HdfsError::Uploads);
         }
@@ -127,7 +129,11 @@ impl Modules {
     ///
     /// # Errors
     /// When it makes no sense, it can't be compiled now, or no job may bring one.
-    pub fn add(&self, bytes: &[u8], lender: &dyn Lender) -> Result<Arc<dyn Module>> {
+    pub fn add(
+        &self,
+        bytes: &[u8],
+        lender: &dyn MemoryLender,
+    ) -> HdfsResult<Arc<dyn MapperModule>> {
         let compile = self.compile.as_ref().ok_or(HdfsError::Uploads)?;
         let mut compiled = compile(bytes, lender);
         if let Some(NotNow::Code { .. }) = compiled.as_ref().err().and_then(NotNow::of) {
@@ -147,7 +153,7 @@ impl Modules {
 }
 
 /// Machine code of `modules`.
-fn code_bytes(modules: &[Arc<dyn Module>]) -> usize {
+fn code_bytes(modules: &[Arc<dyn MapperModule>]) -> usize {
     modules.iter().map(|module| module.code_bytes()).sum()
 }
 
@@ -175,18 +181,18 @@ mod tests {
     use std::sync::Weak;
 
     use super::*;
-    use crate::ssdlet::{Alone, Combine, Output, Type};
+    use crate::ssdlet::{Alone, Combine, SsdletOutput, Type};
     use merganser_sort::record::Format;
 
     /// Its first byte is its SHA-256. From 200 on it has 6 MiB of code.
-    struct Numbered(u8, Description);
+    struct Numbered(u8, SsdletDescription);
 
-    impl Module for Numbered {
+    impl MapperModule for Numbered {
         fn sha256(&self) -> Sha256 {
             [self.0; 32]
         }
 
-        fn description(&self) -> &Description {
+        fn description(&self) -> &SsdletDescription {
             &self.1
         }
 
@@ -198,20 +204,24 @@ mod tests {
             if self.0 < 200 { 0 } else { 6 << 20 }
         }
 
-        fn open(&self, _: &str) -> Result<Box<dyn Ssdlet>, SsdletError> {
+        fn open(&self, _: &str) -> HdfsResult<Box<dyn Ssdlet>, SsdletError> {
             unreachable!("no map is made")
         }
     }
 
     const LENDER: Alone = Alone { memory_bytes: 0 };
 
-    fn compile(bytes: &[u8], _: &dyn Lender) -> Result<Arc<dyn Module>, SsdletError> {
+    fn compile(
+        bytes: &[u8],
+        _: &dyn MemoryLender,
+    ) -> HdfsResult<Arc<dyn MapperModule>, SsdletError> {
         let [number, ..] = *bytes else {
             return Err(SsdletError::Failed("nothing".to_owned()));
         };
-        let output = Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
+        let output =
+            SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
         let (name, input) = ("n".to_owned(), Format::Lines { delimiter: b'\n' });
-        Ok(Arc::new(Numbered(number, Description { name, input, output, worker_bytes: 0 })))
+        Ok(Arc::new(Numbered(number, SsdletDescription { name, input, output, worker_bytes: 0 })))
     }
 
     #[test]
@@ -252,17 +262,18 @@ mod tests {
     #[test]
     fn modules_that_no_map_uses_make_room_for_the_code_of_others() {
         // There is room for two.
-        let made: Mutex<Vec<Weak<dyn Module>>> = Mutex::default();
-        let modules = Modules::new(Some(Box::new(move |bytes: &[u8], lender: &dyn Lender| {
-            let mut made = made.lock();
-            made.retain(|module| module.strong_count() > 0);
-            if made.len() == 2 {
-                return Err(NotNow::Code { ssdlet: "n".to_owned(), most_bytes: 2 }.into());
-            }
-            let module = compile(bytes, lender)?;
-            made.push(Arc::downgrade(&module));
-            Ok(module)
-        })));
+        let made: Mutex<Vec<Weak<dyn MapperModule>>> = Mutex::default();
+        let modules =
+            Modules::new(Some(Box::new(move |bytes: &[u8], lender: &dyn MemoryLender| {
+                let mut made = made.lock();
+                made.retain(|module| module.strong_count() > 0);
+                if made.len() == 2 {
+                    return Err(NotNow::Code { ssdlet: "n".to_owned(), most_bytes: 2 }.into());
+                }
+                let module = compile(bytes, lender)?;
+                made.push(Arc::downgrade(&module));
+                Ok(module)
+            })));
         let used = modules.add(&[1], &LENDER).expect("compiled");
         for number in 2..5 {
             modules.add(&[number], &LENDER).expect("the one before is not used and goes");
@@ -284,7 +295,7 @@ mod tests {
     #[test]
     fn a_module_that_waits_for_its_turn_in_vain_is_no_bad_module() {
         let modules =
-            Modules::new(Some(Box::new(|_: &[u8], _: &dyn Lender| Err(NotNow::Turn.into()))));
+            Modules::new(Some(Box::new(|_: &[u8], _: &dyn MemoryLender| Err(NotNow::Turn.into()))));
         let Err(HdfsError::Busy { what }) = modules.add(&[1], &LENDER) else {
             panic!("others have it")
         };

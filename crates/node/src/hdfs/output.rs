@@ -8,18 +8,18 @@ use std::ops::Range;
 
 use merganser_sort::Budget;
 
-use super::ifile::{Sink, SpillWriter, Value, text_bytes};
+use super::ifile::{IFileSpillWriter, IFileValue, Sink, text_bytes};
 use super::partition::partition;
 use super::request::{CombineKind, Writable};
-use super::{HdfsError, Result};
-use crate::table::{Full, Kind, SortedRows, Table};
+use super::{HdfsError, HdfsResult};
+use crate::table::{Full, SortedRows, Table, TableKind};
 
 /// Memory for a new table before the old one is gone, in bytes.
 pub(super) const SPARE_BYTES: u64 = 64 << 10;
 
 /// The types of rows, and how they are combined and divided.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shape {
+pub(super) struct RowShape {
     pub(super) value: Writable,
     /// Whether all numbers are 1.
     pub(super) only_ones: bool,
@@ -29,7 +29,7 @@ pub(super) struct Shape {
 
 /// Counts of rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct RowCounts {
     /// Rows that were handed out.
     pub(super) records: u64,
     /// Bytes of their keys and values.
@@ -43,13 +43,13 @@ pub(super) struct Counts {
 }
 
 /// Takes rows.
-pub(super) struct Output<'a> {
+pub(super) struct MappedRows<'a> {
     table: Table,
-    shape: Shape,
+    shape: RowShape,
     budget: Budget,
     table_bytes_max: u64,
     sink: &'a mut dyn Sink,
-    counts: Counts,
+    counts: RowCounts,
     failure: Option<HdfsError>,
     /// The longest text that a mapper may copy or take apart, in bytes.
     text_bytes_max: usize,
@@ -61,22 +61,31 @@ pub(super) struct Output<'a> {
 /// of `term-vector` are distinct, so they are longer and fewer.
 pub(super) const BYTES_PER_TEXT_BYTE: u64 = 18;
 
-impl<'a> Output<'a> {
+impl<'a> MappedRows<'a> {
     /// A table of up to `table_bytes_max` bytes of `budget`, which has [`SPARE_BYTES`] more.
     ///
     /// # Errors
     /// Too little memory.
     pub(super) fn new(
-        shape: Shape,
+        shape: RowShape,
         budget: &Budget,
         table_bytes_max: u64,
         text_bytes_max: usize,
         sink: &'a mut dyn Sink,
-    ) -> Result<Self> {
+    ) -> HdfsResult<Self> {
         let table = Table::new(kind(shape), budget, table_bytes_max)?;
-        let (counts, budget) = (Counts::default(), budget.clone());
+        let (counts, budget) = (RowCounts::default(), budget.clone());
         let failure = None;
-        Ok(Output { table, shape, budget, table_bytes_max, sink, counts, failure, text_bytes_max })
+        Ok(MappedRows {
+            table,
+            shape,
+            budget,
+            table_bytes_max,
+            sink,
+            counts,
+            failure,
+            text_bytes_max,
+        })
     }
 
     /// One more of `key`; the shape has numbers.
@@ -103,7 +112,7 @@ impl<'a> Output<'a> {
     pub(super) fn number_within(&mut self, bytes: &[u8], span: Range<usize>, number: i64) {
         let (start, len) = (span.start, span.len());
         self.counted(len);
-        if kind(self.shape) == Kind::All {
+        if kind(self.shape) == TableKind::All {
             let (key, value) = (&bytes[span], number.to_le_bytes());
             if self.table.put(key, &[&value]).is_err() {
                 self.again(len + value.len(), |table| table.put(key, &[&value]));
@@ -131,7 +140,7 @@ impl<'a> Output<'a> {
     /// The table is full: spills it and tries again.
     #[cold]
     #[inline(never)]
-    fn again(&mut self, len: usize, put: impl FnOnce(&mut Table) -> Result<(), Full>) {
+    fn again(&mut self, len: usize, put: impl FnOnce(&mut Table) -> HdfsResult<(), Full>) {
         if self.failure.is_some() {
             return;
         }
@@ -148,7 +157,7 @@ impl<'a> Output<'a> {
         self.text_bytes_max
     }
 
-    /// The mapper is at fault; [`Output::check`] gives the first error.
+    /// The mapper is at fault; [`MappedRows::check`] gives the first error.
     #[cold]
     pub(super) fn fail(&mut self, error: HdfsError) {
         self.failure.get_or_insert(error);
@@ -165,7 +174,7 @@ impl<'a> Output<'a> {
     }
 
     /// The failure since the last call; the records come from `offset` of the file.
-    pub(super) fn check(&mut self, offset: u64) -> Result<()> {
+    pub(super) fn check(&mut self, offset: u64) -> HdfsResult<()> {
         match self.failure.take() {
             None => Ok(()),
             Some(HdfsError::Record { detail, .. }) => Err(HdfsError::Record { offset, detail }),
@@ -174,12 +183,12 @@ impl<'a> Output<'a> {
     }
 
     /// Tells how far the map is.
-    pub(super) fn progress(&mut self, split_bytes: u64, records: u64) -> Result<()> {
+    pub(super) fn progress(&mut self, split_bytes: u64, records: u64) -> HdfsResult<()> {
         self.sink.progress(split_bytes, records)
     }
 
     /// Spills the rest. There is a spill in any case: a map without output has one of empty segments.
-    pub(super) fn finish(mut self) -> Result<Counts> {
+    pub(super) fn finish(mut self) -> HdfsResult<RowCounts> {
         if self.table.len() > 0 || self.counts.spills == 0 {
             self.spill()?;
         }
@@ -190,12 +199,12 @@ impl<'a> Output<'a> {
         Ok(self.counts)
     }
 
-    fn spill(&mut self) -> Result<()> {
-        let Shape { value, only_ones, combine, partitions } = self.shape;
+    fn spill(&mut self) -> HdfsResult<()> {
+        let RowShape { value, only_ones, combine, partitions } = self.shape;
         let new = Table::new(kind(self.shape), &self.budget, self.table_bytes_max)?;
         let full = std::mem::replace(&mut self.table, new);
         let mut rows = full.into_partitioned(|key| partition(key, partitions));
-        let mut writer = SpillWriter::new(&mut *self.sink, partitions);
+        let mut writer = IFileSpillWriter::new(&mut *self.sink, partitions);
         match value {
             Writable::Text => texts(&mut rows, combine, &mut writer)?,
             Writable::Int | Writable::Long => {
@@ -211,11 +220,11 @@ impl<'a> Output<'a> {
     }
 }
 
-fn kind(Shape { value, only_ones, combine, .. }: Shape) -> Kind {
+fn kind(RowShape { value, only_ones, combine, .. }: RowShape) -> TableKind {
     match value {
-        Writable::Text => Kind::All,
-        _ if combine == CombineKind::None && !only_ones => Kind::All,
-        _ => Kind::Sum,
+        Writable::Text => TableKind::All,
+        _ if combine == CombineKind::None && !only_ones => TableKind::All,
+        _ => TableKind::Sum,
     }
 }
 
@@ -224,12 +233,12 @@ fn numbers(
     rows: &mut SortedRows,
     value: Writable,
     repeats: bool,
-    writer: &mut SpillWriter<'_>,
-) -> Result<()> {
+    writer: &mut IFileSpillWriter<'_>,
+) -> HdfsResult<()> {
     let of = |number: i64| match value {
         // The sum of an `int` wraps, and so does a longer sum whose upper half is dropped.
-        Writable::Int => Value::Int(number as i32),
-        _ => Value::Long(number),
+        Writable::Int => IFileValue::Int(number as i32),
+        _ => IFileValue::Long(number),
     };
     while rows.advance() {
         let sum = i64::from_le_bytes(rows.value().try_into().expect("a number of 8 bytes"));
@@ -241,7 +250,11 @@ fn numbers(
     Ok(())
 }
 
-fn texts(rows: &mut SortedRows, combine: CombineKind, writer: &mut SpillWriter<'_>) -> Result<()> {
+fn texts(
+    rows: &mut SortedRows,
+    combine: CombineKind,
+    writer: &mut IFileSpillWriter<'_>,
+) -> HdfsResult<()> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let mut is_first = true;
     while rows.advance() {
@@ -255,7 +268,7 @@ fn texts(rows: &mut SortedRows, combine: CombineKind, writer: &mut SpillWriter<'
                 kept.extend_from_slice(found);
             }
         }
-        writer.push(rows.partition(), rows.key(), Value::Text(rows.value()))?;
+        writer.push(rows.partition(), rows.key(), IFileValue::Text(rows.value()))?;
     }
     Ok(())
 }

@@ -32,11 +32,11 @@ use super::ifile::SegmentIndex;
 use super::module::MODULE_BYTES_MAX;
 use super::replica::FolderState;
 use super::request::{MapRequest, SsdletName, TAIL_BYTES_MAX};
-use super::task::Counters;
+use super::task::MapCounters;
 pub use crate::message::{
-    BadMessage, FRAME_BODY_BYTES_MAX, FRAME_HEAD_BYTES, HEAD_BYTES, Head, frame_head,
+    BadMessage, FRAME_BODY_BYTES_MAX, FRAME_HEAD_BYTES, HEAD_BYTES, RequestHead, frame_head,
 };
-use crate::message::{DATA, Heads, Reader, frame, frame_of, push_text};
+use crate::message::{BodyReader, DATA, Heads, frame, frame_of, push_text};
 
 /// The newest version.
 pub const VERSION: u16 = 3;
@@ -75,7 +75,7 @@ const STATE_FRAME: u8 = 8;
 
 /// A request of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum HdfsRequest {
     /// To map a split.
     Map(Box<MapRequest>),
     /// For the version, the load and the SSDlets.
@@ -91,15 +91,15 @@ pub enum Request {
 
 /// A part of an answer. Data is sent without being copied into one: see [`frame_head`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum MapFrame {
     /// Bytes of the current spill.
     Data(Vec<u8>),
     /// The map is done.
-    End(Counters),
+    End(MapCounters),
     /// It is not, and all that was sent is void.
     Error {
         /// Why.
-        kind: ErrorKind,
+        kind: HdfsErrorKind,
         /// The same, as a sentence.
         sentence: String,
     },
@@ -127,7 +127,7 @@ pub enum Frame {
         index: Vec<SegmentIndex>,
     },
     /// The process, and what it did.
-    State(State),
+    State(MapServerState),
 }
 
 /// The state of the process.
@@ -151,7 +151,7 @@ pub struct Hello {
 
 /// All that operators want to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct State {
+pub struct MapServerState {
     /// Its load.
     pub hello: Hello,
     /// Whether jobs may bring SSDlets.
@@ -177,13 +177,13 @@ pub struct Totals {
     pub cpu_ns: u64,
     /// Maps whose tasks left before they had the result, or were too slow to take it.
     pub left: u64,
-    /// Requests that were refused or failed, by the number of an [`ErrorKind`]; those that never occurred are left out.
+    /// Requests that were refused or failed, by the number of an [`HdfsErrorKind`]; those that never occurred are left out.
     pub errors: Vec<(u16, u64)>,
 }
 
 /// Why there is no result. Below 100 nothing was mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum HdfsErrorKind {
     /// No place, or no memory, within the task's patience; or a module can't be compiled now.
     Busy = 1,
     /// The request is malformed or beyond a limit. The connection ends.
@@ -226,9 +226,9 @@ pub enum ErrorKind {
     Mistake = 106,
 }
 
-impl ErrorKind {
+impl HdfsErrorKind {
     pub(super) const ALL: [Self; 20] = {
-        use ErrorKind::*;
+        use HdfsErrorKind::*;
         [
             Busy, Request, Ssdlet, Arguments, Types, Replica, Generation, Length, Delimiter,
             Memory, Checksum, Absent, Uploads, Module, Damaged, Io, Record, Tail, Program, Mistake,
@@ -236,43 +236,43 @@ impl ErrorKind {
     };
 
     fn of(number: u16) -> Result<Self, BadMessage> {
-        let found = ErrorKind::ALL.into_iter().find(|kind| *kind as u16 == number);
+        let found = HdfsErrorKind::ALL.into_iter().find(|kind| *kind as u16 == number);
         found.ok_or_else(|| BadMessage(format!("there are no errors of kind {number}")))
     }
 }
 
-impl From<&HdfsError> for ErrorKind {
+impl From<&HdfsError> for HdfsErrorKind {
     fn from(error: &HdfsError) -> Self {
         match error {
-            HdfsError::Busy { .. } => ErrorKind::Busy,
-            HdfsError::Ssdlet { .. } => ErrorKind::Ssdlet,
-            HdfsError::Absent { .. } => ErrorKind::Absent,
-            HdfsError::Uploads => ErrorKind::Uploads,
-            HdfsError::Module { .. } => ErrorKind::Module,
-            HdfsError::Program { .. } => ErrorKind::Program,
-            HdfsError::Arguments { .. } => ErrorKind::Arguments,
-            HdfsError::Types { .. } => ErrorKind::Types,
-            HdfsError::Replica { .. } => ErrorKind::Replica,
-            HdfsError::Generation { .. } => ErrorKind::Generation,
-            HdfsError::Length { .. } => ErrorKind::Length,
-            HdfsError::Delimiter => ErrorKind::Delimiter,
-            HdfsError::Memory { .. } => ErrorKind::Memory,
-            HdfsError::Checksum { .. } => ErrorKind::Checksum,
-            HdfsError::Damaged { .. } => ErrorKind::Damaged,
+            HdfsError::Busy { .. } => HdfsErrorKind::Busy,
+            HdfsError::Ssdlet { .. } => HdfsErrorKind::Ssdlet,
+            HdfsError::Absent { .. } => HdfsErrorKind::Absent,
+            HdfsError::Uploads => HdfsErrorKind::Uploads,
+            HdfsError::Module { .. } => HdfsErrorKind::Module,
+            HdfsError::Program { .. } => HdfsErrorKind::Program,
+            HdfsError::Arguments { .. } => HdfsErrorKind::Arguments,
+            HdfsError::Types { .. } => HdfsErrorKind::Types,
+            HdfsError::Replica { .. } => HdfsErrorKind::Replica,
+            HdfsError::Generation { .. } => HdfsErrorKind::Generation,
+            HdfsError::Length { .. } => HdfsErrorKind::Length,
+            HdfsError::Delimiter => HdfsErrorKind::Delimiter,
+            HdfsError::Memory { .. } => HdfsErrorKind::Memory,
+            HdfsError::Checksum { .. } => HdfsErrorKind::Checksum,
+            HdfsError::Damaged { .. } => HdfsErrorKind::Damaged,
             // No client is left to read it.
-            HdfsError::Io { .. } | HdfsError::Gone => ErrorKind::Io,
-            HdfsError::Record { .. } => ErrorKind::Record,
-            HdfsError::Tail { .. } => ErrorKind::Tail,
+            HdfsError::Io { .. } | HdfsError::Gone => HdfsErrorKind::Io,
+            HdfsError::Record { .. } => HdfsErrorKind::Record,
+            HdfsError::Tail { .. } => HdfsErrorKind::Tail,
         }
     }
 }
 
-impl Request {
+impl HdfsRequest {
     /// Reads the head of a request.
     ///
     /// # Errors
     /// When it is not of this version. The connection is useless then.
-    pub fn head(bytes: [u8; HEAD_BYTES]) -> Result<Head, BadMessage> {
+    pub fn head(bytes: [u8; HEAD_BYTES]) -> Result<RequestHead, BadMessage> {
         HEADS.decode(bytes)
     }
 
@@ -280,12 +280,15 @@ impl Request {
     ///
     /// # Errors
     /// When it is malformed.
-    pub fn decode<'a>(head: Head, body: impl Into<Cow<'a, [u8]>>) -> Result<Self, BadMessage> {
+    pub fn decode<'a>(
+        head: RequestHead,
+        body: impl Into<Cow<'a, [u8]>>,
+    ) -> Result<Self, BadMessage> {
         let body = body.into();
         let request = match head.kind {
             HELLO => {
-                Reader(&body).end("request")?;
-                Request::Hello
+                BodyReader(&body).end("request")?;
+                HdfsRequest::Hello
             }
             UPLOAD => {
                 if body.len() > MODULE_BYTES_MAX {
@@ -294,19 +297,19 @@ impl Request {
                         body.len()
                     )));
                 }
-                Request::Upload(body.into_owned())
+                HdfsRequest::Upload(body.into_owned())
             }
             STATE => {
-                let mut rest = Reader(&body);
+                let mut rest = BodyReader(&body);
                 let folders = flag(&mut rest)?;
                 rest.end("request")?;
-                Request::State { folders }
+                HdfsRequest::State { folders }
             }
             _ => {
-                let mut rest = Reader(&body);
+                let mut rest = BodyReader(&body);
                 let map = MapRequest::decode(&mut rest)?;
                 rest.end("request")?;
-                Request::Map(Box::new(map))
+                HdfsRequest::Map(Box::new(map))
             }
         };
         let (found, first) = (head.version, request.version());
@@ -321,10 +324,10 @@ impl Request {
     /// The lowest version that can express it.
     fn version(&self) -> u16 {
         match self {
-            Request::Map(map) if matches!(map.ssdlet, SsdletName::BuiltIn(_)) => FIRST,
-            Request::Hello => FIRST,
-            Request::Map(_) | Request::Upload(_) => 2,
-            Request::State { .. } => 3,
+            HdfsRequest::Map(map) if matches!(map.ssdlet, SsdletName::BuiltIn(_)) => FIRST,
+            HdfsRequest::Hello => FIRST,
+            HdfsRequest::Map(_) | HdfsRequest::Upload(_) => 2,
+            HdfsRequest::State { .. } => 3,
         }
     }
 
@@ -335,16 +338,16 @@ impl Request {
     pub fn encode(&self) -> Result<Vec<u8>, BadMessage> {
         let mut body = Vec::new();
         let kind = match self {
-            Request::Hello => HELLO,
-            Request::Upload(module) => {
+            HdfsRequest::Hello => HELLO,
+            HdfsRequest::Upload(module) => {
                 body.extend(module);
                 UPLOAD
             }
-            Request::State { folders } => {
+            HdfsRequest::State { folders } => {
                 body.push((*folders).into());
                 STATE
             }
-            Request::Map(map) => {
+            HdfsRequest::Map(map) => {
                 map.encode(&mut body)?;
                 MAP
             }
@@ -353,7 +356,7 @@ impl Request {
     }
 }
 
-impl Frame {
+impl MapFrame {
     /// The whole frame.
     ///
     /// # Panics
@@ -365,33 +368,33 @@ impl Frame {
 
     fn encode_body(&self, bytes: &mut Vec<u8>) -> u8 {
         match self {
-            Frame::Data(data) => {
+            MapFrame::Data(data) => {
                 bytes.extend(data);
                 DATA
             }
-            Frame::End(counters) => {
+            MapFrame::End(counters) => {
                 counters.fields().iter().for_each(|n| bytes.extend(n.to_be_bytes()));
                 END
             }
-            Frame::Error { kind, sentence } => {
+            MapFrame::Error { kind, sentence } => {
                 bytes.extend((*kind as u16).to_be_bytes());
                 bytes.extend(sentence.as_bytes());
                 ERROR
             }
-            Frame::Hello(hello) => {
+            MapFrame::Hello(hello) => {
                 hello.encode(bytes);
                 HELLO_FRAME
             }
-            Frame::Accepted { memory_bytes } => {
+            MapFrame::Accepted { memory_bytes } => {
                 bytes.extend(memory_bytes.to_be_bytes());
                 ACCEPTED
             }
-            Frame::Progress { split_bytes, records } => {
+            MapFrame::Progress { split_bytes, records } => {
                 bytes.extend(split_bytes.to_be_bytes());
                 bytes.extend(records.to_be_bytes());
                 PROGRESS
             }
-            Frame::Spill { number, records, index } => {
+            MapFrame::Spill { number, records, index } => {
                 bytes.extend(number.to_be_bytes());
                 bytes.extend(records.to_be_bytes());
                 bytes.extend((index.len() as u32).to_be_bytes());
@@ -400,7 +403,7 @@ impl Frame {
                 }
                 SPILL
             }
-            Frame::State(state) => {
+            MapFrame::State(state) => {
                 state.encode(bytes);
                 STATE_FRAME
             }
@@ -413,16 +416,17 @@ impl Frame {
     /// When it is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadMessage> {
         let Some((kind, body)) = frame_of(bytes)? else { return Ok(None) };
-        let mut rest = Reader(body);
+        let mut rest = BodyReader(body);
         let frame = match kind {
-            DATA => Frame::Data(std::mem::take(&mut rest.0).to_vec()),
-            END => Frame::End(Counters::decode(&mut rest)?),
-            ERROR => {
-                Frame::Error { kind: ErrorKind::of(rest.u16()?)?, sentence: rest.rest_of_text()? }
-            }
-            HELLO_FRAME => Frame::Hello(Hello::decode(&mut rest)?),
-            ACCEPTED => Frame::Accepted { memory_bytes: rest.u64()? },
-            PROGRESS => Frame::Progress { split_bytes: rest.u64()?, records: rest.u64()? },
+            DATA => MapFrame::Data(std::mem::take(&mut rest.0).to_vec()),
+            END => MapFrame::End(MapCounters::decode(&mut rest)?),
+            ERROR => MapFrame::Error {
+                kind: HdfsErrorKind::of(rest.u16()?)?,
+                sentence: rest.rest_of_text()?,
+            },
+            HELLO_FRAME => MapFrame::Hello(Hello::decode(&mut rest)?),
+            ACCEPTED => MapFrame::Accepted { memory_bytes: rest.u64()? },
+            PROGRESS => MapFrame::Progress { split_bytes: rest.u64()?, records: rest.u64()? },
             SPILL => {
                 let (number, records) = (rest.u32()?, rest.u64()?);
                 let count = rest.u32()? as usize;
@@ -437,9 +441,9 @@ impl Frame {
                     let (offset, raw, part) = (rest.u64()?, rest.u64()?, rest.u64()?);
                     index.push(SegmentIndex { offset, raw, part });
                 }
-                Frame::Spill { number, records, index }
+                MapFrame::Spill { number, records, index }
             }
-            STATE_FRAME => Frame::State(State::decode(&mut rest)?),
+            STATE_FRAME => MapFrame::State(MapServerState::decode(&mut rest)?),
             _ => return Err(BadMessage(format!("there are no frames of type {kind}"))),
         };
         rest.end("frame")?;
@@ -448,7 +452,7 @@ impl Frame {
 }
 
 /// A byte that is 0 or 1.
-fn flag(rest: &mut Reader<'_>) -> Result<bool, BadMessage> {
+fn flag(rest: &mut BodyReader<'_>) -> Result<bool, BadMessage> {
     match rest.u8()? {
         0 => Ok(false),
         1 => Ok(true),
@@ -475,14 +479,14 @@ impl Hello {
         }
     }
 
-    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
-        Hello::decode_with(rest, Reader::rest_of_text)
+    fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
+        Hello::decode_with(rest, BodyReader::rest_of_text)
     }
 
     /// The same, where the product is read by `product`.
     fn decode_with<'a>(
-        rest: &mut Reader<'a>,
-        product: impl FnOnce(&mut Reader<'a>) -> Result<String, BadMessage>,
+        rest: &mut BodyReader<'a>,
+        product: impl FnOnce(&mut BodyReader<'a>) -> Result<String, BadMessage>,
     ) -> Result<Self, BadMessage> {
         let (version, maps, memory_bytes) = (rest.u16()?, rest.u32()?, rest.u64()?);
         let (maps_max, memory_bytes_max) = (rest.u32()?, rest.u64()?);
@@ -493,7 +497,7 @@ impl Hello {
     }
 }
 
-impl State {
+impl MapServerState {
     fn encode(&self, bytes: &mut Vec<u8>) {
         self.hello.encode_load(bytes);
         push_text(&self.hello.product, bytes).expect("a version is short");
@@ -506,14 +510,14 @@ impl State {
         }
     }
 
-    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
-        let hello = Hello::decode_with(rest, Reader::text)?;
+    fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
+        let hello = Hello::decode_with(rest, BodyReader::text)?;
         let uploads = flag(rest)?;
         let totals = Totals::decode(rest)?;
         let folders = (0..rest.u16()?)
             .map(|_| Ok((FolderState::of(rest.u8()?)?, rest.text()?)))
             .collect::<Result<_, BadMessage>>()?;
-        Ok(State { hello, uploads, totals, folders })
+        Ok(MapServerState { hello, uploads, totals, folders })
     }
 }
 
@@ -530,7 +534,7 @@ impl Totals {
         }
     }
 
-    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+    fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
         let [seconds, maps, read_bytes] = [rest.u64()?, rest.u64()?, rest.u64()?];
         let [spill_bytes, cpu_ns, left] = [rest.u64()?, rest.u64()?, rest.u64()?];
         let errors = (0..rest.u16()?)

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Dir;
 use rustix::io::Errno;
 
-use super::{Block, HdfsError, Result};
+use super::{HdfsBlock, HdfsError, HdfsResult};
 use crate::beneath;
 use crate::message::BadMessage;
 
@@ -51,7 +51,7 @@ impl FolderState {
         [Readable, Missing, Denied, Unused, Failed, Waiting]
     };
 
-    pub(super) fn of(number: u8) -> Result<Self, BadMessage> {
+    pub(super) fn of(number: u8) -> HdfsResult<Self, BadMessage> {
         let found = FolderState::ALL.into_iter().find(|state| *state as u8 == number);
         found.ok_or_else(|| BadMessage(format!("there is no state {number} of folders")))
     }
@@ -92,7 +92,7 @@ impl DataDirs {
     }
 
     /// Opens the replica of `block`, whose length is `length`.
-    pub(super) fn open(&self, pool: &str, block: Block, length: u64) -> Result<Replica> {
+    pub(super) fn open(&self, pool: &str, block: HdfsBlock, length: u64) -> HdfsResult<Replica> {
         let folder = folder_of(pool, block.id);
         let mut why = None;
         for dir in &self.0 {
@@ -162,11 +162,11 @@ fn open_a_block(dir: &Path, folder: &Path, depth: u32) -> io::Result<()> {
     Ok(())
 }
 
-fn missing(block: Block, detail: impl Into<String>) -> HdfsError {
+fn missing(block: HdfsBlock, detail: impl Into<String>) -> HdfsError {
     HdfsError::Replica { block, detail: detail.into() }
 }
 
-fn open_in(dir: &Path, folder: &Path, block: Block, length: u64) -> Result<Replica> {
+fn open_in(dir: &Path, folder: &Path, block: HdfsBlock, length: u64) -> HdfsResult<Replica> {
     let path = folder.join(format!("blk_{}", block.id));
     let data = beneath::open_file(dir, &path).map_err(|e| opening(block, e))?;
     let found = data.metadata().map_err(|e| opening(block, e))?.len();
@@ -197,7 +197,7 @@ fn generation_in(dir: &Path, folder: &Path, id: i64) -> Option<i64> {
 }
 
 /// Why a file of a block can't be opened.
-fn opening(block: Block, error: io::Error) -> HdfsError {
+fn opening(block: HdfsBlock, error: io::Error) -> HdfsError {
     match error.kind() {
         io::ErrorKind::NotFound => missing(block, "no folder of this node has it"),
         io::ErrorKind::PermissionDenied => {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     const POOL: &str = "BP-1-127.0.0.1-2";
-    const BLOCK: Block = Block { id: 0x4000_0000 | 3 << 16 | 0xff05, generation: 1001 };
+    const BLOCK: HdfsBlock = HdfsBlock { id: 0x4000_0000 | 3 << 16 | 0xff05, generation: 1001 };
 
     fn folder(root: &Path) -> PathBuf {
         let folder = root.join(folder_of(POOL, BLOCK.id));
@@ -257,9 +257,9 @@ mod tests {
         let open =
             |dirs: &DataDirs, block, length| dirs.open(POOL, block, length).expect_err("refused");
         assert!(matches!(open(&all, BLOCK, 11), HdfsError::Length { found: 10, .. }));
-        let newer = Block { generation: 1002, ..BLOCK };
+        let newer = HdfsBlock { generation: 1002, ..BLOCK };
         assert!(matches!(open(&all, newer, 10), HdfsError::Generation { found: 1001, .. }));
-        let other = Block { id: BLOCK.id + 1, ..BLOCK };
+        let other = HdfsBlock { id: BLOCK.id + 1, ..BLOCK };
         assert!(matches!(open(&all, other, 10), HdfsError::Replica { .. }));
         // A leftover of an older generation in another folder does not hide the replica.
         write(&folder(&dirs[0]), 1000, 3);

@@ -3,8 +3,8 @@
 use super::delimiter::{DELIMITER_BYTES_MAX, Delimiter};
 use super::replica::is_pool;
 use super::split::{NO_LIMIT, RECORD_BYTES_MAX_MIN};
-use super::{Block, HdfsError, Sha256};
-use crate::message::{BadMessage, Reader, push_text};
+use super::{HdfsBlock, HdfsError, Sha256};
+use crate::message::{BadMessage, BodyReader, push_text};
 
 /// The most ranges of a split: two open files each.
 pub const RANGES_MAX: usize = 256;
@@ -35,7 +35,7 @@ pub struct MapRequest {
     /// The block pool.
     pub pool: String,
     /// Where the bytes of the split are, in order.
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<BlockRange>,
     /// The split's first byte in the file.
     pub start: u64,
     /// The byte behind its last.
@@ -70,9 +70,9 @@ pub struct MapRequest {
 
 /// A part of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Range {
+pub struct BlockRange {
     /// The block.
-    pub block: Block,
+    pub block: HdfsBlock,
     /// Bytes of the whole block, as the NameNode knows it.
     pub block_length: u64,
     /// The first byte in the block.
@@ -172,7 +172,7 @@ fn within<T: PartialOrd + std::fmt::Display + Copy>(
     Err(bad(format!("{what}: {n} is not from {least} to {most}")))
 }
 
-fn flag(rest: &mut Reader<'_>) -> Result<bool, BadMessage> {
+fn flag(rest: &mut BodyReader<'_>) -> Result<bool, BadMessage> {
     Ok(within("the end of the file", rest.u8()?, 0..=1)? == 1)
 }
 
@@ -186,7 +186,7 @@ impl MapRequest {
         Delimiter::new(&self.delimiter, has_limit).map_err(|_| HdfsError::Delimiter)
     }
 
-    pub(super) fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+    pub(super) fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
         let attempt = rest.text()?;
         let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
         within("bytes of the attempt", attempt.len(), 1..=ATTEMPT_BYTES_MAX)?;
@@ -199,7 +199,7 @@ impl MapRequest {
         if !is_pool(&pool) {
             return Err(bad("a pool is called by letters, digits, -, _ and dots"));
         }
-        let ranges = Range::decode_all(rest)?;
+        let ranges = BlockRange::decode_all(rest)?;
         let (start, end) = (rest.u64()?, rest.u64()?);
         let length = end.checked_sub(start).filter(|_| end <= i64::MAX as u64);
         let length = length.ok_or_else(|| bad(format!("a split from {start} to {end}")))?;
@@ -281,7 +281,7 @@ const BUILT_IN: u8 = 1;
 const MODULE: u8 = 2;
 
 impl SsdletName {
-    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+    fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
         match rest.u8()? {
             BUILT_IN => Ok(SsdletName::BuiltIn(rest.text()?)),
             MODULE => Ok(SsdletName::Module(rest.array()?)),
@@ -290,19 +290,19 @@ impl SsdletName {
     }
 }
 
-impl Range {
-    fn decode_all(rest: &mut Reader<'_>) -> Result<Vec<Self>, BadMessage> {
+impl BlockRange {
+    fn decode_all(rest: &mut BodyReader<'_>) -> Result<Vec<Self>, BadMessage> {
         let count = rest.u32()? as usize;
         if count > RANGES_MAX || count > rest.0.len() / RANGE_BYTES {
             return Err(bad(format!(
                 "{count} ranges are more than {RANGES_MAX}, or than the request has bytes for"
             )));
         }
-        (0..count).map(|_| Range::decode(rest)).collect()
+        (0..count).map(|_| BlockRange::decode(rest)).collect()
     }
 
-    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
-        let block = Block { id: rest.i64()?, generation: rest.i64()? };
+    fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
+        let block = HdfsBlock { id: rest.i64()?, generation: rest.i64()? };
         let [block_length, offset, length] = [rest.u64()?, rest.u64()?, rest.u64()?];
         let end = offset.checked_add(length).filter(|end| *end <= block_length);
         if length == 0 || end.is_none() || block_length > i64::MAX as u64 {
@@ -310,7 +310,7 @@ impl Range {
                 "{length} bytes from byte {offset} on of a block of {block_length} bytes"
             )));
         }
-        Ok(Range { block, block_length, offset, length })
+        Ok(BlockRange { block, block_length, offset, length })
     }
 
     fn encode(&self, body: &mut Vec<u8>) {

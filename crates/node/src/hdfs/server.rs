@@ -25,22 +25,25 @@ use merganser_storage::contained::{self, Cause};
 use merganser_storage::thread;
 use parking_lot::Mutex;
 
-pub use crate::talk::BindError;
+pub use crate::talk::SocketBindError;
 
-use super::answer::Frames;
-use super::counts::Counts;
+use super::answer::AnswerFrames;
+use super::counts::MapServerCounts;
 use super::mapper;
 use super::module::{Compile, Modules, hex};
 use super::protocol::{
-    ErrorKind, FOLDER_BYTES_MAX, FOLDERS_MAX, Frame, Head, Hello, Request, State, VERSION,
+    FOLDER_BYTES_MAX, FOLDERS_MAX, HdfsErrorKind, HdfsRequest, Hello, MapFrame, MapServerState,
+    RequestHead, VERSION,
 };
 use super::replica::state_of;
 use super::task::memory_bytes_min as map_bytes_min;
-use super::{Counters, DataDirs, FolderState, HdfsError, MapRequest, MapTask, Result, SsdletName};
+use super::{
+    DataDirs, FolderState, HdfsError, HdfsResult, MapCounters, MapRequest, MapTask, SsdletName,
+};
 use crate::message::sentence;
 use crate::session::SessionError;
 use crate::session::admission::{Admission, AdmissionLender, Demand, Permit, Shares};
-use crate::talk::{End, Events, Talk, converse};
+use crate::talk::{Events, Talk, TalkEnd, converse};
 
 /// The most connections at once. One more ends the one that is idle for longest.
 pub const CONNECTIONS_MAX: usize = 256;
@@ -60,7 +63,7 @@ pub fn memory_bytes_min(maps: u32) -> u64 {
 }
 
 /// What to serve where.
-pub struct ServerOptions {
+pub struct HdfsServerOptions {
     /// The socket's path.
     pub socket: PathBuf,
     /// The mode of its file.
@@ -82,8 +85,8 @@ pub struct ServerOptions {
     pub on_event: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// A server that listens; [`Server::run`] serves.
-pub struct Server {
+/// A server that listens; [`HdfsServer::run`] serves.
+pub struct HdfsServer {
     connections: Connections,
     admission: Arc<Admission>,
     /// The most memory of a map.
@@ -94,26 +97,26 @@ pub struct Server {
     looking: Mutex<()>,
     uploads: bool,
     modules: Modules,
-    counts: Counts,
-    options: ServerOptions,
+    counts: MapServerCounts,
+    options: HdfsServerOptions,
     events: Events,
 }
 
 /// A number that is smaller again when this is dropped.
-struct Held<'a>(&'a AtomicU64, u64);
+struct GaugeGuard<'a>(&'a AtomicU64, u64);
 
-impl Drop for Held<'_> {
+impl Drop for GaugeGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Ordering::Relaxed);
     }
 }
 
-impl Server {
+impl HdfsServer {
     /// Begins to listen.
     ///
     /// # Errors
     /// When the socket cannot be listened on.
-    pub fn bind(mut options: ServerOptions) -> Result<Self, BindError> {
+    pub fn bind(mut options: HdfsServerOptions) -> HdfsResult<Self, SocketBindError> {
         let limits = Limits {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: Duration::ZERO,
@@ -122,10 +125,10 @@ impl Server {
         };
         let address = Address::Unix(options.socket.clone());
         let connections = Connections::listen(&address, options.socket_mode, limits)
-            .map_err(|source| BindError { socket: options.socket.clone(), source })?;
+            .map_err(|source| SocketBindError { socket: options.socket.clone(), source })?;
         let shares = Shares { memory_bytes: options.memory_bytes, threads: options.maps as usize };
         let tell = std::mem::replace(&mut options.on_event, Box::new(|_| ()));
-        Ok(Server {
+        Ok(HdfsServer {
             connections,
             // As many can wait as can be connected.
             admission: Admission::new(shares, CONNECTIONS_MAX),
@@ -138,7 +141,7 @@ impl Server {
             dirs: DataDirs::new(std::mem::take(&mut options.data_dirs)),
             looking: Mutex::new(()),
             uploads: options.compile.is_some(),
-            counts: Counts::new(),
+            counts: MapServerCounts::new(),
             modules: Modules::new(options.compile.take()),
             options,
             events: Events::new(tell),
@@ -160,11 +163,11 @@ impl Server {
     }
 
     /// Counts a request of `bytes` bytes among those that are here; `None` if there is no room.
-    fn hold(&self, bytes: usize) -> Option<Held<'_>> {
+    fn hold(&self, bytes: usize) -> Option<GaugeGuard<'_>> {
         let bytes = bytes as u64;
         let add = |held: u64| Some(held + bytes).filter(|all| *all <= BODIES_BYTES_MAX);
         self.bodies.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add).ok()?;
-        Some(Held(&self.bodies, bytes))
+        Some(GaugeGuard(&self.bodies, bytes))
     }
 
     fn hello(&self) -> Hello {
@@ -181,9 +184,14 @@ impl Server {
         }
     }
 
-    fn state(&self, with_folders: bool) -> State {
+    fn state(&self, with_folders: bool) -> MapServerState {
         let folders = if with_folders { self.folders() } else { Vec::new() };
-        State { hello: self.hello(), uploads: self.uploads, totals: self.counts.totals(), folders }
+        MapServerState {
+            hello: self.hello(),
+            uploads: self.uploads,
+            totals: self.counts.totals(),
+            folders,
+        }
     }
 
     fn folders(&self) -> Vec<(FolderState, String)> {
@@ -199,14 +207,14 @@ impl Server {
     }
 }
 
-impl Service for Server {
+impl Service for HdfsServer {
     const THREAD: &'static str = "map task";
     const STACK_BYTES: usize = 512 << 10;
 
     fn serve(&self, client: &Client) {
         let (stream, presence) = (client.stream(), client.presence());
         let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
-        Connection { server: self, talk, presence }.serve();
+        HdfsConnection { server: self, talk, presence }.serve();
     }
 
     fn notice(&self, incident: Incident<'_>) {
@@ -214,17 +222,17 @@ impl Service for Server {
             Incident::NotAccepted(e) => self.events.tell(&format!("no connection taken: {e}")),
             Incident::Full { stream, connections_max } => {
                 let what = format!("all {connections_max} connections are in use");
-                self.counts.error(ErrorKind::Busy);
+                self.counts.error(HdfsErrorKind::Busy);
                 self.events.tell(&format!("task turned away: {what}"));
-                let frame = error_frame(ErrorKind::Busy, what);
+                let frame = error_frame(HdfsErrorKind::Busy, what);
                 Talk::turn_away(stream, &frame.encode());
             }
             Incident::NoThread(e) => {
-                self.counts.error(ErrorKind::Busy);
+                self.counts.error(HdfsErrorKind::Busy);
                 self.events.tell(&format!("task turned away: {e}"));
             }
             Incident::Panicked => {
-                self.counts.error(ErrorKind::Mistake);
+                self.counts.error(HdfsErrorKind::Mistake);
                 self.events.tell("a map was ended by a mistake in this program");
             }
         }
@@ -232,45 +240,45 @@ impl Service for Server {
 }
 
 /// One client, in its thread.
-struct Connection<'a> {
-    server: &'a Server,
+struct HdfsConnection<'a> {
+    server: &'a HdfsServer,
     talk: Talk<'a>,
     presence: &'a Presence,
 }
 
-impl Connection<'_> {
+impl HdfsConnection<'_> {
     fn serve(&self) {
         converse(
             &self.server.events,
             "task",
             || self.next(),
             |why| {
-                self.server.counts.error(ErrorKind::Request);
-                let _ = self.send(&error_frame(ErrorKind::Request, why));
+                self.server.counts.error(HdfsErrorKind::Request);
+                let _ = self.send(&error_frame(HdfsErrorKind::Request, why));
             },
         );
     }
 
     /// Takes one request and answers it.
-    fn next(&self) -> Result<(), End> {
+    fn next(&self) -> HdfsResult<(), TalkEnd> {
         let (head, until) = self.talk.head(self.presence)?;
         // Nothing of it is used after a panic but the stream, where a frame may be cut: that ends it.
         let answered = contained::run(Cause::Mistake, || {
-            self.answer(Request::head(head).map_err(End::Bad)?, until)
+            self.answer(HdfsRequest::head(head).map_err(TalkEnd::Bad)?, until)
         });
         let answered = answered.unwrap_or_else(|_| {
-            self.server.counts.error(ErrorKind::Mistake);
+            self.server.counts.error(HdfsErrorKind::Mistake);
             self.server.events.tell("a map was ended by a mistake in this program");
             let told = "a mistake in this program; its log has more".to_owned();
-            let _ = self.send(&error_frame(ErrorKind::Mistake, told));
-            Err(End::Gone)
+            let _ = self.send(&error_frame(HdfsErrorKind::Mistake, told));
+            Err(TalkEnd::Gone)
         });
         self.presence.answered();
         answered
     }
 
     /// Takes the rest of a request and answers it.
-    fn answer(&self, head: Head, until: Instant) -> Result<(), End> {
+    fn answer(&self, head: RequestHead, until: Instant) -> HdfsResult<(), TalkEnd> {
         let Some(_held) = self.server.hold(head.body_bytes) else {
             self.talk.discard(head.body_bytes, until)?;
             let what = "too many requests wait".to_owned();
@@ -278,16 +286,18 @@ impl Connection<'_> {
         };
         let mut body = vec![0; head.body_bytes];
         self.talk.receive(&mut body, until)?;
-        let request = Request::decode(head, body).map_err(End::Bad)?;
+        let request = HdfsRequest::decode(head, body).map_err(TalkEnd::Bad)?;
         match request {
-            Request::Hello => self.send(&Frame::Hello(self.server.hello())),
-            Request::Map(request) => self.map(&request),
-            Request::Upload(module) => self.upload(&module),
-            Request::State { folders } => self.send(&Frame::State(self.server.state(folders))),
+            HdfsRequest::Hello => self.send(&MapFrame::Hello(self.server.hello())),
+            HdfsRequest::Map(request) => self.map(&request),
+            HdfsRequest::Upload(module) => self.upload(&module),
+            HdfsRequest::State { folders } => {
+                self.send(&MapFrame::State(self.server.state(folders)))
+            }
         }
     }
 
-    fn upload(&self, module: &[u8]) -> Result<(), End> {
+    fn upload(&self, module: &[u8]) -> HdfsResult<(), TalkEnd> {
         // The memory of a compilation is that of maps.
         let lender = AdmissionLender(Arc::clone(&self.server.admission));
         match in_own_thread(|| self.server.modules.add(module, &lender)) {
@@ -295,14 +305,14 @@ impl Connection<'_> {
                 let (sha256, description) = (hex(&module.sha256()), module.description());
                 let name = &description.name;
                 self.server.events.tell(&format!("a job brought the SSDlet {name}: {sha256}"));
-                self.send(&Frame::Accepted { memory_bytes: description.worker_bytes })
+                self.send(&MapFrame::Accepted { memory_bytes: description.worker_bytes })
             }
             Err(error) => self.refuse("an SSDlet of a job", &error),
         }
     }
 
-    fn map(&self, request: &MapRequest) -> Result<(), End> {
-        let mut frames = Frames::new(self.talk);
+    fn map(&self, request: &MapRequest) -> HdfsResult<(), TalkEnd> {
+        let mut frames = AnswerFrames::new(self.talk);
         let mapped = match request.ssdlet {
             SsdletName::BuiltIn(_) => self.mapped(request, &mut frames),
             SsdletName::Module(_) => in_own_thread(|| self.mapped(request, &mut frames)),
@@ -314,7 +324,7 @@ impl Connection<'_> {
             }
             Err(error) => match frames.into_end() {
                 Some(end) => end,
-                None if matches!(error, HdfsError::Gone) => End::Gone,
+                None if matches!(error, HdfsError::Gone) => TalkEnd::Gone,
                 None => return self.refuse(&request.attempt, &error),
             },
         };
@@ -323,20 +333,24 @@ impl Connection<'_> {
     }
 
     /// Maps and sends all frames but that of an error.
-    fn mapped(&self, request: &MapRequest, frames: &mut Frames<'_>) -> Result<Counters> {
+    fn mapped(
+        &self,
+        request: &MapRequest,
+        frames: &mut AnswerFrames<'_>,
+    ) -> HdfsResult<MapCounters> {
         let program = mapper::find(request, &self.server.modules)?;
         // Held until the last frame is sent.
         let permit = self.admit(request, map_bytes_min(request, &program))?;
         let memory_bytes = permit.shares.memory_bytes;
         let task = MapTask::with(&program, request, &self.server.dirs, memory_bytes)?;
-        frames.send(&Frame::Accepted { memory_bytes })?;
+        frames.send(&MapFrame::Accepted { memory_bytes })?;
         let counters = task.run(frames)?;
-        frames.send(&Frame::End(counters))?;
+        frames.send(&MapFrame::End(counters))?;
         Ok(counters)
     }
 
     /// Waits for a place with `least` bytes of memory or more.
-    fn admit(&self, request: &MapRequest, least: u64) -> Result<Permit> {
+    fn admit(&self, request: &MapRequest, least: u64) -> HdfsResult<Permit> {
         let most = self.server.map_bytes_max;
         let given = request.memory_bytes.min(most);
         if given < least {
@@ -353,21 +367,21 @@ impl Connection<'_> {
     }
 
     /// Tells the client and the log; the connection stays.
-    fn refuse(&self, who: &str, error: &HdfsError) -> Result<(), End> {
+    fn refuse(&self, who: &str, error: &HdfsError) -> HdfsResult<(), TalkEnd> {
         let sentence = (self.server.options.describe)(error);
         self.server.counts.error(error.into());
         self.server.events.tell(&format!("{who}: not mapped: {sentence}"));
         self.send(&error_frame(error.into(), sentence))
     }
 
-    fn send(&self, frame: &Frame) -> Result<(), End> {
+    fn send(&self, frame: &MapFrame) -> HdfsResult<(), TalkEnd> {
         self.talk.write(&mut [IoSlice::new(&frame.encode())])
     }
 }
 
 /// Does work that runs or compiles code of a job, whose stack is deep, and whose stack's memory must not stay with a
 /// connection that is idle.
-fn in_own_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+fn in_own_thread<T: Send>(work: impl FnOnce() -> HdfsResult<T> + Send) -> HdfsResult<T> {
     std::thread::scope(|scope| {
         let started = thread::spawn_scoped(scope, "ssdlet", work);
         let running = started.map_err(|error| HdfsError::Busy { what: error.to_string() })?;
@@ -375,11 +389,11 @@ fn in_own_thread<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> 
     })
 }
 
-fn error_frame(kind: ErrorKind, told: String) -> Frame {
-    Frame::Error { kind, sentence: sentence(told) }
+fn error_frame(kind: HdfsErrorKind, told: String) -> MapFrame {
+    MapFrame::Error { kind, sentence: sentence(told) }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for HdfsServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("admission", &self.admission).finish_non_exhaustive()
     }

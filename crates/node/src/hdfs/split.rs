@@ -27,9 +27,9 @@
 use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 
-use super::batch::Batch;
+use super::batch::SplitBatch;
 use super::delimiter::Delimiter;
-use super::{HdfsError, Result};
+use super::{HdfsError, HdfsResult};
 
 /// The value of `record_bytes_max` that limits nothing, as Hadoop's default is.
 pub(super) const NO_LIMIT: u32 = i32::MAX as u32;
@@ -60,7 +60,7 @@ pub(super) struct SplitSpec<'a> {
 /// The bytes of a split, in order.
 pub(super) trait Body {
     /// Appends the next bytes, at most [`Body::step_bytes`].
-    fn more(&mut self, to: &mut Vec<u8>) -> Result<()>;
+    fn more(&mut self, to: &mut Vec<u8>) -> HdfsResult<()>;
 
     /// Bytes that were not appended yet.
     fn left_bytes(&self) -> u64;
@@ -71,7 +71,7 @@ pub(super) trait Body {
 
 /// The part of the split that is read next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SplitPosition {
     /// The end of the record that another split has.
     Skip,
     /// The first record of the file.
@@ -97,7 +97,7 @@ pub(super) struct SplitReader<'a, B> {
     searched: usize,
     /// The place of `buffer[at]` in the file.
     pos: u64,
-    state: State,
+    state: SplitPosition,
     /// One more record is this split's, wherever it begins.
     additional: bool,
     /// Bytes of records that were read, with what ends them.
@@ -105,7 +105,7 @@ pub(super) struct SplitReader<'a, B> {
 }
 
 /// One record at the end of a split.
-struct Line {
+struct SplitRecord {
     content: usize,
     size: usize,
 }
@@ -120,12 +120,12 @@ impl<'a, B: Body> SplitReader<'a, B> {
         body: B,
         budget: &Budget,
         record_bytes: usize,
-    ) -> Result<Self> {
+    ) -> HdfsResult<Self> {
         let buffer_bytes_max = record_bytes.max(body.step_bytes()) + spec.tail.len();
         let memory = budget.reserve(buffer_bytes_max as u64, "records")?;
         let mut buffer = Vec::new();
         buffer.try_reserve_exact(buffer_bytes_max)?;
-        let state = if spec.start == 0 { State::First } else { State::Skip };
+        let state = if spec.start == 0 { SplitPosition::First } else { SplitPosition::Skip };
         Ok(SplitReader {
             spec,
             body,
@@ -160,28 +160,28 @@ impl<'a, B: Body> SplitReader<'a, B> {
     ///
     /// # Errors
     /// Those of the body; a record that is longer than the memory; a tail that is too short.
-    pub(super) fn next_batch(&mut self) -> Result<Option<Batch<'_>>> {
+    pub(super) fn next_batch(&mut self) -> HdfsResult<Option<SplitBatch<'_>>> {
         loop {
             match self.state {
-                State::Skip => self.skip()?,
-                State::First => {
+                SplitPosition::Skip => self.skip()?,
+                SplitPosition::First => {
                     let from = self.unsearched();
                     let found = self.spec.delimiter.find(&self.buffer[self.at + from..]);
                     if let Some(end) = found.filter(|end| !end.open) {
-                        self.state = State::Body;
+                        self.state = SplitPosition::Body;
                         let content = self.at..self.at + from + end.content;
                         let size = from + end.size;
                         let offset = self.take(size);
                         let bom = bom_bytes(&self.buffer[content.clone()]);
                         if ((size - bom) as u64) < u64::from(self.spec.record_bytes_max) {
                             let bytes = &self.buffer[content.start + bom..content.end];
-                            return Ok(Some(Batch::single(bytes, offset)));
+                            return Ok(Some(SplitBatch::single(bytes, offset)));
                         }
                     } else if !self.fill_searched()? {
-                        self.state = State::Tail;
+                        self.state = SplitPosition::Tail;
                     }
                 }
-                State::Body => {
+                SplitPosition::Body => {
                     let from = self.unsearched();
                     let whole = self.spec.delimiter.whole(&self.buffer[self.at + from..]);
                     if whole > 0 {
@@ -189,21 +189,26 @@ impl<'a, B: Body> SplitReader<'a, B> {
                         let offset = self.take(from + whole);
                         let bytes = &self.buffer[begin..self.at];
                         let SplitSpec { delimiter, record_bytes_max, .. } = self.spec;
-                        return Ok(Some(Batch::whole(bytes, delimiter, record_bytes_max, offset)));
+                        return Ok(Some(SplitBatch::whole(
+                            bytes,
+                            delimiter,
+                            record_bytes_max,
+                            offset,
+                        )));
                     } else if !self.fill_searched()? {
-                        self.state = State::Tail;
+                        self.state = SplitPosition::Tail;
                     }
                 }
-                State::Tail => {
+                SplitPosition::Tail => {
                     self.append_tail();
-                    self.state = State::Done;
+                    self.state = SplitPosition::Done;
                     if let Some((from, to, offset)) = self.last()? {
-                        self.state = State::Tail;
+                        self.state = SplitPosition::Tail;
                         let bytes = &self.buffer[from..to];
-                        return Ok(Some(Batch::single(bytes, offset)));
+                        return Ok(Some(SplitBatch::single(bytes, offset)));
                     }
                 }
-                State::Done => return Ok(None),
+                SplitPosition::Done => return Ok(None),
             }
         }
     }
@@ -230,13 +235,13 @@ impl<'a, B: Body> SplitReader<'a, B> {
     }
 
     /// As [`SplitReader::fill`], where no record ends in what is left.
-    fn fill_searched(&mut self) -> Result<bool> {
+    fn fill_searched(&mut self) -> HdfsResult<bool> {
         self.searched = self.ahead();
         self.fill()
     }
 
     /// Reads more of the body behind what is left; false when there is no more.
-    fn fill(&mut self) -> Result<bool> {
+    fn fill(&mut self) -> HdfsResult<bool> {
         self.buffer.drain(..self.at);
         self.at = 0;
         let step = self.body.left_bytes().min(self.body.step_bytes() as u64) as usize;
@@ -268,12 +273,12 @@ impl<'a, B: Body> SplitReader<'a, B> {
     }
 
     /// Looks for the end of the record that the split before has.
-    fn skip(&mut self) -> Result<()> {
+    fn skip(&mut self) -> HdfsResult<()> {
         let delimiter = self.spec.delimiter;
         if let Some(end) = delimiter.find(&self.buffer[self.at..]).filter(|end| !end.open) {
             self.at += end.size;
             self.pos += end.size as u64;
-            self.state = State::Body;
+            self.state = SplitPosition::Body;
             return Ok(());
         }
         // Only a delimiter that has begun matters to the rest of a record without an end.
@@ -284,7 +289,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
         if self.fill()? {
             return Ok(());
         }
-        self.state = State::Tail;
+        self.state = SplitPosition::Tail;
         let (start, end) = (self.spec.start, self.spec.end);
         let stops = u64::from(self.spec.record_bytes_max) <= end - start;
         if stops && !self.ends_with_cr(self.ahead()) {
@@ -303,7 +308,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
             self.at = self.buffer.len();
             self.pos = end + self.spec.tail.len() as u64;
             // At the very end there is nothing left to read.
-            self.state = State::Done;
+            self.state = SplitPosition::Done;
             return Ok(());
         };
         if found.open && !self.spec.tail_at_eof {
@@ -316,7 +321,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
     }
 
     /// The next record at the end of the split: where it is in the buffer, and in the file.
-    fn last(&mut self) -> Result<Option<(usize, usize, u64)>> {
+    fn last(&mut self) -> HdfsResult<Option<(usize, usize, u64)>> {
         let size_max = u64::from(self.spec.record_bytes_max);
         while self.pos <= self.spec.end || self.additional {
             let is_first = self.pos == 0;
@@ -339,7 +344,7 @@ impl<'a, B: Body> SplitReader<'a, B> {
     }
 
     /// The record that begins at the first byte which has not left.
-    fn line(&mut self) -> Result<Line> {
+    fn line(&mut self) -> HdfsResult<SplitRecord> {
         let delimiter = self.spec.delimiter;
         let bytes = &self.buffer[self.at..];
         let inside = self.spec.end.saturating_sub(self.pos) as usize;
@@ -347,14 +352,16 @@ impl<'a, B: Body> SplitReader<'a, B> {
         if inside > 0 && self.spec.record_bytes_max as usize <= inside {
             let begins_inside = found.is_some_and(|end| end.content < inside);
             if !begins_inside && !self.ends_with_cr(inside) {
-                return Ok(Line { content: inside, size: inside });
+                return Ok(SplitRecord { content: inside, size: inside });
             }
         }
         let line = match found {
             Some(end) if !end.open || self.spec.tail_at_eof => {
-                Line { content: end.content, size: end.size }
+                SplitRecord { content: end.content, size: end.size }
             }
-            None if self.spec.tail_at_eof => Line { content: bytes.len(), size: bytes.len() },
+            None if self.spec.tail_at_eof => {
+                SplitRecord { content: bytes.len(), size: bytes.len() }
+            }
             _ => return Err(self.tail_is_short()),
         };
         self.additional = found.is_some_and(|end| is_cut(delimiter, end.content, end.size, inside));

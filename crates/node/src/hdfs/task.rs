@@ -12,17 +12,17 @@ use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::block::{RANGES_BYTES, Ranges};
+use super::block::{BlockRanges, RANGES_BYTES};
 use super::delimiter::Delimiter;
 use super::ifile::{Sink, WRITER_BYTES};
-use super::mapper::{self, Found, Mapper};
+use super::mapper::{self, HdfsMapper, RequestedProgram};
 use super::module::Modules;
-use super::output::{BYTES_PER_TEXT_BYTE, Counts, Output, SPARE_BYTES, Shape};
+use super::output::{BYTES_PER_TEXT_BYTE, MappedRows, RowCounts, RowShape, SPARE_BYTES};
 use super::replica::DataDirs;
 use super::request::{CombineKind, MapRequest};
 use super::split::{SplitReader, SplitSpec};
-use super::{HdfsError, Result};
-use crate::message::{BadMessage, Reader};
+use super::{HdfsError, HdfsResult};
+use crate::message::{BadMessage, BodyReader};
 
 /// The least memory of a table, in bytes.
 const TABLE_BYTES_MIN: u64 = 1 << 20;
@@ -37,11 +37,11 @@ const INDEX_BYTES: u64 = 2 * 24;
 pub struct MapTask<'a> {
     request: &'a MapRequest,
     delimiter: Delimiter,
-    mapper: Box<dyn Mapper>,
+    mapper: Box<dyn HdfsMapper>,
     only_ones: bool,
     /// The memory of the guest.
     _guest: Reservation,
-    ranges: Ranges,
+    ranges: BlockRanges,
     budget: Budget,
     record_bytes_max: u64,
     table_bytes_max: u64,
@@ -50,7 +50,7 @@ pub struct MapTask<'a> {
 
 /// The counters of a map.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct MapCounters {
     /// Records of the split (`MAP_INPUT_RECORDS`).
     pub input_records: u64,
     /// Bytes of them, with what ends them.
@@ -77,7 +77,7 @@ pub struct Counters {
     pub cpu_ns: u64,
 }
 
-impl Counters {
+impl MapCounters {
     pub(super) fn fields(&self) -> [u64; 12] {
         [
             self.input_records,
@@ -95,8 +95,8 @@ impl Counters {
         ]
     }
 
-    pub(super) fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
-        Ok(Counters {
+    pub(super) fn decode(rest: &mut BodyReader<'_>) -> HdfsResult<Self, BadMessage> {
+        Ok(MapCounters {
             input_records: rest.u64()?,
             input_bytes: rest.u64()?,
             output_records: rest.u64()?,
@@ -123,7 +123,7 @@ fn needed_bytes(request: &MapRequest, record_bytes_max: u64) -> u64 {
 
 /// The least memory that the map of `request` by `program` may work in, in bytes. A block with very small pieces needs
 /// more.
-pub(super) fn memory_bytes_min(request: &MapRequest, program: &Found) -> u64 {
+pub(super) fn memory_bytes_min(request: &MapRequest, program: &RequestedProgram) -> u64 {
     let record_bytes_max = 2 * RANGES_BYTES;
     let rest = needed_bytes(request, record_bytes_max) + TABLE_BYTES_MIN + program.own_bytes();
     let words = rest / (WORDS_PART - 1) + 1;
@@ -140,17 +140,17 @@ impl<'a> MapTask<'a> {
         dirs: &DataDirs,
         modules: &Modules,
         memory_bytes: u64,
-    ) -> Result<Self> {
+    ) -> HdfsResult<Self> {
         MapTask::with(&mapper::find(request, modules)?, request, dirs, memory_bytes)
     }
 
     /// As [`MapTask::open`], by `program`.
     pub(super) fn with(
-        program: &Found,
+        program: &RequestedProgram,
         request: &'a MapRequest,
         dirs: &DataDirs,
         memory_bytes: u64,
-    ) -> Result<Self> {
+    ) -> HdfsResult<Self> {
         let delimiter = request.delimiter()?;
         let needed = memory_bytes_min(request, program);
         if memory_bytes < needed {
@@ -159,7 +159,7 @@ impl<'a> MapTask<'a> {
         let budget = Budget::new(memory_bytes);
         let guest = budget.reserve(program.own_bytes(), "a guest")?;
         let mapper = program.open(request)?;
-        let ranges = Ranges::open(dirs, &request.pool, &request.ranges, &budget)?;
+        let ranges = BlockRanges::open(dirs, &request.pool, &request.ranges, &budget)?;
         let record_bytes_max = (memory_bytes / RECORD_PART).max(2 * RANGES_BYTES);
         let sums = budget.limit_bytes() - budget.free_bytes() - RANGES_BYTES - guest.bytes();
         let words = (memory_bytes / WORDS_PART).max(program.copy_bytes(record_bytes_max));
@@ -187,7 +187,7 @@ impl<'a> MapTask<'a> {
     ///
     /// # Errors
     /// Damaged or unreadable blocks, records longer than the memory, a client that is gone.
-    pub fn run(mut self, sink: &mut dyn Sink) -> Result<Counters> {
+    pub fn run(mut self, sink: &mut dyn Sink) -> HdfsResult<MapCounters> {
         let began = cpu_time();
         let MapRequest { start, end, value, combine, partitions, .. } = *self.request;
         let spec = SplitSpec {
@@ -200,9 +200,9 @@ impl<'a> MapTask<'a> {
         };
         let record_bytes_max = self.record_bytes_max as usize;
         let mut reader = SplitReader::new(spec, self.ranges, &self.budget, record_bytes_max)?;
-        let shape = Shape { value, only_ones: self.only_ones, combine, partitions };
+        let shape = RowShape { value, only_ones: self.only_ones, combine, partitions };
         let (table, text) = (self.table_bytes_max, self.text_bytes_max as usize);
-        let mut output = Output::new(shape, &self.budget, table, text, sink)?;
+        let mut output = MappedRows::new(shape, &self.budget, table, text, sink)?;
         let mut records = 0;
         while let Some(batch) = reader.next_batch()? {
             let offset = batch.offset;
@@ -213,10 +213,10 @@ impl<'a> MapTask<'a> {
         }
         self.mapper.finish(&mut output)?;
         output.check(reader.pos())?;
-        let Counts { records: mapped, bytes, spilled, spills, spill_bytes } = output.finish()?;
+        let RowCounts { records: mapped, bytes, spilled, spills, spill_bytes } = output.finish()?;
         let combined = |n| if combine == CombineKind::None { 0 } else { n };
         let (read_bytes, verified_bytes) = (reader.body().read_bytes, reader.body().verified_bytes);
-        Ok(Counters {
+        Ok(MapCounters {
             input_records: records,
             input_bytes: reader.consumed_bytes(),
             output_records: mapped,

@@ -7,7 +7,7 @@ use merganser_storage::Buffer;
 use merganser_storage::near::Inside;
 
 use super::Tokens;
-use super::command::Extent;
+use super::command::ByteExtent;
 
 /// The longest write, in bytes; a multiple of every page.
 const WRITE_BYTES: usize = 1 << 20;
@@ -15,7 +15,7 @@ const WRITE_BYTES: usize = 1 << 20;
 /// An output on the device.
 #[derive(Debug)]
 pub(super) struct Area {
-    extents: Vec<Extent>,
+    extents: Vec<ByteExtent>,
     page_bytes: usize,
     /// Bytes that do not fill a page yet.
     tail: Vec<u8>,
@@ -30,11 +30,11 @@ impl Area {
     ///
     /// # Errors
     /// Extents that are not whole pages.
-    pub(super) fn new(extents: Vec<Extent>, page_bytes: u64) -> Result<Area, String> {
-        let cut = |e: &&Extent| {
+    pub(super) fn new(extents: Vec<ByteExtent>, page_bytes: u64) -> Result<Area, String> {
+        let cut = |e: &&ByteExtent| {
             !e.offset.is_multiple_of(page_bytes) || !e.bytes.is_multiple_of(page_bytes)
         };
-        if let Some(Extent { offset, bytes }) = extents.iter().find(cut) {
+        if let Some(ByteExtent { offset, bytes }) = extents.iter().find(cut) {
             return Err(format!(
                 "PUT: {bytes} bytes at {offset} are no whole pages of {page_bytes} bytes"
             ));

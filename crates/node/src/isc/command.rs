@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{self, Frame, FrameError};
+use crate::frame::{self, FrameError, RecordFrame};
 
 /// Begins a command.
 pub const MAGIC: [u8; 4] = *b"MGic";
@@ -28,14 +28,14 @@ const BODY_MAX: usize = BYTES_MAX - frame::HEAD_BYTES;
 
 /// Consecutive bytes of the device, whole sectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Extent {
+pub struct ByteExtent {
     /// Its first byte on the device.
     pub offset: u64,
     /// Its length; at least a sector.
     pub bytes: u64,
 }
 
-impl Extent {
+impl ByteExtent {
     /// Its bytes on the device.
     #[must_use]
     pub fn range(self) -> Range<u64> {
@@ -54,7 +54,7 @@ impl Extent {
 /// mapped as a split of its own (the ISC paper, section 3.3.3).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Split {
+pub struct DeviceSplit {
     /// The number of the input that it is a part of, from 0.
     pub input: u32,
     /// The place in the input of the first mapped byte.
@@ -66,10 +66,10 @@ pub struct Split {
     /// Bytes at its end that are not mapped.
     pub end_offset: u64,
     /// Where its bytes are, in order.
-    pub extents: Vec<Extent>,
+    pub extents: Vec<ByteExtent>,
 }
 
-impl Split {
+impl DeviceSplit {
     /// The bytes that are mapped, counted from the start of the split.
     #[must_use]
     pub fn mapped(&self) -> Range<u64> {
@@ -97,14 +97,14 @@ impl Split {
 }
 
 /// The bytes that `extents` hold.
-fn check_extents(extents: &[Extent]) -> Result<u64, FrameError> {
+fn check_extents(extents: &[ByteExtent]) -> Result<u64, FrameError> {
     let field = |text: String| Err(FrameError::Body(text));
     if extents.len() > EXTENTS_MAX {
         return field(format!("extents: {} of them; at most {EXTENTS_MAX}", extents.len()));
     }
     let mut held = 0_u64;
     for (number, extent) in extents.iter().enumerate() {
-        let Extent { offset, bytes } = *extent;
+        let ByteExtent { offset, bytes } = *extent;
         let whole = offset.is_multiple_of(SECTOR_BYTES) && bytes.is_multiple_of(SECTOR_BYTES);
         if bytes == 0 || !whole || offset.checked_add(bytes).is_none() {
             return field(format!(
@@ -122,7 +122,7 @@ fn check_extents(extents: &[Extent]) -> Result<u64, FrameError> {
 /// A command to the control address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "command", rename_all = "lowercase", deny_unknown_fields)]
-pub enum Command {
+pub enum SessionCommand {
     /// Starts a session of an SSDlet. The frame's id is a number that the host chose; with it the host
     /// finds its session in the list.
     Open {
@@ -137,20 +137,20 @@ pub enum Command {
     /// after that starts a new run in the same session.
     Set {
         /// What to map.
-        split: Split,
+        split: DeviceSplit,
         /// Whether another split of the same run follows.
         more: bool,
     },
     /// Lets the session write its result to the device instead of keeping it in memory.
     Put {
         /// Where to; space that no other file uses.
-        extents: Vec<Extent>,
+        extents: Vec<ByteExtent>,
     },
     /// Ends the session and releases its memory.
     Close,
 }
 
-impl Command {
+impl SessionCommand {
     /// The bytes to write: a frame, filled with zeros up to whole sectors.
     ///
     /// # Errors
@@ -166,23 +166,23 @@ impl Command {
     ///
     /// # Errors
     /// Bytes that are no command.
-    pub fn decode(bytes: &[u8]) -> Result<(u64, Command), FrameError> {
-        let Some((frame, end)) = Frame::decode(MAGIC, BODY_MAX, bytes)? else {
+    pub fn decode(bytes: &[u8]) -> Result<(u64, SessionCommand), FrameError> {
+        let Some((frame, end)) = RecordFrame::decode(MAGIC, BODY_MAX, bytes)? else {
             return Err(FrameError::Body("the command is cut short".to_owned()));
         };
         if bytes[end..].iter().any(|byte| *byte != 0) {
             return Err(FrameError::Body("bytes follow the command".to_owned()));
         }
-        let command: Command = frame.value()?;
+        let command: SessionCommand = frame.value()?;
         command.check()?;
         Ok((frame.id, command))
     }
 
     fn check(&self) -> Result<(), FrameError> {
         match self {
-            Command::Set { split, .. } => split.check(),
-            Command::Put { extents } => check_extents(extents).map(|_| ()),
-            Command::Open { .. } | Command::Close => Ok(()),
+            SessionCommand::Set { split, .. } => split.check(),
+            SessionCommand::Put { extents } => check_extents(extents).map(|_| ()),
+            SessionCommand::Open { .. } | SessionCommand::Close => Ok(()),
         }
     }
 }
@@ -191,31 +191,36 @@ impl Command {
 mod tests {
     use super::*;
 
-    fn set(bytes: u64, start_offset: u64, end_offset: u64, extents: &[(u64, u64)]) -> Command {
-        let extent = |&(offset, bytes)| Extent { offset, bytes };
+    fn set(
+        bytes: u64,
+        start_offset: u64,
+        end_offset: u64,
+        extents: &[(u64, u64)],
+    ) -> SessionCommand {
+        let extent = |&(offset, bytes)| ByteExtent { offset, bytes };
         let extents = extents.iter().map(extent).collect();
-        let split = Split { input: 0, place: 0, bytes, start_offset, end_offset, extents };
-        Command::Set { split, more: false }
+        let split = DeviceSplit { input: 0, place: 0, bytes, start_offset, end_offset, extents };
+        SessionCommand::Set { split, more: false }
     }
 
     #[test]
     fn commands_come_back() {
-        let open = Command::Open {
+        let open = SessionCommand::Open {
             ssdlet: "w".into(),
             args: serde_json::json!({"n": 1}),
             memory_bytes: 9,
         };
-        let put = Command::Put { extents: vec![Extent { offset: 512, bytes: 1024 }] };
-        for command in [open, set(700, 3, 5, &[(512, 1024)]), put, Command::Close] {
+        let put = SessionCommand::Put { extents: vec![ByteExtent { offset: 512, bytes: 1024 }] };
+        for command in [open, set(700, 3, 5, &[(512, 1024)]), put, SessionCommand::Close] {
             let bytes = command.encode(5).expect("good");
             assert!(bytes.len().is_multiple_of(512));
-            assert_eq!(Command::decode(&bytes), Ok((5, command)));
+            assert_eq!(SessionCommand::decode(&bytes), Ok((5, command)));
         }
     }
 
     #[test]
     fn what_a_device_could_not_do_is_refused_with_its_field() {
-        let said = |command: Command| command.encode(1).expect_err("refused").to_string();
+        let said = |command: SessionCommand| command.encode(1).expect_err("refused").to_string();
         assert_eq!(said(set(513, 0, 0, &[(0, 512)])), "split: 513 bytes, but its extents hold 512");
         assert_eq!(
             said(set(10, 6, 5, &[(0, 512)])),
@@ -231,8 +236,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_command_are_refused() {
-        let good = Command::Close.encode(1).expect("good");
-        let said = |bytes: &[u8]| Command::decode(bytes).expect_err("refused").to_string();
+        let good = SessionCommand::Close.encode(1).expect("good");
+        let said = |bytes: &[u8]| SessionCommand::decode(bytes).expect_err("refused").to_string();
         assert_eq!(said(&good[..30]), "the command is cut short");
         let mut longer = good.clone();
         *longer.last_mut().expect("not empty") = 1;

@@ -1,14 +1,14 @@
 //! The host's side of a session: commands written, status polled, the result read.
 //!
-//! It works through a [`Door`]: a modelled device in virtual time, or a [`Runner`] over a real storage.
+//! It works through a [`DeviceDoor`]: a modelled device in virtual time, or a [`Runner`] over a real storage.
 
 use std::io;
 
 use merganser_storage::near::Program;
 use serde_json::Value;
 
-use super::command::{Command, Extent, Split};
-use super::status::{self, PAGE_BYTES, State, Status};
+use super::command::{ByteExtent, DeviceSplit, SessionCommand};
+use super::status::{self, IscState, IscStatus, PAGE_BYTES};
 use crate::frame::FrameError;
 use crate::run::Runner;
 
@@ -16,7 +16,7 @@ use crate::run::Runner;
 const READ_BYTES: u64 = 1 << 20;
 
 /// How a host reaches a device.
-pub trait Door {
+pub trait DeviceDoor {
     /// Reads `len` bytes at `offset`.
     ///
     /// # Errors
@@ -36,7 +36,7 @@ pub trait Door {
     fn pause(&mut self) -> io::Result<()>;
 }
 
-impl<P: Program> Door for Runner<P> {
+impl<P: Program> DeviceDoor for Runner<P> {
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         Runner::read(self, offset, len).map(|buffer| buffer.to_vec())
     }
@@ -56,7 +56,7 @@ impl<P: Program> Door for Runner<P> {
 
 /// An open session, as its host sees it. Close it: a session that is dropped stays open.
 #[derive(Debug)]
-pub struct Session {
+pub struct HostSession {
     control: u64,
     number: u64,
     window: u64,
@@ -66,30 +66,31 @@ fn invalid(error: FrameError) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-impl Session {
+impl HostSession {
     /// OPEN: starts a session of the SSDlet `name`. `nonce` is a number that no other open session of
     /// the device has.
     ///
     /// # Errors
     /// The device refuses it, or can't be reached.
     pub fn open(
-        door: &mut dyn Door,
+        door: &mut dyn DeviceDoor,
         control: u64,
         nonce: u64,
         name: &str,
         args: &Value,
         memory_bytes: u64,
-    ) -> io::Result<Session> {
-        let open = Command::Open { ssdlet: name.to_owned(), args: args.clone(), memory_bytes };
+    ) -> io::Result<HostSession> {
+        let open =
+            SessionCommand::Open { ssdlet: name.to_owned(), args: args.clone(), memory_bytes };
         door.write(control, &open.encode(nonce).map_err(invalid)?)?;
         let list = status::decode_list(&door.read(control, PAGE_BYTES)?).map_err(invalid)?;
         let mine = list.iter().find(|opened| opened.nonce == nonce).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, "the device does not list the new session")
         })?;
-        Ok(Session { control, number: mine.session, window: mine.window })
+        Ok(HostSession { control, number: mine.session, window: mine.window })
     }
 
-    fn command(&self, door: &mut dyn Door, command: &Command) -> io::Result<()> {
+    fn command(&self, door: &mut dyn DeviceDoor, command: &SessionCommand) -> io::Result<()> {
         door.write(self.control, &command.encode(self.number).map_err(invalid)?)
     }
 
@@ -97,46 +98,46 @@ impl Session {
     ///
     /// # Errors
     /// The device refuses it, or can't be reached.
-    pub fn set(&self, door: &mut dyn Door, split: Split, more: bool) -> io::Result<()> {
-        self.command(door, &Command::Set { split, more })
+    pub fn set(&self, door: &mut dyn DeviceDoor, split: DeviceSplit, more: bool) -> io::Result<()> {
+        self.command(door, &SessionCommand::Set { split, more })
     }
 
     /// PUT: lets the session write its result to `extents`.
     ///
     /// # Errors
-    /// As [`Session::set`].
-    pub fn put(&self, door: &mut dyn Door, extents: Vec<Extent>) -> io::Result<()> {
-        self.command(door, &Command::Put { extents })
+    /// As [`HostSession::set`].
+    pub fn put(&self, door: &mut dyn DeviceDoor, extents: Vec<ByteExtent>) -> io::Result<()> {
+        self.command(door, &SessionCommand::Put { extents })
     }
 
     /// GET: the status.
     ///
     /// # Errors
     /// The device can't be reached.
-    pub fn status(&self, door: &mut dyn Door) -> io::Result<Status> {
-        Status::decode(&door.read(self.window, PAGE_BYTES)?).map_err(invalid)
+    pub fn status(&self, door: &mut dyn DeviceDoor) -> io::Result<IscStatus> {
+        IscStatus::decode(&door.read(self.window, PAGE_BYTES)?).map_err(invalid)
     }
 
     /// Polls until the result can be read.
     ///
     /// # Errors
     /// What made the session fail, or the door's own.
-    pub fn wait(&self, door: &mut dyn Door) -> io::Result<Status> {
+    pub fn wait(&self, door: &mut dyn DeviceDoor) -> io::Result<IscStatus> {
         loop {
             let status = self.status(door)?;
             match status.state {
-                State::Done => return Ok(status),
-                State::Failed => return Err(io::Error::other(status.error)),
-                State::Waiting | State::Running => door.pause()?,
+                IscState::Done => return Ok(status),
+                IscState::Failed => return Err(io::Error::other(status.error)),
+                IscState::Waiting | IscState::Running => door.pause()?,
             }
         }
     }
 
-    /// GET: the result, after [`Session::wait`]; `status` is what that gave.
+    /// GET: the result, after [`HostSession::wait`]; `status` is what that gave.
     ///
     /// # Errors
     /// The door's own, or a result that was PUT.
-    pub fn result(&self, door: &mut dyn Door, status: &Status) -> io::Result<Vec<u8>> {
+    pub fn result(&self, door: &mut dyn DeviceDoor, status: &IscStatus) -> io::Result<Vec<u8>> {
         let mut result = Vec::new();
         let bytes = status.result_bytes();
         while (result.len() as u64) < bytes {
@@ -151,9 +152,9 @@ impl Session {
     /// CLOSE: ends the session, at once also if it is running.
     ///
     /// # Errors
-    /// As [`Session::set`].
-    pub fn close(self, door: &mut dyn Door) -> io::Result<()> {
-        self.command(door, &Command::Close)
+    /// As [`HostSession::set`].
+    pub fn close(self, door: &mut dyn DeviceDoor) -> io::Result<()> {
+        self.command(door, &SessionCommand::Close)
     }
 }
 

@@ -22,7 +22,7 @@
 //! | a bad command, an unknown SSDlet, too little memory | the write is the error |
 //! | a page that can't be read, a record that makes no sense, a guest that traps, a result that is too large | the session fails; its status says why, and CLOSE is taken |
 //! | the host closes while pages are on their way | they are awaited, then the CLOSE is answered |
-//! | the input changes while it is mapped | not detected here: [`crate::place::Placement::check_unchanged`] |
+//! | the input changes while it is mapped | not detected here: [`crate::place::FilePlacement::check_unchanged`] |
 
 mod area;
 pub mod command;
@@ -43,9 +43,9 @@ use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
 use serde_json::Value;
 
 use crate::ssdlet::{Ssdlet, SsdletError};
-use command::Command;
-use session::Session;
-use status::{Opened, PAGE_BYTES};
+use command::SessionCommand;
+use session::DeviceSession;
+use status::{ListedSession, PAGE_BYTES};
 
 /// The most sessions at once.
 pub const SESSIONS_MAX: usize = 32;
@@ -56,7 +56,7 @@ pub type Installed =
 
 /// How sessions use the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settings {
+pub struct IscSettings {
     /// Pages of a session that are in memory or on their way. Enough for all channels, twice.
     pub pages: usize,
     /// Bytes of a page. `None` takes the device's: the bytes on one channel, or, if these are not known,
@@ -66,29 +66,29 @@ pub struct Settings {
     pub window_bytes: u64,
 }
 
-impl Default for Settings {
+impl Default for IscSettings {
     fn default() -> Self {
-        Settings { pages: 64, page_bytes: None, window_bytes: 64 << 20 }
+        IscSettings { pages: 64, page_bytes: None, window_bytes: 64 << 20 }
     }
 }
 
 /// SSDlets as a program of a device: see the [module](self).
 pub struct Isc {
     control: u64,
-    settings: Settings,
+    settings: IscSettings,
     installed: Installed,
     /// By slot: the window of a session.
-    slots: Vec<Option<Slot>>,
+    slots: Vec<Option<SessionSlot>>,
     next_session: u64,
     next_token: u64,
     /// The slot that gave a token.
     owners: BTreeMap<u64, usize>,
 }
 
-struct Slot {
+struct SessionSlot {
     nonce: u64,
     number: u64,
-    session: Session,
+    session: DeviceSession,
 }
 
 /// Gives tokens to one session.
@@ -114,7 +114,7 @@ impl Isc {
     /// # Panics
     /// When the settings leave no page, or too few addresses.
     #[must_use]
-    pub fn new(control: u64, settings: Settings, installed: Installed) -> Self {
+    pub fn new(control: u64, settings: IscSettings, installed: Installed) -> Self {
         assert!(settings.pages > 0, "a session has at least a page");
         let whole =
             |bytes: u32| bytes > 0 && u64::from(bytes).is_multiple_of(command::SECTOR_BYTES);
@@ -155,25 +155,25 @@ impl Isc {
         inside: &mut dyn Inside,
     ) -> io::Result<Option<usize>> {
         let invalid = |e: String| io::Error::new(io::ErrorKind::InvalidInput, e);
-        let (id, command) = Command::decode(bytes).map_err(|e| invalid(e.to_string()))?;
-        if let Command::Open { ssdlet, args, memory_bytes } = command {
+        let (id, command) = SessionCommand::decode(bytes).map_err(|e| invalid(e.to_string()))?;
+        if let SessionCommand::Open { ssdlet, args, memory_bytes } = command {
             self.open(id, &ssdlet, &args, memory_bytes, inside)?;
             inside.answer(request, Ok(Buffer::empty()));
             return Ok(None);
         }
-        let of = |slot: &Option<Slot>| slot.as_ref().is_some_and(|slot| slot.number == id);
+        let of = |slot: &Option<SessionSlot>| slot.as_ref().is_some_and(|slot| slot.number == id);
         let slot = self.slots.iter().position(of).ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, format!("session {id} is not open"))
         })?;
         let session = &mut self.slots[slot].as_mut().expect("just found").session;
         match command {
-            Command::Open { .. } => unreachable!("handled above"),
-            Command::Set { split, more } => session.set(split, more).map_err(invalid)?,
-            Command::Put { extents } => {
+            SessionCommand::Open { .. } => unreachable!("handled above"),
+            SessionCommand::Set { split, more } => session.set(split, more).map_err(invalid)?,
+            SessionCommand::Put { extents } => {
                 let page = u64::from(inside.geometry().page_bytes);
                 session.put(extents, page).map_err(invalid)?;
             }
-            Command::Close => {
+            SessionCommand::Close => {
                 session.close(request).map_err(invalid)?;
                 return Ok(Some(slot));
             }
@@ -200,18 +200,19 @@ impl Isc {
         };
         let ssdlet = (self.installed)(ssdlet, args)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidInput, e.to_string()))?;
-        let session = Session::open(ssdlet, memory_bytes, &self.settings, inside)?;
-        self.slots[free] = Some(Slot { nonce, number: self.next_session, session });
+        let session = DeviceSession::open(ssdlet, memory_bytes, &self.settings, inside)?;
+        self.slots[free] = Some(SessionSlot { nonce, number: self.next_session, session });
         self.next_session += 1;
         Ok(())
     }
 
     fn list(&self) -> Vec<u8> {
-        let opened = |(at, slot): (usize, &Option<Slot>)| {
-            let Slot { nonce, number, .. } = slot.as_ref()?;
-            Some(Opened { nonce: *nonce, session: *number, window: self.window(at) })
+        let opened = |(at, slot): (usize, &Option<SessionSlot>)| {
+            let SessionSlot { nonce, number, .. } = slot.as_ref()?;
+            Some(ListedSession { nonce: *nonce, session: *number, window: self.window(at) })
         };
-        let sessions: Vec<Opened> = self.slots.iter().enumerate().filter_map(opened).collect();
+        let sessions: Vec<ListedSession> =
+            self.slots.iter().enumerate().filter_map(opened).collect();
         status::list(&sessions)
     }
 
@@ -228,7 +229,8 @@ impl Isc {
         let page = match window {
             0 => self.list(),
             _ => {
-                let Some(Slot { number, session, .. }) = &self.slots[window as usize - 1] else {
+                let Some(SessionSlot { number, session, .. }) = &self.slots[window as usize - 1]
+                else {
                     return Err("no session is open here".to_owned());
                 };
                 if at >= PAGE_BYTES as u64 {

@@ -13,11 +13,11 @@ use std::io;
 
 use merganser_storage::Buffer;
 
-use super::command::Split;
+use super::command::DeviceSplit;
 
 /// A read to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct PageRead {
+pub(super) struct SplitRead {
     /// The first byte on the device.
     pub(super) offset: u64,
     /// The number of bytes.
@@ -29,7 +29,7 @@ pub(super) struct PageRead {
 
 /// A page whose turn has come.
 #[derive(Debug)]
-pub(super) struct Page {
+pub(super) struct SplitPage {
     pub(super) buffer: Buffer,
     /// The mapped bytes in it.
     pub(super) from: usize,
@@ -39,17 +39,17 @@ pub(super) struct Page {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct PageSlot {
     token: u64,
-    read: PageRead,
+    read: SplitRead,
     at: u64,
     content: Option<io::Result<Buffer>>,
 }
 
 /// The pages of one split.
 #[derive(Debug)]
-pub(super) struct Pages {
-    split: Split,
+pub(super) struct SplitPages {
+    split: DeviceSplit,
     page_bytes: u64,
     pages_max: usize,
     /// Mapped bytes before this place in the split have been asked for.
@@ -57,13 +57,13 @@ pub(super) struct Pages {
     /// The extent in which that place is, and its start in the split.
     extent: usize,
     extent_at: u64,
-    slots: VecDeque<Slot>,
+    slots: VecDeque<PageSlot>,
 }
 
-impl Pages {
-    pub(super) fn new(split: Split, page_bytes: u64, pages_max: usize) -> Self {
+impl SplitPages {
+    pub(super) fn new(split: DeviceSplit, page_bytes: u64, pages_max: usize) -> Self {
         let asked = split.mapped().start;
-        Pages {
+        SplitPages {
             split,
             page_bytes,
             pages_max,
@@ -74,7 +74,7 @@ impl Pages {
         }
     }
 
-    pub(super) fn split(&self) -> &Split {
+    pub(super) fn split(&self) -> &DeviceSplit {
         &self.split
     }
 
@@ -85,7 +85,7 @@ impl Pages {
 
     /// The next read, if there is room for its page and anything left to read: a page, or the part
     /// of it that the extent has and that is mapped, in whole sectors.
-    pub(super) fn next_read(&mut self) -> Option<PageRead> {
+    pub(super) fn next_read(&mut self) -> Option<SplitRead> {
         let end = self.split.mapped().end;
         if self.slots.len() >= self.pages_max || self.asked == end {
             return None;
@@ -102,7 +102,7 @@ impl Pages {
         let first = extent.offset + within / sector * sector;
         let page_end = ((extent.offset + within) / self.page_bytes + 1) * self.page_bytes;
         let last = page_end.min(extent.offset + left.next_multiple_of(sector));
-        Some(PageRead {
+        Some(SplitRead {
             offset: first,
             len: (last - first) as usize,
             from: (within % sector) as usize,
@@ -111,8 +111,8 @@ impl Pages {
     }
 
     /// `read` was started.
-    pub(super) fn started(&mut self, token: u64, read: PageRead) {
-        self.slots.push_back(Slot { token, read, at: self.asked, content: None });
+    pub(super) fn started(&mut self, token: u64, read: SplitRead) {
+        self.slots.push_back(PageSlot { token, read, at: self.asked, content: None });
         self.asked += (read.to - read.from) as u64;
     }
 
@@ -134,11 +134,11 @@ impl Pages {
     ///
     /// # Errors
     /// When it could not be read; the text names its place.
-    pub(super) fn take(&mut self) -> Option<Result<Page, String>> {
+    pub(super) fn take(&mut self) -> Option<Result<SplitPage, String>> {
         self.slots.front()?.content.as_ref()?;
-        let Slot { read, at, content, .. } = self.slots.pop_front()?;
+        let PageSlot { read, at, content, .. } = self.slots.pop_front()?;
         Some(match content? {
-            Ok(buffer) => Ok(Page { buffer, from: read.from, to: read.to, at }),
+            Ok(buffer) => Ok(SplitPage { buffer, from: read.from, to: read.to, at }),
             Err(error) => Err(format!("byte {} of the device: read: {error}", read.offset)),
         })
     }
@@ -146,19 +146,19 @@ impl Pages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::Extent;
+    use super::super::command::ByteExtent;
     use super::*;
 
-    fn pages(split: (u64, u64, u64), extents: &[(u64, u64)]) -> Pages {
+    fn pages(split: (u64, u64, u64), extents: &[(u64, u64)]) -> SplitPages {
         let (bytes, start_offset, end_offset) = split;
-        let extent = |&(offset, bytes)| Extent { offset, bytes };
+        let extent = |&(offset, bytes)| ByteExtent { offset, bytes };
         let extents = extents.iter().map(extent).collect();
-        let split = Split { input: 0, place: 0, bytes, start_offset, end_offset, extents };
-        Pages::new(split, 4096, 2)
+        let split = DeviceSplit { input: 0, place: 0, bytes, start_offset, end_offset, extents };
+        SplitPages::new(split, 4096, 2)
     }
 
     /// Starts all reads that there is room for.
-    fn start(pages: &mut Pages) -> Vec<(u64, usize, usize, usize)> {
+    fn start(pages: &mut SplitPages) -> Vec<(u64, usize, usize, usize)> {
         let mut reads = Vec::new();
         while let Some(read) = pages.next_read() {
             pages.started(read.offset, read);
@@ -167,7 +167,7 @@ mod tests {
         reads
     }
 
-    fn arrive(pages: &mut Pages, offset: u64) {
+    fn arrive(pages: &mut SplitPages, offset: u64) {
         pages.arrived(offset, Buffer::new(4096), Ok(4096));
     }
 

@@ -19,17 +19,17 @@ use merganser_storage::near::{Inside, RequestId};
 use merganser_storage::{Buffer, Work};
 
 use super::area::Area;
-use super::command::{Extent, Split};
-use super::pages::Pages;
-use super::status::{PAGE_BYTES, RUNS_MAX, State, Status};
-use super::table::Table;
-use super::{Settings, Tokens};
+use super::command::{ByteExtent, DeviceSplit};
+use super::pages::SplitPages;
+use super::status::{IscState, IscStatus, PAGE_BYTES, RUNS_MAX};
+use super::table::OutputTable;
+use super::{IscSettings, Tokens};
 use crate::active_sort::chunk_buffer::complete;
-use crate::ssdlet::{Chunk, Collect, Emitter, Ssdlet, SsdletError, Worker};
+use crate::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet, SsdletError, Worker};
 
 /// How far a run is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum RunPhase {
     /// Splits are mapped, or awaited.
     Mapping,
     /// The worker was closed; the table holds everything.
@@ -41,7 +41,7 @@ enum Phase {
 }
 
 /// A session.
-pub(super) struct Session {
+pub(super) struct DeviceSession {
     ssdlet: Box<dyn Ssdlet>,
     format: Format,
     worker: Box<dyn Worker>,
@@ -49,17 +49,17 @@ pub(super) struct Session {
     page_bytes: u64,
     pages_max: usize,
     result_max: u64,
-    phase: Phase,
-    splits: VecDeque<Split>,
+    phase: RunPhase,
+    splits: VecDeque<DeviceSplit>,
     /// Whether the last split of this run was given, and whether any was.
     ended: bool,
     begun: bool,
-    pages: Option<Pages>,
+    pages: Option<SplitPages>,
     /// The start of a record that ends in a later page, and its place in the split.
     carry: Vec<u8>,
     carry_at: u64,
-    collect: Collect,
-    table: Table,
+    collect: CollectedOutput,
+    table: OutputTable,
     splits_mapped: u64,
     mapped_bytes: u64,
     metered: u64,
@@ -79,14 +79,14 @@ fn text(error: &SsdletError) -> String {
     error.to_string()
 }
 
-impl Session {
+impl DeviceSession {
     /// Opens `ssdlet` with `memory_bytes`, which are claimed.
     pub(super) fn open(
         ssdlet: Box<dyn Ssdlet>,
         memory_bytes: u64,
-        settings: &Settings,
+        settings: &IscSettings,
         inside: &mut dyn Inside,
-    ) -> io::Result<Session> {
+    ) -> io::Result<DeviceSession> {
         let geometry = inside.geometry();
         let own = if geometry.stripe_bytes > 0 {
             geometry.stripe_bytes.max(geometry.page_bytes)
@@ -108,22 +108,22 @@ impl Session {
         inside.claim_memory(memory_bytes).map_err(|e| {
             io::Error::new(e.kind(), format!("{}: {e}; close another session", description.name))
         })?;
-        Ok(Session {
+        Ok(DeviceSession {
             format: description.input,
-            table: Table::new(description.output.clone()),
+            table: OutputTable::new(description.output.clone()),
             worker,
             memory_bytes,
             page_bytes,
             pages_max: settings.pages,
             result_max: settings.window_bytes - PAGE_BYTES as u64,
-            phase: Phase::Mapping,
+            phase: RunPhase::Mapping,
             splits: VecDeque::new(),
             ended: false,
             begun: false,
             pages: None,
             carry: Vec::new(),
             carry_at: 0,
-            collect: Collect::default(),
+            collect: CollectedOutput::default(),
             splits_mapped: 0,
             mapped_bytes: 0,
             metered: 0,
@@ -140,9 +140,9 @@ impl Session {
     }
 
     /// SET: another split.
-    pub(super) fn set(&mut self, split: Split, more: bool) -> Result<(), String> {
+    pub(super) fn set(&mut self, split: DeviceSplit, more: bool) -> Result<(), String> {
         self.usable()?;
-        if self.phase == Phase::Done {
+        if self.phase == RunPhase::Done {
             self.start_run()?;
         }
         if self.ended {
@@ -155,10 +155,10 @@ impl Session {
     }
 
     /// PUT: where the result of the next run goes.
-    pub(super) fn put(&mut self, extents: Vec<Extent>, device_page: u64) -> Result<(), String> {
+    pub(super) fn put(&mut self, extents: Vec<ByteExtent>, device_page: u64) -> Result<(), String> {
         self.usable()?;
         let area = Area::new(extents, device_page)?;
-        if self.phase == Phase::Done {
+        if self.phase == RunPhase::Done {
             self.start_run()?;
         }
         if self.begun {
@@ -179,7 +179,7 @@ impl Session {
     /// Forgets the result, and starts again with the same SSDlet.
     fn start_run(&mut self) -> Result<(), String> {
         self.worker = self.ssdlet.worker().map_err(|e| text(&e))?;
-        self.phase = Phase::Mapping;
+        self.phase = RunPhase::Mapping;
         (self.ended, self.begun) = (false, false);
         (self.splits_mapped, self.mapped_bytes, self.metered) = (0, 0, 0);
         self.runs.clear();
@@ -189,20 +189,20 @@ impl Session {
     }
 
     /// GET: what the session does.
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> IscStatus {
         let idle = self.splits.is_empty() && self.pages.is_none() && !self.ended;
         let state = match self.phase {
-            _ if self.error.is_some() => State::Failed,
-            Phase::Done => State::Done,
-            Phase::Mapping if idle => State::Waiting,
-            _ => State::Running,
+            _ if self.error.is_some() => IscState::Failed,
+            RunPhase::Done => IscState::Done,
+            RunPhase::Mapping if idle => IscState::Waiting,
+            _ => IscState::Running,
         };
-        Status {
+        IscStatus {
             state,
             splits: self.splits_mapped,
             mapped_bytes: self.mapped_bytes,
             metered: self.metered,
-            runs: if state == State::Done { self.runs.clone() } else { Vec::new() },
+            runs: if state == IscState::Done { self.runs.clone() } else { Vec::new() },
             put: self.area.is_some(),
             error: self.error.clone().unwrap_or_default(),
         }
@@ -211,7 +211,7 @@ impl Session {
     /// GET: bytes of the result, with zeros after its end.
     pub(super) fn result(&self, at: u64, out: &mut [u8]) -> Result<(), String> {
         self.usable()?;
-        if self.phase != Phase::Done {
+        if self.phase != RunPhase::Done {
             return Err("the result is not ready; poll the status".to_owned());
         }
         if self.area.is_some() {
@@ -296,16 +296,16 @@ impl Session {
                 return Ok(());
             }
             let work = match self.phase {
-                Phase::Mapping => self.map_next(tokens, inside)?,
-                Phase::Closed => self.finish(tokens, inside)?,
-                Phase::Writing => {
-                    self.phase = Phase::Done;
+                RunPhase::Mapping => self.map_next(tokens, inside)?,
+                RunPhase::Closed => self.finish(tokens, inside)?,
+                RunPhase::Writing => {
+                    self.phase = RunPhase::Done;
                     None
                 }
-                Phase::Done => None,
+                RunPhase::Done => None,
             };
             let Some(work) = work else {
-                let more = self.phase == Phase::Mapping && !self.splits.is_empty();
+                let more = self.phase == RunPhase::Mapping && !self.splits.is_empty();
                 if more && self.pages.is_none() {
                     continue;
                 }
@@ -319,10 +319,10 @@ impl Session {
 
     fn start_reads(&mut self, tokens: &mut Tokens<'_>, inside: &mut dyn Inside) {
         if self.pages.is_none()
-            && self.phase == Phase::Mapping
+            && self.phase == RunPhase::Mapping
             && let Some(split) = self.splits.pop_front()
         {
-            self.pages = Some(Pages::new(split, self.page_bytes, self.pages_max));
+            self.pages = Some(SplitPages::new(split, self.page_bytes, self.pages_max));
         }
         let Some(pages) = &mut self.pages else { return };
         while let Some(read) = pages.next_read() {
@@ -345,7 +345,7 @@ impl Session {
                 self.worker
                     .close(&mut Emitter::collecting(&mut self.collect))
                     .map_err(|e| text(&e))?;
-                self.phase = Phase::Closed;
+                self.phase = RunPhase::Closed;
                 vec![Work::Metered(self.worker.meter())]
             }
             None => return Ok(None),
@@ -506,7 +506,7 @@ impl Session {
             }
             None => self.result = run,
         }
-        self.phase = Phase::Writing;
+        self.phase = RunPhase::Writing;
         Ok(Some(vec![Work::CopiedBytes(copied)]))
     }
 }

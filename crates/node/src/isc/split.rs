@@ -22,7 +22,7 @@ const LOOK_BYTES: u64 = 4096;
 
 /// A split of an input, in bytes of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct SplitCut {
     /// All of it.
     pub range: Range<u64>,
     /// Bytes at its start that belong to a record which begins before it.
@@ -31,7 +31,7 @@ pub struct Cut {
     pub end_offset: u64,
 }
 
-impl Cut {
+impl SplitCut {
     /// The bytes that are mapped as a part of this split: whole records.
     #[must_use]
     pub fn mapped(&self) -> Range<u64> {
@@ -43,7 +43,7 @@ impl Cut {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cuts {
     /// The splits, in order.
-    pub splits: Vec<Cut>,
+    pub splits: Vec<SplitCut>,
     /// The records that cross their ends, in order.
     pub records: Vec<Range<u64>>,
 }
@@ -90,7 +90,7 @@ pub fn cut(storage: &dyn Storage, split_bytes: u64, format: Format) -> io::Resul
         } else {
             record_across(storage, end, before.end, format)?
         };
-        cuts.splits.push(Cut {
+        cuts.splits.push(SplitCut {
             range: start..end,
             start_offset: before.end.min(end) - start,
             end_offset: end - after.start.max(before.end.min(end)),
@@ -180,7 +180,7 @@ mod tests {
         let cuts = cut_text(b"In\nStorage\nHadoop\nx\n", 13, LINES);
         let expected = [(0..13, 0, 2), (13..20, 5, 0)];
         for (cut, (range, start_offset, end_offset)) in cuts.splits.iter().zip(expected) {
-            assert_eq!(*cut, Cut { range, start_offset, end_offset });
+            assert_eq!(*cut, SplitCut { range, start_offset, end_offset });
         }
         assert_eq!((cuts.records.len(), &cuts.records[0]), (1, &(11..18)));
     }

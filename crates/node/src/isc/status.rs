@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{self, Frame, FrameError};
+use crate::frame::{self, FrameError, RecordFrame};
 
 /// Begins the list of sessions and a status.
 pub const MAGIC: [u8; 4] = *b"MGis";
@@ -29,7 +29,7 @@ pub const RUNS_MAX: usize = 64;
 /// The state of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum IscState {
     /// It waits for a split.
     Waiting,
     /// It maps, or makes its result.
@@ -42,9 +42,9 @@ pub enum State {
 
 /// The status of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct IscStatus {
     /// Its state.
-    pub state: State,
+    pub state: IscState,
     /// Splits of this run that are mapped.
     pub splits: u64,
     /// Bytes of this run that are mapped.
@@ -59,7 +59,7 @@ pub struct Status {
     pub error: String,
 }
 
-impl Status {
+impl IscStatus {
     /// Bytes of the result.
     #[must_use]
     pub fn result_bytes(&self) -> u64 {
@@ -80,15 +80,15 @@ impl Status {
     ///
     /// # Errors
     /// Bytes that are not a status.
-    pub fn decode(bytes: &[u8]) -> Result<Status, FrameError> {
-        let frame = Frame::decode(MAGIC, BODY_MAX, bytes)?;
+    pub fn decode(bytes: &[u8]) -> Result<IscStatus, FrameError> {
+        let frame = RecordFrame::decode(MAGIC, BODY_MAX, bytes)?;
         frame.ok_or_else(|| FrameError::Body("the status is cut short".to_owned()))?.0.value()
     }
 }
 
 /// An open session in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct ListedSession {
     /// The number that the host chose at OPEN.
     pub nonce: u64,
     /// The number that the device gave.
@@ -98,7 +98,7 @@ pub struct Opened {
 }
 
 /// The page with the list of `sessions`.
-pub(super) fn list(sessions: &[Opened]) -> Vec<u8> {
+pub(super) fn list(sessions: &[ListedSession]) -> Vec<u8> {
     page(0, &sessions)
 }
 
@@ -106,8 +106,8 @@ pub(super) fn list(sessions: &[Opened]) -> Vec<u8> {
 ///
 /// # Errors
 /// Bytes that are no list.
-pub fn decode_list(bytes: &[u8]) -> Result<Vec<Opened>, FrameError> {
-    let frame = Frame::decode(MAGIC, BODY_MAX, bytes)?;
+pub fn decode_list(bytes: &[u8]) -> Result<Vec<ListedSession>, FrameError> {
+    let frame = RecordFrame::decode(MAGIC, BODY_MAX, bytes)?;
     frame.ok_or_else(|| FrameError::Body("the list is cut short".to_owned()))?.0.value()
 }
 
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn the_longest_status_fits_into_its_page() {
-        let status = Status {
-            state: State::Failed,
+        let status = IscStatus {
+            state: IscState::Failed,
             splits: u64::MAX,
             mapped_bytes: u64::MAX,
             metered: u64::MAX,
@@ -139,13 +139,13 @@ mod tests {
         for status in [&status, &longer] {
             let page = status.page(u64::MAX);
             assert_eq!(page.len(), PAGE_BYTES);
-            assert_eq!(Status::decode(&page).expect("good").runs.len(), RUNS_MAX);
+            assert_eq!(IscStatus::decode(&page).expect("good").runs.len(), RUNS_MAX);
         }
     }
 
     #[test]
     fn a_full_list_fits_into_its_page() {
-        let opened = Opened { nonce: u64::MAX, session: u64::MAX, window: u64::MAX };
+        let opened = ListedSession { nonce: u64::MAX, session: u64::MAX, window: u64::MAX };
         let sessions = vec![opened; super::super::SESSIONS_MAX];
         assert_eq!(decode_list(&list(&sessions)), Ok(sessions));
     }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::ssdlet::{Collect, Combine, Output};
+use crate::ssdlet::{CollectedOutput, Combine, SsdletOutput};
 
 /// Bytes of a key in the table in addition to its key and value.
 const ENTRY_BYTES: u64 = 64;
@@ -16,23 +16,23 @@ const VALUE_BYTES: u64 = 24;
 
 /// The state of a key.
 #[derive(Debug)]
-enum Kept {
+enum KeyedValues {
     One(Vec<u8>),
     All(Vec<Vec<u8>>),
 }
 
 /// The output so far.
 #[derive(Debug)]
-pub(super) struct Table {
-    output: Output,
-    keyed: BTreeMap<Vec<u8>, Kept>,
+pub(super) struct OutputTable {
+    output: SsdletOutput,
+    keyed: BTreeMap<Vec<u8>, KeyedValues>,
     ordered: Vec<u8>,
     bytes: u64,
 }
 
-impl Table {
-    pub(super) fn new(output: Output) -> Self {
-        Table { output, keyed: BTreeMap::new(), ordered: Vec::new(), bytes: 0 }
+impl OutputTable {
+    pub(super) fn new(output: SsdletOutput) -> Self {
+        OutputTable { output, keyed: BTreeMap::new(), ordered: Vec::new(), bytes: 0 }
     }
 
     /// Bytes of memory that it takes, about.
@@ -44,9 +44,9 @@ impl Table {
     ///
     /// # Errors
     /// Values that can't be combined.
-    pub(super) fn add(&mut self, out: &mut Collect) -> Result<(), String> {
+    pub(super) fn add(&mut self, out: &mut CollectedOutput) -> Result<(), String> {
         self.ordered.append(&mut out.ordered);
-        let Output::Keyed { value: of, combine, .. } = self.output else { return Ok(()) };
+        let SsdletOutput::Keyed { value: of, combine, .. } = self.output else { return Ok(()) };
         for (key, values) in std::mem::take(&mut out.keyed) {
             let mut values = values.into_iter().map(|value| match combine {
                 Combine::Count => 1_i64.to_le_bytes().to_vec(),
@@ -55,8 +55,8 @@ impl Table {
             if combine == Combine::None {
                 let new = !self.keyed.contains_key(&key);
                 self.bytes += if new { key.len() as u64 + ENTRY_BYTES } else { 0 };
-                let kept = self.keyed.entry(key).or_insert_with(|| Kept::All(Vec::new()));
-                let Kept::All(all) = kept else { unreachable!("all values are kept") };
+                let kept = self.keyed.entry(key).or_insert_with(|| KeyedValues::All(Vec::new()));
+                let KeyedValues::All(all) = kept else { unreachable!("all values are kept") };
                 for value in values {
                     self.bytes += value.len() as u64 + VALUE_BYTES;
                     all.push(value);
@@ -66,9 +66,9 @@ impl Table {
             if !self.keyed.contains_key(&key) {
                 let Some(first) = values.next() else { continue };
                 self.bytes += (key.len() + first.len()) as u64 + ENTRY_BYTES;
-                self.keyed.insert(key.clone(), Kept::One(first));
+                self.keyed.insert(key.clone(), KeyedValues::One(first));
             }
-            let Some(Kept::One(kept)) = self.keyed.get_mut(&key) else {
+            let Some(KeyedValues::One(kept)) = self.keyed.get_mut(&key) else {
                 unreachable!("one value is kept")
             };
             let before = kept.len() as u64;
@@ -95,8 +95,8 @@ impl Table {
                 run.extend_from_slice(value);
             };
             match kept {
-                Kept::One(value) => row(&value),
-                Kept::All(mut values) => {
+                KeyedValues::One(value) => row(&value),
+                KeyedValues::All(mut values) => {
                     values.sort_unstable();
                     values.iter().for_each(|value| row(value));
                 }
@@ -111,12 +111,12 @@ mod tests {
     use super::*;
     use crate::ssdlet::{Emitter, Type};
 
-    fn table(value: Type, combine: Combine) -> Table {
-        Table::new(Output::Keyed { key: Type::Text, value, combine })
+    fn table(value: Type, combine: Combine) -> OutputTable {
+        OutputTable::new(SsdletOutput::Keyed { key: Type::Text, value, combine })
     }
 
-    fn add(table: &mut Table, rows: &[(&str, &[u8])]) -> Result<(), String> {
-        let mut out = Collect::default();
+    fn add(table: &mut OutputTable, rows: &[(&str, &[u8])]) -> Result<(), String> {
+        let mut out = CollectedOutput::default();
         for (key, value) in rows {
             Emitter::collecting(&mut out).emit(key.as_bytes(), value);
         }

@@ -7,21 +7,21 @@ use merganser_sort::budget::Reservation;
 use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
 /// Memory of a worker for the records of one chunk.
-pub(super) struct ChunkBuffer {
+pub(super) struct WorkerBuffer {
     buffer: Buffer,
     memory: Reservation,
     /// Its length, but for long records.
     usual: usize,
 }
 
-impl ChunkBuffer {
+impl WorkerBuffer {
     /// `len` bytes of `budget`.
     ///
     /// # Errors
     /// Too little memory.
     pub(super) fn new(len: usize, budget: &Budget) -> merganser_sort::Result<Self> {
         let memory = budget.reserve(len as u64, "chunks of input")?;
-        Ok(ChunkBuffer { buffer: Buffer::try_new(len)?, memory, usual: len })
+        Ok(WorkerBuffer { buffer: Buffer::try_new(len)?, memory, usual: len })
     }
 
     pub(super) fn len(&self) -> usize {

@@ -50,10 +50,10 @@ use merganser_sort::run::packed::Unpacked;
 use merganser_storage::{Directory, Storage};
 
 pub use records::RecordCutter;
-pub use rows::{Merge, RowStream, merge};
+pub use rows::{RowMerge, RowStream, merge};
 pub use run::map;
 pub use shares::{least_memory_bytes, sort_least_bytes, sort_threads};
-pub use view::{ResultDescription, ResultRows, ResultView, Row};
+pub use view::{ResultDescription, ResultRow, ResultRows, ResultView};
 
 use crate::ssdlet::SsdletError;
 

@@ -39,14 +39,14 @@ impl<S: RowStream + ?Sized> RowStream for Box<S> {
 }
 
 /// Streams of rows as one: the results of several workers or nodes.
-pub struct Merge<S> {
-    streams: Vec<Head<S>>,
+pub struct RowMerge<S> {
+    streams: Vec<StreamHead<S>>,
     combine: Combine,
     key: Vec<u8>,
     combined: Combined,
 }
 
-struct Head<S> {
+struct StreamHead<S> {
     stream: S,
     /// Whether it is at a row.
     at_row: bool,
@@ -56,7 +56,7 @@ struct Head<S> {
     prefix: u64,
 }
 
-impl<S: RowStream> Head<S> {
+impl<S: RowStream> StreamHead<S> {
     fn advance(&mut self) -> Result<(), SsdletError> {
         self.at_row = self.stream.advance()?;
         if self.at_row {
@@ -79,13 +79,13 @@ fn prefix(key: &[u8]) -> u64 {
     }
 }
 
-impl<S: RowStream> Merge<S> {
+impl<S: RowStream> RowMerge<S> {
     /// Merges few streams: each row costs a comparison with each of them. Values are of the type `of`, which
     /// is that of results ([`Combine::result_type`]). With [`Combine::First`], an earlier stream wins.
     pub fn new(streams: Vec<S>, combine: Combine, of: Type) -> Self {
-        let head = |stream| Head { stream, at_row: true, used: true, prefix: 0 };
+        let head = |stream| StreamHead { stream, at_row: true, used: true, prefix: 0 };
         let streams = streams.into_iter().map(head).collect();
-        Merge { streams, combine, key: Vec::new(), combined: Combined::new(combine, of) }
+        RowMerge { streams, combine, key: Vec::new(), combined: Combined::new(combine, of) }
     }
 
     /// The stream with the least row.
@@ -111,7 +111,7 @@ impl<S: RowStream> Merge<S> {
     }
 }
 
-impl<S: RowStream> RowStream for Merge<S> {
+impl<S: RowStream> RowStream for RowMerge<S> {
     fn advance(&mut self) -> Result<bool, SsdletError> {
         for head in &mut self.streams {
             if std::mem::take(&mut head.used) {
@@ -151,7 +151,7 @@ impl<S: RowStream> RowStream for Merge<S> {
     }
 }
 
-/// Merges the rows of `streams` into `rows`; the number of rows that it took. See [`Merge::new`].
+/// Merges the rows of `streams` into `rows`; the number of rows that it took. See [`RowMerge::new`].
 ///
 /// # Errors
 /// Those of the streams and of `rows`; a sum that leaves 64 bits.
@@ -161,7 +161,7 @@ pub fn merge<S: RowStream>(
     of: Type,
     rows: &mut dyn RowSink,
 ) -> Result<u64, SsdletError> {
-    let mut merged = Merge::new(streams, combine, of);
+    let mut merged = RowMerge::new(streams, combine, of);
     let mut count = 0;
     while merged.advance()? {
         count += 1;
@@ -226,7 +226,7 @@ mod tests {
                 Rows(rows.into_iter(), Default::default())
             };
             let streams = streams.into_iter().map(sorted).collect();
-            let mut merged = Merge::new(streams, Combine::Sum, Type::I64);
+            let mut merged = RowMerge::new(streams, Combine::Sum, Type::I64);
             let mut found = Vec::new();
             while merged.advance().expect("small") {
                 let value = i64::from_le_bytes(merged.value().try_into().expect("a number"));

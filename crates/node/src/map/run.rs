@@ -11,16 +11,16 @@ use merganser_sort::{Error, Progress};
 use merganser_storage::thread::spawn_scoped;
 
 use super::encoding::Encoding;
-use super::rows::{Merge, RowStream};
-use super::shares::Shares;
+use super::rows::{RowMerge, RowStream};
+use super::shares::MapShares;
 use super::sorted::Combining;
-use super::sorting::{Held, Sorting};
-use super::source::Sources;
+use super::sorting::{FirstSpill, SpillSorting};
+use super::source::MapSources;
 use super::spill::{self, SpillSource, Spills};
 use super::view::{ResultDescription, write_reduced};
-use super::work::{Job, KeyedSettings, Meeting, NO_CHUNK, OrderedOut};
+use super::work::{KeyedSettings, MapJob, Meeting, NO_CHUNK, OrderedOut};
 use super::{MapInput, MapOptions, MapOutput, MapReport, RowSink};
-use crate::ssdlet::{Combine, Output, Ssdlet, SsdletError, Type};
+use crate::ssdlet::{Combine, Ssdlet, SsdletError, SsdletOutput, Type};
 use crate::table::SortedRows;
 
 /// Copies of the longest row outside its table, at most: in the merge of tables, and as a record of a view; each
@@ -50,17 +50,17 @@ pub fn map(
         return Err(SsdletError::Failed(format!("{name}: {detail}")));
     }
     let to_view = matches!(output, MapOutput::View { .. });
-    let shares = Shares::new(description, &inputs, options, to_view)?;
+    let shares = MapShares::new(description, &inputs, options, to_view)?;
     let workers = options.threads.max(1);
     let worker_bytes = description.worker_bytes.saturating_mul(workers as u64);
     let own = options.budget.reserve(worker_bytes, "workers")?;
     progress.phase("mapping", total_bytes(&inputs));
     let pieces = (shares.chunk_bytes, shares.feed_bytes);
-    let sources = Sources::new(inputs, description.input, pieces, &options.budget);
-    let job = Job::new(ssdlet, &sources, options, progress);
-    let run = Run { job: &job, shares, workers, started, report: MapReport::default() };
+    let sources = MapSources::new(inputs, description.input, pieces, &options.budget);
+    let job = MapJob::new(ssdlet, &sources, options, progress);
+    let run = MapRun { job: &job, shares, workers, started, report: MapReport::default() };
     let mut report = match (&description.output, output) {
-        (Output::Keyed { value, combine, .. }, MapOutput::Rows(rows))
+        (SsdletOutput::Keyed { value, combine, .. }, MapOutput::Rows(rows))
             if let Some(left) = ssdlet.rows_most() =>
         {
             let mut first = FirstRows { rows, left, header: Some((ssdlet, &sources)) };
@@ -70,11 +70,11 @@ pub fn map(
             first.begin()?;
             report
         }
-        (Output::Keyed { value, combine, .. }, output) => {
+        (SsdletOutput::Keyed { value, combine, .. }, output) => {
             run.keyed((*combine, *value), own, output)?
         }
-        (Output::Ordered { .. }, MapOutput::Rows(rows)) => run.ordered(rows)?,
-        (Output::Ordered { .. }, MapOutput::View { .. }) => {
+        (SsdletOutput::Ordered { .. }, MapOutput::Rows(rows)) => run.ordered(rows)?,
+        (SsdletOutput::Ordered { .. }, MapOutput::View { .. }) => {
             return Err(SsdletError::OrderedView { ssdlet: description.name.clone() });
         }
     };
@@ -91,7 +91,7 @@ struct FirstRows<'a> {
     rows: &'a mut dyn RowSink,
     left: u64,
     /// `None` when it was handed out.
-    header: Option<(&'a dyn Ssdlet, &'a Sources)>,
+    header: Option<(&'a dyn Ssdlet, &'a MapSources)>,
 }
 
 impl FirstRows<'_> {
@@ -129,15 +129,15 @@ fn total_bytes(inputs: &[MapInput]) -> Option<u64> {
     bytes.sum()
 }
 
-struct Run<'r, 'a> {
-    job: &'r Job<'a>,
-    shares: Shares,
+struct MapRun<'r, 'a> {
+    job: &'r MapJob<'a>,
+    shares: MapShares,
     workers: usize,
     started: Instant,
     report: MapReport,
 }
 
-impl Run<'_, '_> {
+impl MapRun<'_, '_> {
     fn ordered(mut self, rows: &mut dyn RowSink) -> Result<MapReport, SsdletError> {
         let turns = Turns::new(OrderedOut { rows, bytes: 0 });
         let waiting_bytes = self.shares.waiting_bytes;
@@ -178,7 +178,7 @@ impl Run<'_, '_> {
         let of_batches = (shares.batch_bytes, &options.budget);
         let (writer, batches) = spill::channel(&state, encoding, of_batches);
         let how = Combining { combine, value, encoding };
-        let mut for_spills = Held::new(&options.budget, &shares, how)?;
+        let mut for_spills = FirstSpill::new(&options.budget, &shares, how)?;
         // Without spills, this memory is for the writer of a view.
         let kept_bytes = if shares.spills { 0 } else { shares.kept_bytes };
         let kept = options.budget.reserve(kept_bytes, "writing the result")?;
@@ -214,7 +214,7 @@ impl Run<'_, '_> {
                 && let Some(held) = for_spills.take()
             {
                 let source = SpillSource::new(&state, first, batches);
-                let sorting = Sorting {
+                let sorting = SpillSorting {
                     options,
                     progress: self.job.progress,
                     shares,
@@ -257,7 +257,7 @@ impl Run<'_, '_> {
         let (merged_as, of) = encoding.combined_as(combine, value);
         let skip = encoding.place_bytes();
         let tables = tables.into_iter().map(TableRows).collect();
-        let mut rows = Unplaced { rows: Merge::new(tables, merged_as, of), skip };
+        let mut rows = Unplaced { rows: RowMerge::new(tables, merged_as, of), skip };
         let check = || if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) };
         let budget = &self.job.options.budget;
         let mut copies = budget.reserve(0, "reducing")?;

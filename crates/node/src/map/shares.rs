@@ -21,7 +21,7 @@ use super::spill::{BATCH_BYTES, BATCHES};
 use super::strip;
 use super::view::WRITER_BYTES;
 use super::{MapInput, MapOptions, PartitionSize};
-use crate::ssdlet::{Description, Output};
+use crate::ssdlet::{SsdletDescription, SsdletOutput};
 
 /// Chunks are about this long: a worker finds the one that it has just read in its second-level cache, which
 /// has 1 MiB or more, next to the part of its table that is used most.
@@ -71,7 +71,7 @@ pub fn sort_least_bytes() -> u64 {
 
 /// Sizes of one map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shares {
+pub(super) struct MapShares {
     pub(super) chunk_bytes: usize,
     /// How far a stream is read ahead, in bytes; 0 without a stream.
     pub(super) feed_bytes: usize,
@@ -106,7 +106,7 @@ struct Least {
 
 impl Least {
     fn of(
-        description: &Description,
+        description: &SsdletDescription,
         inputs: &[MapInput],
         options: &MapOptions,
         to_view: bool,
@@ -118,7 +118,7 @@ impl Least {
             .saturating_mul(worker_bytes(description, chunk_bytes))
             .saturating_add(stream_bytes(inputs, chunk_bytes) + CARRY_BYTES as u64)
             .saturating_add(decompressor);
-        let keyed = matches!(description.output, Output::Keyed { .. });
+        let keyed = matches!(description.output, SsdletOutput::Keyed { .. });
         let has_place = to_view || !options.temp.is_empty();
         let spills = keyed && has_place && options.partition != PartitionSize::Whole;
         let writer = if keyed && to_view { WRITER_BYTES } else { 0 };
@@ -151,7 +151,7 @@ impl Least {
 }
 
 /// Bytes of one worker.
-fn worker_bytes(description: &Description, chunk_bytes: u64) -> u64 {
+fn worker_bytes(description: &SsdletDescription, chunk_bytes: u64) -> u64 {
     description.worker_bytes.saturating_add(buffer_bytes(chunk_bytes as usize) as u64)
 }
 
@@ -172,7 +172,7 @@ fn wanted_chunk(options: &MapOptions) -> u64 {
 /// already included. Records that are longer than a chunk, and rows longer than 13 KiB, may need more.
 #[must_use]
 pub fn least_memory_bytes(
-    description: &Description,
+    description: &SsdletDescription,
     inputs: &[MapInput],
     options: &MapOptions,
     to_view: bool,
@@ -185,7 +185,7 @@ impl MapOptions {
     /// The same with fewer workers where the memory is too little for all of them: for a caller whose user has not
     /// named a number. The result is rows.
     #[must_use]
-    pub fn fitting(mut self, description: &Description, inputs: &[MapInput]) -> Self {
+    pub fn fitting(mut self, description: &SsdletDescription, inputs: &[MapInput]) -> Self {
         let limit_bytes = self.budget.limit_bytes();
         while self.threads > 1
             && least_memory_bytes(description, inputs, &self, false) > limit_bytes
@@ -196,13 +196,13 @@ impl MapOptions {
     }
 }
 
-impl Shares {
+impl MapShares {
     /// Sizes for the free part of the budget.
     ///
     /// # Errors
     /// [`Error::Memory`] with the least that works.
     pub(super) fn new(
-        description: &Description,
+        description: &SsdletDescription,
         inputs: &[MapInput],
         options: &MapOptions,
         to_view: bool,
@@ -235,7 +235,7 @@ impl Shares {
         } else {
             least.spill_bytes()
         };
-        Ok(Shares {
+        Ok(MapShares {
             chunk_bytes: chunk as usize,
             feed_bytes: (stream + ahead) as usize,
             table_bytes: (rest - spill) / workers,

@@ -20,7 +20,7 @@ use super::RowSink;
 use super::encoding::Encoding;
 use super::records::RecordCutter;
 use super::reduce::{REDUCER_BYTES, Reducer};
-use super::rows::{Merge, RowStream};
+use super::rows::{RowMerge, RowStream};
 use super::spill::SpillSource;
 use super::strip::{self, Strip, StripRows, StripWriter};
 use crate::ssdlet::{Combine, SsdletError, Type};
@@ -44,8 +44,8 @@ impl Combining {
         self,
         strips: Vec<Strip>,
         budget: &Budget,
-    ) -> Result<Merge<StripRows>, SsdletError> {
-        Ok(Merge::new(self.open(strips, budget)?, Combine::None, Type::Bytes))
+    ) -> Result<RowMerge<StripRows>, SsdletError> {
+        Ok(RowMerge::new(self.open(strips, budget)?, Combine::None, Type::Bytes))
     }
 
     /// The rows of each strip.
@@ -56,14 +56,14 @@ impl Combining {
 }
 
 /// Looks from time to time whether the map was cancelled.
-pub(super) struct Check<'a> {
+pub(super) struct CancelCheck<'a> {
     progress: &'a dyn Progress,
     rows: u64,
 }
 
-impl<'a> Check<'a> {
+impl<'a> CancelCheck<'a> {
     pub(super) fn new(progress: &'a dyn Progress) -> Self {
-        Check { progress, rows: 0 }
+        CancelCheck { progress, rows: 0 }
     }
 
     /// One more row.
@@ -80,13 +80,13 @@ impl<'a> Check<'a> {
 }
 
 /// The sink for the rows of a result, and how many it took.
-struct Rows<'a> {
+struct CountedRows<'a> {
     sink: &'a mut dyn RowSink,
     rows: u64,
     bytes: u64,
 }
 
-impl Rows<'_> {
+impl CountedRows<'_> {
     fn push(&mut self, (key, value): (&[u8], &[u8])) -> Result<bool, SsdletError> {
         self.rows += 1;
         self.bytes += (key.len() + value.len()) as u64;
@@ -95,12 +95,12 @@ impl Rows<'_> {
 }
 
 /// Where the records of a sort go.
-enum To<'a> {
+enum SortTarget<'a> {
     Unknown,
     /// To the sink: these are all.
     Rows,
     /// To the sink, with those of earlier sorts.
-    Merged(Box<Merging<'a>>),
+    Merged(Box<StripMerge<'a>>),
     /// To a strip.
     Strip(StripWriter),
     /// The sink wants no more.
@@ -108,7 +108,7 @@ enum To<'a> {
 }
 
 /// What became of them.
-pub(super) enum Ended {
+pub(super) enum SortOutcome {
     /// They are the result.
     Rows {
         rows: u64,
@@ -121,7 +121,7 @@ pub(super) enum Ended {
 }
 
 /// What the records of all sorts share.
-pub(super) struct Shared<'a> {
+pub(super) struct SortContext<'a> {
     pub(super) source: &'a Mutex<SpillSource>,
     pub(super) how: Combining,
     /// For readers of strips while the last sort has its own memory.
@@ -131,15 +131,15 @@ pub(super) struct Shared<'a> {
 
 /// Takes the sorted records of one sort.
 pub(super) struct SortedWriter<'a> {
-    shared: Shared<'a>,
+    shared: SortContext<'a>,
     /// Unless the result is a view.
-    rows: Option<Rows<'a>>,
+    rows: Option<CountedRows<'a>>,
     /// Those of earlier sorts.
     strips: &'a mut Vec<Strip>,
     temp: &'a Arc<dyn Directory>,
     records: &'a mut RecordCutter,
     reducer: &'a mut Reducer,
-    to: To<'a>,
+    to: SortTarget<'a>,
     began: Option<Instant>,
     /// Records for a strip.
     buffer: Vec<u8>,
@@ -150,7 +150,7 @@ impl<'a> SortedWriter<'a> {
     /// For the sort after those that have left `strips`. Its own strip would be in `temp`, for which the caller holds
     /// [`strip::WRITER_BYTES`].
     pub(super) fn new(
-        shared: Shared<'a>,
+        shared: SortContext<'a>,
         sink: Option<&'a mut dyn RowSink>,
         strips: &'a mut Vec<Strip>,
         temp: &'a Arc<dyn Directory>,
@@ -158,12 +158,12 @@ impl<'a> SortedWriter<'a> {
     ) -> Self {
         SortedWriter {
             shared,
-            rows: sink.map(|sink| Rows { sink, rows: 0, bytes: 0 }),
+            rows: sink.map(|sink| CountedRows { sink, rows: 0, bytes: 0 }),
             strips,
             temp,
             records,
             reducer,
-            to: To::Unknown,
+            to: SortTarget::Unknown,
             began: None,
             buffer: Vec::new(),
             error: None,
@@ -174,38 +174,40 @@ impl<'a> SortedWriter<'a> {
     ///
     /// # Errors
     /// Those of the sort, of the sink and of strips; a sum that leaves 64 bits.
-    pub(super) fn ended<T>(mut self, sorted: Result<T, Error>) -> Result<Ended, SsdletError> {
+    pub(super) fn ended<T>(mut self, sorted: Result<T, Error>) -> Result<SortOutcome, SsdletError> {
         if let Some(error) = self.error.take() {
             return Err(error);
         }
-        if !matches!(self.to, To::Stopped) {
+        if !matches!(self.to, SortTarget::Stopped) {
             sorted?;
             self.begin()?;
             self.end()?;
         }
         let began = self.began.unwrap_or_else(Instant::now);
         match (self.to, self.rows) {
-            (To::Strip(strip), _) => Ok(Ended::Strip(strip.finish()?)),
-            (_, Some(Rows { rows, bytes, .. })) => Ok(Ended::Rows { rows, bytes, began }),
+            (SortTarget::Strip(strip), _) => Ok(SortOutcome::Strip(strip.finish()?)),
+            (_, Some(CountedRows { rows, bytes, .. })) => {
+                Ok(SortOutcome::Rows { rows, bytes, began })
+            }
             (_, None) => unreachable!("without a sink, it is a strip"),
         }
     }
 
     /// Finds out where the records go, once it can be known.
     fn begin(&mut self) -> Result<(), SsdletError> {
-        if !matches!(self.to, To::Unknown) {
+        if !matches!(self.to, SortTarget::Unknown) {
             return Ok(());
         }
         self.began = Some(Instant::now());
         let is_last = self.rows.is_some() && !self.shared.source.lock().has_more();
         self.to = if is_last && self.strips.is_empty() {
-            To::Rows
+            SortTarget::Rows
         } else if is_last && self.can_merge() {
             let strips = std::mem::take(self.strips);
-            To::Merged(Box::new(Merging::new(strips, &self.shared)?))
+            SortTarget::Merged(Box::new(StripMerge::new(strips, &self.shared)?))
         } else {
             let storage: Arc<dyn Storage> = self.temp.create_unnamed().map_err(Error::from)?;
-            To::Strip(StripWriter::new(storage))
+            SortTarget::Strip(StripWriter::new(storage))
         };
         Ok(())
     }
@@ -220,7 +222,7 @@ impl<'a> SortedWriter<'a> {
 
     fn take(&mut self, mut bytes: &[u8]) -> Result<(), SsdletError> {
         self.begin()?;
-        while !matches!(self.to, To::Stopped)
+        while !matches!(self.to, SortTarget::Stopped)
             && let Some(record) = self.records.next(&mut bytes)?
         {
             if self.reducer.push(record)? {
@@ -235,7 +237,7 @@ impl<'a> SortedWriter<'a> {
         if self.reducer.end() {
             self.hand_over()?;
         }
-        if let (To::Merged(merging), Some(rows)) = (&mut self.to, &mut self.rows) {
+        if let (SortTarget::Merged(merging), Some(rows)) = (&mut self.to, &mut self.rows) {
             merging.end(rows)?;
         }
         Ok(())
@@ -244,12 +246,12 @@ impl<'a> SortedWriter<'a> {
     /// Hands the row over that is complete.
     fn hand_over(&mut self) -> Result<(), SsdletError> {
         let wanted = match (&mut self.to, &mut self.rows) {
-            (To::Strip(strip), _) => {
+            (SortTarget::Strip(strip), _) => {
                 self.buffer.clear();
                 self.reducer.push_records(&mut self.buffer);
                 return Ok(strip.push(&self.buffer)?);
             }
-            (To::Merged(merging), Some(rows)) => {
+            (SortTarget::Merged(merging), Some(rows)) => {
                 let mut wanted = Ok(true);
                 self.reducer.parts(|key, value| {
                     if let Ok(true) = wanted {
@@ -265,7 +267,7 @@ impl<'a> SortedWriter<'a> {
             (_, None) => unreachable!("without a sink, it is a strip"),
         };
         if !wanted {
-            self.to = To::Stopped;
+            self.to = SortTarget::Stopped;
         }
         Ok(())
     }
@@ -276,7 +278,7 @@ impl Write for SortedWriter<'_> {
         if let Err(error) = self.take(bytes) {
             self.error = Some(error);
         }
-        if matches!(self.to, To::Stopped) || self.error.is_some() {
+        if matches!(self.to, SortTarget::Stopped) || self.error.is_some() {
             // Ends the sort.
             return Err(io::Error::other("no more rows are wanted"));
         }
@@ -289,28 +291,28 @@ impl Write for SortedWriter<'_> {
 }
 
 /// Merges rows that come in order with those of strips.
-struct Merging<'a> {
-    strips: Merge<StripRows>,
+struct StripMerge<'a> {
+    strips: RowMerge<StripRows>,
     /// Whether the strips are at a row.
     at_row: bool,
     reducer: Reducer,
-    check: Check<'a>,
+    check: CancelCheck<'a>,
 }
 
-impl<'a> Merging<'a> {
-    fn new(strips: Vec<Strip>, shared: &Shared<'a>) -> Result<Self, SsdletError> {
+impl<'a> StripMerge<'a> {
+    fn new(strips: Vec<Strip>, shared: &SortContext<'a>) -> Result<Self, SsdletError> {
         let Combining { combine, value, encoding } = shared.how;
         let mut strips = shared.how.uncombined(strips, shared.budget)?;
         let at_row = strips.advance()?;
         let reducer = Reducer::new(combine, value, encoding, shared.budget)?;
-        Ok(Merging { strips, at_row, reducer, check: Check::new(shared.progress) })
+        Ok(StripMerge { strips, at_row, reducer, check: CancelCheck::new(shared.progress) })
     }
 
     /// One more row. Those that are complete go to `out`; whether it wants more.
     fn push(
         &mut self,
         (key, value): (&[u8], &[u8]),
-        out: &mut Rows<'_>,
+        out: &mut CountedRows<'_>,
     ) -> Result<bool, SsdletError> {
         while self.at_row && (self.strips.key(), self.strips.value()) <= (key, value) {
             if !self.next_of_strips(out)? {
@@ -321,7 +323,7 @@ impl<'a> Merging<'a> {
     }
 
     /// After the last row.
-    fn end(&mut self, out: &mut Rows<'_>) -> Result<(), SsdletError> {
+    fn end(&mut self, out: &mut CountedRows<'_>) -> Result<(), SsdletError> {
         while self.at_row {
             if !self.next_of_strips(out)? {
                 return Ok(());
@@ -334,7 +336,7 @@ impl<'a> Merging<'a> {
     }
 
     /// Takes the row at which the strips are.
-    fn next_of_strips(&mut self, out: &mut Rows<'_>) -> Result<bool, SsdletError> {
+    fn next_of_strips(&mut self, out: &mut CountedRows<'_>) -> Result<bool, SsdletError> {
         self.check.row()?;
         let (key, value) = (self.strips.key(), self.strips.value());
         self.check.progress.advance((key.len() + value.len()) as u64);
@@ -345,7 +347,7 @@ impl<'a> Merging<'a> {
     }
 
     /// Hands out the row that is complete.
-    fn give(&mut self, out: &mut Rows<'_>) -> Result<bool, SsdletError> {
+    fn give(&mut self, out: &mut CountedRows<'_>) -> Result<bool, SsdletError> {
         self.reducer.reduce()?;
         out.push(self.reducer.row())
     }

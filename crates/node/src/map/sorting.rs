@@ -34,10 +34,10 @@ use parking_lot::Mutex;
 
 use super::records::RecordCutter;
 use super::reduce::Reducer;
-use super::rows::{Merge, RowStream};
-use super::shares::{Shares, sort_threads};
-use super::sorted::{Check, Combining, Ended, FAN_IN_MAX, Shared, SortedWriter};
-use super::spill::{Means, SpillReader, SpillSource};
+use super::rows::{RowMerge, RowStream};
+use super::shares::{MapShares, sort_threads};
+use super::sorted::{CancelCheck, Combining, FAN_IN_MAX, SortContext, SortOutcome, SortedWriter};
+use super::spill::{MeanLengths, SpillReader, SpillSource};
 use super::strip::{self, Strip, StripWriter};
 use super::view::{ResultDescription, WRITER_BYTES, mark_unreduced, order, write_run};
 use super::{MapOptions, MapOutput, MapReport, RowSink};
@@ -47,28 +47,28 @@ use crate::ssdlet::SsdletError;
 const STRIPS_MAX: usize = 64;
 
 /// Memory for the first spill, held from the beginning.
-pub(super) struct Held {
+pub(super) struct FirstSpill {
     sort: Reservation,
     _strip: Reservation,
     records: RecordCutter,
     reducer: Reducer,
 }
 
-impl Held {
+impl FirstSpill {
     /// That of a map with these shares; `None` if it can't spill.
     ///
     /// # Errors
     /// Too little memory.
     pub(super) fn new(
         budget: &Budget,
-        shares: &Shares,
+        shares: &MapShares,
         how: Combining,
     ) -> Result<Option<Self>, Error> {
         if !shares.spills {
             return Ok(None);
         }
         let Combining { combine, value, encoding } = how;
-        Ok(Some(Held {
+        Ok(Some(FirstSpill {
             sort: budget.reserve(shares.kept_bytes, "sorting spills")?,
             _strip: budget.reserve(strip::WRITER_BYTES, "sorting spills")?,
             records: RecordCutter::new(budget)?,
@@ -78,10 +78,10 @@ impl Held {
 }
 
 /// Sorts the spills of one map.
-pub(super) struct Sorting<'r> {
+pub(super) struct SpillSorting<'r> {
     pub(super) options: &'r MapOptions,
     pub(super) progress: &'r dyn Progress,
-    pub(super) shares: Shares,
+    pub(super) shares: MapShares,
     pub(super) workers: usize,
     pub(super) started: Instant,
     pub(super) how: Combining,
@@ -89,7 +89,7 @@ pub(super) struct Sorting<'r> {
     pub(super) report: &'r mut MapReport,
 }
 
-impl Sorting<'_> {
+impl SpillSorting<'_> {
     /// Sorts the records of all spills into the result, in the memory that was kept for it and, if it is
     /// free, all of its share.
     ///
@@ -98,10 +98,10 @@ impl Sorting<'_> {
     pub(super) fn run(
         mut self,
         source: SpillSource,
-        held: Held,
+        held: FirstSpill,
         output: &mut MapOutput<'_>,
     ) -> Result<(), SsdletError> {
-        let Held { sort: mut memory, _strip, mut records, mut reducer } = held;
+        let FirstSpill { sort: mut memory, _strip, mut records, mut reducer } = held;
         let budget = &self.options.budget;
         if memory.grow_to(self.shares.sort_bytes).is_err() {
             // A long record has some of it just now.
@@ -127,7 +127,7 @@ impl Sorting<'_> {
                 MapOutput::View { .. } => None,
             };
             let (how, progress) = (self.how, self.progress);
-            let shared = Shared { source: &source, how, budget, progress };
+            let shared = SortContext { source: &source, how, budget, progress };
             let strips_bytes = strips.iter().map(|strip| strip.bytes).sum::<u64>();
             let merged_bytes = sink.is_some().then_some(strips_bytes);
             let memory_of_rows = (&mut records, &mut reducer);
@@ -135,8 +135,8 @@ impl Sorting<'_> {
             let to = SortOutput::Writer(&mut writer);
             let sorted = self.sort(&source, memory.bytes(), merged_bytes, to);
             match writer.ended(sorted)? {
-                Ended::Strip(strip) => strips.push(strip),
-                Ended::Rows { rows, bytes, began } => {
+                SortOutcome::Strip(strip) => strips.push(strip),
+                SortOutcome::Rows { rows, bytes, began } => {
                     (self.report.rows, self.report.output_bytes) = (rows, bytes);
                     self.mapped(began);
                     return Ok(());
@@ -195,7 +195,7 @@ impl Sorting<'_> {
             merging: AtomicBool::new(false),
         };
         let (to_view, threads) = (matches!(to, SortOutput::View { .. }), options.threads);
-        let capacity = move |mean: Means| {
+        let capacity = move |mean: MeanLengths| {
             let most = RunPlan::stream_bytes_max(memory_bytes, mean.key_bytes);
             if to_view {
                 // Bytes that its runs do not take are written twice, as in an extra pass.
@@ -227,7 +227,7 @@ impl Sorting<'_> {
         let temp = self.temp(output, strips.len());
         let mut rows = self.how.uncombined(shortest, budget)?;
         let mut writer = StripWriter::new(temp.create_unnamed().map_err(Error::from)?);
-        let (mut check, mut buffer) = (Check::new(self.progress), Vec::new());
+        let (mut check, mut buffer) = (CancelCheck::new(self.progress), Vec::new());
         let mut write = |reducer: &mut Reducer, writer: &mut StripWriter| {
             buffer.clear();
             reducer.push_records(&mut buffer);
@@ -263,7 +263,7 @@ impl Sorting<'_> {
         }
         let bytes = strips.iter().map(|strip| strip.bytes).sum();
         self.progress.phase("reducing", Some(bytes));
-        let mut check = Check::new(self.progress);
+        let mut check = CancelCheck::new(self.progress);
         match output {
             MapOutput::View { folder, .. } => {
                 let mut rows = self.how.uncombined(strips, budget)?;
@@ -282,7 +282,7 @@ impl Sorting<'_> {
                 let Combining { combine, value, encoding } = self.how;
                 let (combine, of) = encoding.combined_as(combine, value);
                 let skip = encoding.place_bytes();
-                let mut rows = Merge::new(self.how.open(strips, budget)?, combine, of);
+                let mut rows = RowMerge::new(self.how.open(strips, budget)?, combine, of);
                 let (mut given, mut output_bytes) = (0, 0);
                 while rows.advance()? {
                     let (key, value) = (rows.key(), &rows.value()[skip..]);

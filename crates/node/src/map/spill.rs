@@ -26,7 +26,7 @@ pub(super) const BATCH_BYTES: usize = 64 << 10;
 pub(super) const BATCHES: usize = 2;
 
 /// Records on their way to the sort.
-pub(super) struct Batch {
+pub(super) struct SpillBatch {
     bytes: Vec<u8>,
     records: u64,
     key_bytes: u64,
@@ -66,7 +66,7 @@ impl Spills {
 #[derive(Clone)]
 pub(super) struct SpillWriter {
     spills: Arc<Spills>,
-    sender: SyncSender<Batch>,
+    sender: SyncSender<SpillBatch>,
     encoding: Encoding,
     /// The memory of usual batches: enough for all of them.
     batches: Budget,
@@ -80,7 +80,7 @@ pub(super) fn channel(
     spills: &Arc<Spills>,
     encoding: Encoding,
     (batch_bytes, budget): (u64, &Budget),
-) -> (SpillWriter, Receiver<Batch>) {
+) -> (SpillWriter, Receiver<SpillBatch>) {
     let (sender, receiver) = sync_channel(BATCHES);
     let (spills, budget) = (Arc::clone(spills), budget.clone());
     let batches = Budget::new(batch_bytes);
@@ -90,7 +90,7 @@ pub(super) fn channel(
 /// One spill that is being written.
 pub(super) struct Spilling<'a> {
     writer: &'a SpillWriter,
-    batch: Option<Batch>,
+    batch: Option<SpillBatch>,
     records: u64,
 }
 
@@ -101,15 +101,15 @@ impl SpillWriter {
         Spilling { writer: self, batch: None, records: 0 }
     }
 
-    fn batch(&self, bytes: usize) -> Result<Batch, Error> {
+    fn batch(&self, bytes: usize) -> Result<SpillBatch, Error> {
         let budget = if bytes <= BATCH_BYTES { &self.batches } else { &self.budget };
         let bytes = bytes.max(BATCH_BYTES);
         let memory = budget.reserve(bytes as u64, "spilling")?;
         let bytes = Vec::with_capacity(bytes);
-        Ok(Batch { bytes, records: 0, key_bytes: 0, _memory: memory })
+        Ok(SpillBatch { bytes, records: 0, key_bytes: 0, _memory: memory })
     }
 
-    fn send(&self, batch: Batch) -> Result<(), SsdletError> {
+    fn send(&self, batch: SpillBatch) -> Result<(), SsdletError> {
         // The sort has failed, and its error is the one to show.
         self.sender.send(batch).map_err(|_| Error::Cancelled.into())
     }
@@ -126,7 +126,7 @@ impl Spilling<'_> {
             let detail = "a key and its value are longer than a record can be";
             return Err(SsdletError::Failed(detail.to_owned()));
         };
-        let has_room = |batch: &mut Batch| batch.bytes.capacity() - batch.bytes.len() >= bytes;
+        let has_room = |batch: &mut SpillBatch| batch.bytes.capacity() - batch.bytes.len() >= bytes;
         if self.batch.as_mut().is_some_and(|batch| !has_room(batch)) {
             self.flush()?;
         }
@@ -158,9 +158,9 @@ impl Spilling<'_> {
 /// All records of the spills, for one sort after another: each takes as many as its memory can index.
 pub(super) struct SpillSource {
     spills: Arc<Spills>,
-    receiver: Receiver<Batch>,
+    receiver: Receiver<SpillBatch>,
     /// The batch that is taken next, and where.
-    current: Option<Batch>,
+    current: Option<SpillBatch>,
     at: usize,
     /// The input of the sort under way: bytes, records, bytes of keys.
     taken: (u64, u64, u64),
@@ -168,17 +168,21 @@ pub(super) struct SpillSource {
 
 /// Mean lengths, in bytes.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Means {
+pub(super) struct MeanLengths {
     pub(super) record_bytes: f64,
     pub(super) key_bytes: f64,
 }
 
 /// How many bytes of records like these one sort takes.
-pub(super) type Capacity = Box<dyn Fn(Means) -> u64 + Send>;
+pub(super) type Capacity = Box<dyn Fn(MeanLengths) -> u64 + Send>;
 
 impl SpillSource {
     /// The batches of `receiver`, after the batch that came first.
-    pub(super) fn new(spills: &Arc<Spills>, first: Batch, receiver: Receiver<Batch>) -> Self {
+    pub(super) fn new(
+        spills: &Arc<Spills>,
+        first: SpillBatch,
+        receiver: Receiver<SpillBatch>,
+    ) -> Self {
         SpillSource {
             spills: Arc::clone(spills),
             receiver,
@@ -208,7 +212,7 @@ impl SpillSource {
         if self.at == 0 {
             let (bytes, records, key_bytes) = self.taken;
             let mean = |sum: u64| sum as f64 / records.max(1) as f64;
-            let mean = Means { record_bytes: mean(bytes), key_bytes: mean(key_bytes) };
+            let mean = MeanLengths { record_bytes: mean(bytes), key_bytes: mean(key_bytes) };
             if bytes > 0 && bytes + batch.bytes.len() as u64 > capacity(mean) {
                 return Ok(0);
             }

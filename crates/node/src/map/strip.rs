@@ -99,7 +99,7 @@ impl StripWriter {
         let len = self.block.len() - HEAD_BYTES;
         let stored = if self.packs() { &mut self.packed } else { &mut self.block };
         let (head, bytes) = stored.split_at_mut(HEAD_BYTES);
-        head.copy_from_slice(&Head::of(len, bytes).bytes());
+        head.copy_from_slice(&StripBlockHead::of(len, bytes).bytes());
         self.storage.write_at(self.at, stored)?;
         self.at += stored.len() as u64;
         self.block.clear();
@@ -137,7 +137,7 @@ impl StripWriter {
 
 /// The head of a block.
 #[derive(Clone, Copy, PartialEq)]
-struct Head {
+struct StripBlockHead {
     /// Bytes of records.
     len: u32,
     /// Bytes as they are stored: fewer if they are packed.
@@ -146,9 +146,9 @@ struct Head {
     crc: u32,
 }
 
-impl Head {
+impl StripBlockHead {
     fn of(len: usize, stored: &[u8]) -> Self {
-        let mut head = Head { len: len as u32, stored: stored.len() as u32, crc: 0 };
+        let mut head = StripBlockHead { len: len as u32, stored: stored.len() as u32, crc: 0 };
         head.crc = crc32c::crc32c_append(crc32c::crc32c(&head.bytes()[..8]), stored);
         head
     }
@@ -164,7 +164,7 @@ impl Head {
     /// The head with these bytes, if there is a block of such lengths.
     fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let head = Head { len: number(0)?, stored: number(4)?, crc: number(8)? };
+        let head = StripBlockHead { len: number(0)?, stored: number(4)?, crc: number(8)? };
         let is_one = head.stored <= head.len && head.len as usize <= BLOCK_BYTES && head.len > 0;
         is_one.then_some(head)
     }
@@ -175,7 +175,7 @@ pub(super) struct StripRows {
     strip: Strip,
     /// Place of the next block, and its head if that was read.
     at: u64,
-    head: Option<Head>,
+    head: Option<StripBlockHead>,
     /// The next block as it is stored, and the head after it.
     stored: Vec<u8>,
     /// The records of the block that is read.
@@ -232,7 +232,7 @@ impl StripRows {
             None => {
                 let mut first = [0; HEAD_BYTES];
                 storage.read_at(self.at, &mut first)?;
-                Head::from_bytes(&first)
+                StripBlockHead::from_bytes(&first)
             }
         };
         let Some(head) = head else { return Err(self.damaged(NOT_WRITTEN)) };
@@ -243,11 +243,11 @@ impl StripRows {
         self.stored.resize(with_next, 0);
         let read = storage.read_at(self.at + HEAD_BYTES as u64, &mut self.stored)?;
         let (bytes, next) = self.stored.split_at(stored);
-        if read < with_next || Head::of(len, bytes) != head {
+        if read < with_next || StripBlockHead::of(len, bytes) != head {
             return Err(self.damaged(NOT_WRITTEN));
         }
         // A head that is damaged is noticed when its block is read.
-        self.head = Head::from_bytes(next);
+        self.head = StripBlockHead::from_bytes(next);
         self.block.resize(len, 0);
         if stored == len {
             self.block.copy_from_slice(bytes);

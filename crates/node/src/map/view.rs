@@ -22,7 +22,7 @@ use super::encoding::Encoding;
 use super::records::RecordCutter;
 use super::reduce::{REDUCER_BYTES, Reducer};
 use super::rows::RowStream;
-use crate::ssdlet::{Combine, Description, Output, SsdletError, Type};
+use crate::ssdlet::{Combine, SsdletDescription, SsdletError, SsdletOutput, Type};
 
 /// Bytes of a block of a result's run.
 const BLOCK_BYTES: u32 = 32 << 10;
@@ -48,8 +48,8 @@ pub struct ResultDescription {
 impl ResultDescription {
     /// That of the keyed output of `description`; `None` for an ordered one.
     #[must_use]
-    pub fn of(description: &Description) -> Option<Self> {
-        let Output::Keyed { key, value, combine } = description.output else { return None };
+    pub fn of(description: &SsdletDescription) -> Option<Self> {
+        let SsdletOutput::Keyed { key, value, combine } = description.output else { return None };
         let value = combine.result_type(value);
         Some(ResultDescription { ssdlet: description.name.clone(), key, value, combine })
     }
@@ -315,7 +315,7 @@ impl ResultView {
 }
 
 /// A key and its value.
-pub type Row<'a> = (&'a [u8], &'a [u8]);
+pub type ResultRow<'a> = (&'a [u8], &'a [u8]);
 
 /// The rows of a result in order, each key once ([`Combine::None`]: each value).
 pub struct ResultRows<'a> {
@@ -335,7 +335,7 @@ impl ResultRows<'_> {
     /// # Errors
     /// Too little memory, damage found, the storage's own, a sum that leaves 64 bits.
     #[expect(clippy::should_implement_trait, reason = "a row is lent")]
-    pub fn next(&mut self) -> Result<Option<Row<'_>>, SsdletError> {
+    pub fn next(&mut self) -> Result<Option<ResultRow<'_>>, SsdletError> {
         Ok(if self.advance()? { Some(self.reducer.row()) } else { None })
     }
 }

@@ -16,8 +16,8 @@ use merganser_sort::pipeline::{Turn, Turns};
 use merganser_sort::{Error, Progress};
 use parking_lot::{Condvar, Mutex};
 
-use super::chunk_buffer::ChunkBuffer;
-use super::source::{Claim, Failed, Sources};
+use super::chunk_buffer::WorkerBuffer;
+use super::source::{ChunkClaim, Failed, MapSources};
 use super::spill::{SpillWriter, Spills};
 use super::{MapOptions, PartitionSize, RowSink};
 use crate::ssdlet::{
@@ -26,9 +26,9 @@ use crate::ssdlet::{
 use crate::table::SortedRows;
 
 /// What all workers of a map share.
-pub(super) struct Job<'a> {
+pub(super) struct MapJob<'a> {
     pub(super) ssdlet: &'a dyn Ssdlet,
-    pub(super) sources: &'a Sources,
+    pub(super) sources: &'a MapSources,
     pub(super) options: &'a MapOptions,
     pub(super) progress: &'a dyn Progress,
     failure: Mutex<Option<(u64, SsdletError)>>,
@@ -40,14 +40,14 @@ pub(super) struct Job<'a> {
 /// The number of a failure that belongs to no chunk.
 pub(super) const NO_CHUNK: u64 = u64::MAX;
 
-impl<'a> Job<'a> {
+impl<'a> MapJob<'a> {
     pub(super) fn new(
         ssdlet: &'a dyn Ssdlet,
-        sources: &'a Sources,
+        sources: &'a MapSources,
         options: &'a MapOptions,
         progress: &'a dyn Progress,
     ) -> Self {
-        Job {
+        MapJob {
             ssdlet,
             sources,
             options,
@@ -101,7 +101,7 @@ impl<'a> Job<'a> {
     }
 
     /// Puts the header row of the output in front of that of the first chunk.
-    fn begin_output(&self, claim: &Claim, out: &mut Vec<u8>) -> Result<(), SsdletError> {
+    fn begin_output(&self, claim: &ChunkClaim, out: &mut Vec<u8>) -> Result<(), SsdletError> {
         if claim.number == 0
             && let Some(row) = self.sources.header()
         {
@@ -110,7 +110,7 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    fn count(&self, worker: &mut dyn Worker, claim: Option<&Claim>) {
+    fn count(&self, worker: &mut dyn Worker, claim: Option<&ChunkClaim>) {
         self.metered.fetch_add(worker.meter(), Ordering::Relaxed);
         if let Some(claim) = claim {
             self.bytes.fetch_add(claim.bytes, Ordering::Relaxed);
@@ -148,12 +148,12 @@ impl Drop for Arriving<'_> {
 }
 
 /// Ends the map when a worker panics.
-struct Alarm<'j, 'a> {
-    job: &'j Job<'a>,
+struct WorkerAlarm<'j, 'a> {
+    job: &'j MapJob<'a>,
     stop: &'j dyn Fn(),
 }
 
-impl Drop for Alarm<'_, '_> {
+impl Drop for WorkerAlarm<'_, '_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.job.fail(NO_CHUNK, Error::Cancelled.into());
@@ -177,10 +177,10 @@ pub(super) struct KeyedSettings<'a> {
 /// The memory of a worker of a keyed output.
 pub(super) struct BegunKeyed {
     keyed: Keyed,
-    buffer: ChunkBuffer,
+    buffer: WorkerBuffer,
 }
 
-impl Job<'_> {
+impl MapJob<'_> {
     /// A worker of a keyed output before it begins.
     ///
     /// # Errors
@@ -216,9 +216,9 @@ impl Job<'_> {
     ) -> Option<SortedRows> {
         let arriving = Arriving(settings.meeting);
         let break_off = || settings.state.break_off();
-        let _alarm = Alarm { job: self, stop: &break_off };
+        let _alarm = WorkerAlarm { job: self, stop: &break_off };
         let mapped = self.map_keyed(settings, begun);
-        let mapped = mapped.map_err(|Failure { number, error }| self.fail(number, error));
+        let mapped = mapped.map_err(|ChunkFailure { number, error }| self.fail(number, error));
         drop(arriving);
         let mut missing = settings.meeting.missing.lock();
         while *missing > 0 {
@@ -241,19 +241,23 @@ impl Job<'_> {
         Some(keyed.into_table().into_sorted())
     }
 
-    fn map_keyed(&self, settings: KeyedSettings<'_>, begun: BegunKeyed) -> Result<Keyed, Failure> {
-        let nowhere = |error: SsdletError| Failure { number: NO_CHUNK, error };
+    fn map_keyed(
+        &self,
+        settings: KeyedSettings<'_>,
+        begun: BegunKeyed,
+    ) -> Result<Keyed, ChunkFailure> {
+        let nowhere = |error: SsdletError| ChunkFailure { number: NO_CHUNK, error };
         let BegunKeyed { mut keyed, mut buffer } = begun;
         let mut worker = self.ssdlet.worker().map_err(nowhere)?;
         let (mut partition, mut header_due) = (0, true);
         loop {
             self.check_cancelled().map_err(nowhere)?;
-            let claim = self
-                .sources
-                .next(&mut buffer)
-                .map_err(|failed| Failure { number: failed.number, error: failed.error.into() })?;
+            let claim = self.sources.next(&mut buffer).map_err(|failed| ChunkFailure {
+                number: failed.number,
+                error: failed.error.into(),
+            })?;
             let Some(claim) = claim else { break };
-            let here = |error| Failure { number: claim.number, error };
+            let here = |error| ChunkFailure { number: claim.number, error };
             if let PartitionSize::Bytes(bytes) = self.options.partition {
                 let now = claim.before / bytes.max(1);
                 if std::mem::replace(&mut partition, now) < now && settings.spills {
@@ -281,7 +285,7 @@ impl Job<'_> {
 }
 
 /// A failure, and at which chunk.
-struct Failure {
+struct ChunkFailure {
     number: u64,
     error: SsdletError,
 }
@@ -296,11 +300,11 @@ pub(super) struct OrderedOut<'a> {
 pub(super) struct BegunOrdered {
     /// Output that waits for its turn.
     waiting: Ordered,
-    buffer: ChunkBuffer,
+    buffer: WorkerBuffer,
     _memory: Reservation,
 }
 
-impl Job<'_> {
+impl MapJob<'_> {
     /// A worker of an ordered output before it begins; its chunks wait for their turn in `waiting_bytes`.
     ///
     /// # Errors
@@ -314,7 +318,7 @@ impl Job<'_> {
     /// One worker of an ordered output.
     pub(super) fn ordered(&self, turns: &Turns<OrderedOut<'_>>, begun: BegunOrdered) {
         let stop = || turns.stop();
-        let _alarm = Alarm { job: self, stop: &stop };
+        let _alarm = WorkerAlarm { job: self, stop: &stop };
         if let Err(error) = self.map_ordered(turns, begun) {
             self.fail(NO_CHUNK, error);
             turns.stop();
@@ -339,7 +343,7 @@ impl Job<'_> {
                     return Ok(());
                 }
             };
-            let mut desk = Desk { turns, number: claim.number, state: DeskState::Waiting };
+            let mut desk = OutputDesk { turns, number: claim.number, state: DeskState::Waiting };
             let mut done = self.begin_output(&claim, &mut ordered.buffer);
             if done.is_ok() && !claim.records.is_empty() {
                 done = self.tell_header(&mut *worker, &mut header_due);
@@ -409,7 +413,7 @@ fn misuse(ordered: &Ordered) -> Result<(), SsdletError> {
 }
 
 /// The output of one chunk on its way to the sink.
-struct Desk<'t, 's> {
+struct OutputDesk<'t, 's> {
     turns: &'t Turns<OrderedOut<'s>>,
     number: u64,
     state: DeskState<'t, 's>,
@@ -428,7 +432,7 @@ enum DeskState<'t, 's> {
     Stopped,
 }
 
-impl Overflow for Desk<'_, '_> {
+impl Overflow for OutputDesk<'_, '_> {
     fn overflow(&mut self, buffer: &mut Vec<u8>, records: &[u8]) {
         if let DeskState::Waiting = self.state {
             let turn = self.turns.wait(self.number);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use merganser_sort::Error;
 use merganser_storage::{Storage, StorageExt};
 
-use super::{Element, Matrix, MatrixError, MatrixFormat, Shape};
+use super::{Matrix, MatrixElement, MatrixError, MatrixFormat, MatrixShape};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
@@ -25,8 +25,8 @@ const TEXT_BYTES_MOST: u64 = 10_000;
 
 pub(super) fn raw(
     storage: Arc<dyn Storage>,
-    element: Element,
-    shape: Shape,
+    element: MatrixElement,
+    shape: MatrixShape,
 ) -> Result<Matrix, MatrixError> {
     let matrix = Matrix { storage, element, shape, by_columns: false, data_offset: 0 };
     check_size(&matrix)?;
@@ -56,7 +56,7 @@ pub(super) fn open(storage: Arc<dyn Storage>) -> Result<Matrix, MatrixError> {
         return Err(fault(8, detail));
     }
     let text = storage.read_vec(text_offset, text_bytes as usize)?;
-    let header = Header::parse(&text).map_err(|detail| fault(text_offset, detail))?;
+    let header = MatrixHeader::parse(&text).map_err(|detail| fault(text_offset, detail))?;
     let matrix = Matrix {
         element: header.element,
         shape: header.shape,
@@ -69,12 +69,12 @@ pub(super) fn open(storage: Arc<dyn Storage>) -> Result<Matrix, MatrixError> {
 }
 
 /// The header, before the elements.
-pub(super) fn header(format: MatrixFormat, element: Element, shape: Shape) -> Vec<u8> {
+pub(super) fn header(format: MatrixFormat, element: MatrixElement, shape: MatrixShape) -> Vec<u8> {
     if format == MatrixFormat::Raw {
         return Vec::new();
     }
     let code = code(element);
-    let Shape { rows, columns } = shape;
+    let MatrixShape { rows, columns } = shape;
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(&[1, 0]);
     bytes.extend_from_slice(&((HEADER_BYTES - 10) as u16).to_le_bytes());
@@ -86,11 +86,11 @@ pub(super) fn header(format: MatrixFormat, element: Element, shape: Shape) -> Ve
     bytes
 }
 
-fn code(element: Element) -> &'static str {
+fn code(element: MatrixElement) -> &'static str {
     match element {
-        Element::F32 => "<f4",
-        Element::F64 => "<f8",
-        Element::I32 => "<i4",
+        MatrixElement::F32 => "<f4",
+        MatrixElement::F64 => "<f8",
+        MatrixElement::I32 => "<i4",
     }
 }
 
@@ -100,7 +100,7 @@ fn input(storage: &dyn Storage, offset: u64, detail: String) -> MatrixError {
 
 fn check_size(matrix: &Matrix) -> Result<(), MatrixError> {
     let Matrix { storage, element, shape, data_offset, .. } = matrix;
-    let Shape { rows, columns } = *shape;
+    let MatrixShape { rows, columns } = *shape;
     let found = storage.size();
     let wanted = shape.bytes(*element).and_then(|bytes| bytes.checked_add(*data_offset));
     if wanted == Some(found) {
@@ -114,16 +114,16 @@ fn check_size(matrix: &Matrix) -> Result<(), MatrixError> {
     Err(input(&**storage, found, detail))
 }
 
-struct Header {
-    element: Element,
-    shape: Shape,
+struct MatrixHeader {
+    element: MatrixElement,
+    shape: MatrixShape,
     by_columns: bool,
 }
 
-impl Header {
+impl MatrixHeader {
     /// Reads the text: a dictionary as Python writes it, with exactly three keys.
     fn parse(text: &[u8]) -> Result<Self, String> {
-        let mut text = Text(text);
+        let mut text = HeaderText(text);
         let (mut element, mut shape, mut by_columns) = (None, None, None);
         text.expect(b'{')?;
         while !text.accept(b'}') {
@@ -143,7 +143,7 @@ impl Header {
         text.skip_space();
         match (element, shape, by_columns) {
             (Some(element), Some(shape), Some(by_columns)) if text.0.is_empty() => {
-                Ok(Header { element, shape, by_columns })
+                Ok(MatrixHeader { element, shape, by_columns })
             }
             _ => Err(NOT_A_HEADER.to_owned()),
         }
@@ -154,9 +154,9 @@ const NOT_A_HEADER: &str =
     "not a header that numpy.save writes; the file is damaged, save the matrix again";
 
 /// The rest of a header's text.
-struct Text<'a>(&'a [u8]);
+struct HeaderText<'a>(&'a [u8]);
 
-impl<'a> Text<'a> {
+impl<'a> HeaderText<'a> {
     fn skip_space(&mut self) {
         self.0 = self.0.trim_ascii_start();
     }
@@ -202,20 +202,20 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn element(&mut self) -> Result<Element, String> {
+    fn element(&mut self) -> Result<MatrixElement, String> {
         let wanted = "convert it to float32, float64 or int32 with astype()";
         if self.accept(b'[') {
             return Err(format!("its elements are records; {wanted}"));
         }
         let found = self.string()?;
-        let all = [Element::F32, Element::F64, Element::I32];
+        let all = [MatrixElement::F32, MatrixElement::F64, MatrixElement::I32];
         all.into_iter().find(|element| code(*element).as_bytes() == found).ok_or_else(|| {
             let found = String::from_utf8_lossy(found);
             format!("its elements are of type {found:?}; {wanted}")
         })
     }
 
-    fn shape(&mut self) -> Result<Shape, String> {
+    fn shape(&mut self) -> Result<MatrixShape, String> {
         self.expect(b'(')?;
         let mut sides = Vec::new();
         while !self.accept(b')') {
@@ -228,7 +228,7 @@ impl<'a> Text<'a> {
             }
         }
         match sides[..] {
-            [rows, columns] => Ok(Shape { rows, columns }),
+            [rows, columns] => Ok(MatrixShape { rows, columns }),
             _ => Err(format!(
                 "it has {} dimensions; a matrix has two, make them with reshape()",
                 sides.len()
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_it_is_written() {
-        for element in [Element::F32, Element::F64, Element::I32] {
-            let shape = Shape { rows: 2, columns: 3 };
+        for element in [MatrixElement::F32, MatrixElement::F64, MatrixElement::I32] {
+            let shape = MatrixShape { rows: 2, columns: 3 };
             let mut bytes = header(MatrixFormat::Npy, element, shape);
             assert_eq!(bytes.len(), HEADER_BYTES);
             bytes.resize(HEADER_BYTES + 6 * element.bytes() as usize, 0);
@@ -271,15 +271,15 @@ mod tests {
             assert_eq!((matrix.element(), matrix.shape()), (element, shape));
             assert_eq!((matrix.data_offset, matrix.by_columns), (128, false));
         }
-        let longest = Shape { rows: u64::MAX, columns: u64::MAX };
-        assert_eq!(header(MatrixFormat::Npy, Element::F64, longest).len(), HEADER_BYTES);
+        let longest = MatrixShape { rows: u64::MAX, columns: u64::MAX };
+        assert_eq!(header(MatrixFormat::Npy, MatrixElement::F64, longest).len(), HEADER_BYTES);
     }
 
     #[test]
     fn other_programs_may_write_the_text_in_another_way() {
         let text = "{\"shape\":(1,2),'fortran_order':True,'descr':'<i4'}";
         let matrix = open(file(&with_text(text, &[0; 8]))).expect("opens");
-        assert_eq!(matrix.shape(), Shape { rows: 1, columns: 2 });
+        assert_eq!(matrix.shape(), MatrixShape { rows: 1, columns: 2 });
         assert!(matrix.by_columns);
         let mut second = with_text(text, &[0; 8]);
         second[6] = 2;
@@ -319,7 +319,8 @@ mod tests {
 
     #[test]
     fn any_damaged_byte_of_a_header_is_refused_or_harmless() {
-        let mut whole = header(MatrixFormat::Npy, Element::F64, Shape { rows: 1, columns: 1 });
+        let mut whole =
+            header(MatrixFormat::Npy, MatrixElement::F64, MatrixShape { rows: 1, columns: 1 });
         whole.extend_from_slice(&[0; 8]);
         for at in 0..whole.len() {
             for byte in [0, b' ', b'9', b'\'', 0xff] {
@@ -333,10 +334,10 @@ mod tests {
 
     #[test]
     fn a_raw_file_has_the_size_of_its_shape() {
-        let shape = Shape { rows: 2, columns: 1 };
-        assert!(raw(file(&[0; 8]), Element::F32, shape).is_ok());
+        let shape = MatrixShape { rows: 2, columns: 1 };
+        assert!(raw(file(&[0; 8]), MatrixElement::F32, shape).is_ok());
         for len in [7, 9] {
-            assert!(raw(file(&vec![0; len]), Element::F32, shape).is_err());
+            assert!(raw(file(&vec![0; len]), MatrixElement::F32, shape).is_err());
         }
     }
 }

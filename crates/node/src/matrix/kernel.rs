@@ -10,14 +10,14 @@
 //!        └───────────────┘                 └─────────────────┘
 //! ```
 
-use super::Element;
+use super::MatrixElement;
 
 /// Length of a slice along k: see "The order of a sum" in [`super`].
 pub(super) const SLICE: usize = 256;
 
 /// Elements in memory, with the distance between rows and between columns.
 #[derive(Clone, Copy)]
-pub(super) struct View<'a, T> {
+pub(super) struct MatrixView<'a, T> {
     pub values: &'a [T],
     pub row_step: usize,
     pub column_step: usize,
@@ -25,17 +25,17 @@ pub(super) struct View<'a, T> {
 
 /// Rows and columns of a product, and the length of its sums.
 #[derive(Clone, Copy)]
-pub(super) struct Size {
+pub(super) struct ProductSize {
     pub rows: usize,
     pub columns: usize,
     pub k: usize,
 }
 
 /// An element that can be multiplied.
-pub(super) trait Value: Copy + Default + Send + Sync + 'static {
-    const ELEMENT: Element;
+pub(super) trait MatrixValue: Copy + Default + Send + Sync + 'static {
+    const ELEMENT: MatrixElement;
 
-    /// Memory of one call of [`Value::multiply_add`], at most.
+    /// Memory of one call of [`MatrixValue::multiply_add`], at most.
     const SCRATCH_BYTES: u64;
 
     /// From and to little-endian bytes, as many as there are values.
@@ -44,17 +44,23 @@ pub(super) trait Value: Copy + Default + Send + Sync + 'static {
 
     /// Adds `a` × `b` to `c`, whose rows lie end to end; `first` replaces what is there. `size.k` is at
     /// most [`SLICE`] and not 0.
-    fn multiply_add(size: Size, a: View<'_, Self>, b: View<'_, Self>, c: &mut [Self], first: bool);
+    fn multiply_add(
+        size: ProductSize,
+        a: MatrixView<'_, Self>,
+        b: MatrixView<'_, Self>,
+        c: &mut [Self],
+        first: bool,
+    );
 }
 
 /// Whether all elements of a `rows` × `columns` view are in its slice.
-fn is_inside<T: Copy>(view: View<'_, T>, rows: usize, columns: usize) -> bool {
+fn is_inside<T: Copy>(view: MatrixView<'_, T>, rows: usize, columns: usize) -> bool {
     rows == 0
         || columns == 0
         || (rows - 1) * view.row_step + (columns - 1) * view.column_step < view.values.len()
 }
 
-fn assert_inside<T: Copy>(size: Size, a: View<'_, T>, b: View<'_, T>, c: &[T]) {
+fn assert_inside<T: Copy>(size: ProductSize, a: MatrixView<'_, T>, b: MatrixView<'_, T>, c: &[T]) {
     assert!(is_inside(a, size.rows, size.k) && is_inside(b, size.k, size.columns));
     assert!(size.k <= SLICE && c.len() == size.rows * size.columns);
 }
@@ -79,8 +85,8 @@ macro_rules! bytes_of_values {
 
 macro_rules! float {
     ($float:ty, $element:expr, $gemm:path) => {
-        impl Value for $float {
-            const ELEMENT: Element = $element;
+        impl MatrixValue for $float {
+            const ELEMENT: MatrixElement = $element;
 
             // It packs 256 × 1024 elements of one factor and 256 × 64 of the other.
             const SCRATCH_BYTES: u64 = 256 * (1024 + 64 + 64) * size_of::<$float>() as u64;
@@ -88,14 +94,14 @@ macro_rules! float {
             bytes_of_values!();
 
             fn multiply_add(
-                size: Size,
-                a: View<'_, Self>,
-                b: View<'_, Self>,
+                size: ProductSize,
+                a: MatrixView<'_, Self>,
+                b: MatrixView<'_, Self>,
                 c: &mut [Self],
                 first: bool,
             ) {
                 assert_inside(size, a, b, c);
-                let Size { rows, columns, k } = size;
+                let ProductSize { rows, columns, k } = size;
                 let step = |elements: usize| elements as isize;
                 // SAFETY: the views hold all elements at these steps, as was just checked, and `c` has
                 // `rows` rows of `columns` elements end to end that nothing else refers to.
@@ -122,8 +128,8 @@ macro_rules! float {
     };
 }
 
-float!(f32, Element::F32, matrixmultiply::sgemm);
-float!(f64, Element::F64, matrixmultiply::dgemm);
+float!(f32, MatrixElement::F32, matrixmultiply::sgemm);
+float!(f64, MatrixElement::F64, matrixmultiply::dgemm);
 
 /// Rows and columns whose sums are in registers: 8 vectors of 256 bits.
 const TILE_ROWS: usize = 4;
@@ -132,14 +138,20 @@ const TILE_COLUMNS: usize = 16;
 /// Columns that are packed at once: half a MiB, which a second-level cache holds.
 const PACKED_COLUMNS: usize = 512;
 
-impl Value for i32 {
-    const ELEMENT: Element = Element::I32;
+impl MatrixValue for i32 {
+    const ELEMENT: MatrixElement = MatrixElement::I32;
 
     const SCRATCH_BYTES: u64 = ((PACKED_COLUMNS + TILE_ROWS) * SLICE * 4) as u64;
 
     bytes_of_values!();
 
-    fn multiply_add(size: Size, a: View<'_, Self>, b: View<'_, Self>, c: &mut [Self], first: bool) {
+    fn multiply_add(
+        size: ProductSize,
+        a: MatrixView<'_, Self>,
+        b: MatrixView<'_, Self>,
+        c: &mut [Self],
+        first: bool,
+    ) {
         assert_inside(size, a, b, c);
         #[cfg(target_arch = "x86_64")]
         if std::is_x86_feature_detected!("avx2") {
@@ -153,13 +165,25 @@ impl Value for i32 {
 /// [`product`], compiled for processors with AVX2: SSE2 has no 32-bit multiplication.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn product_avx2(size: Size, a: View<'_, i32>, b: View<'_, i32>, c: &mut [i32], first: bool) {
+fn product_avx2(
+    size: ProductSize,
+    a: MatrixView<'_, i32>,
+    b: MatrixView<'_, i32>,
+    c: &mut [i32],
+    first: bool,
+) {
     product(size, a, b, c, first);
 }
 
 #[inline(always)]
-fn product(size: Size, a: View<'_, i32>, b: View<'_, i32>, c: &mut [i32], first: bool) {
-    let Size { rows, columns, k } = size;
+fn product(
+    size: ProductSize,
+    a: MatrixView<'_, i32>,
+    b: MatrixView<'_, i32>,
+    c: &mut [i32],
+    first: bool,
+) {
+    let ProductSize { rows, columns, k } = size;
     let packed_columns = columns.min(PACKED_COLUMNS).next_multiple_of(TILE_COLUMNS);
     let mut packed_b = vec![0; packed_columns * k];
     let mut packed_a = vec![0; TILE_ROWS * k];
@@ -189,7 +213,7 @@ fn product(size: Size, a: View<'_, i32>, b: View<'_, i32>, c: &mut [i32], first:
 /// many.
 #[inline(always)]
 fn pack_b(
-    b: View<'_, i32>,
+    b: MatrixView<'_, i32>,
     columns: std::ops::Range<usize>,
     k: usize,
     packed: &mut [i32],
@@ -210,7 +234,7 @@ fn pack_b(
 
 /// Packs rows of `a` into one stripe, filled up with zeros.
 #[inline(always)]
-fn pack_a(a: View<'_, i32>, rows: std::ops::Range<usize>, packed: &mut [i32]) {
+fn pack_a(a: MatrixView<'_, i32>, rows: std::ops::Range<usize>, packed: &mut [i32]) {
     for (p, packed) in packed.chunks_exact_mut(TILE_ROWS).enumerate() {
         for (i, packed) in packed.iter_mut().enumerate() {
             let inside = i < rows.len();

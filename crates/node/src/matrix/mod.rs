@@ -42,7 +42,7 @@ pub use multiply::multiply;
 /// The type of a matrix's elements, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Element {
+pub enum MatrixElement {
     /// Floating-point numbers of 4 bytes.
     F32,
     /// Floating-point numbers of 8 bytes.
@@ -51,13 +51,13 @@ pub enum Element {
     I32,
 }
 
-impl Element {
+impl MatrixElement {
     /// Bytes of an element.
     #[must_use]
     pub fn bytes(self) -> u64 {
         match self {
-            Element::F32 | Element::I32 => 4,
-            Element::F64 => 8,
+            MatrixElement::F32 | MatrixElement::I32 => 4,
+            MatrixElement::F64 => 8,
         }
     }
 
@@ -65,26 +65,26 @@ impl Element {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Element::F32 => "f32",
-            Element::F64 => "f64",
-            Element::I32 => "i32",
+            MatrixElement::F32 => "f32",
+            MatrixElement::F64 => "f64",
+            MatrixElement::I32 => "i32",
         }
     }
 }
 
 /// How many rows and columns a matrix has. Either may be 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shape {
+pub struct MatrixShape {
     /// Rows.
     pub rows: u64,
     /// Columns.
     pub columns: u64,
 }
 
-impl Shape {
+impl MatrixShape {
     /// Bytes of all elements; `None` above 64 bits.
     #[must_use]
-    pub fn bytes(self, element: Element) -> Option<u64> {
+    pub fn bytes(self, element: MatrixElement) -> Option<u64> {
         self.rows.checked_mul(self.columns)?.checked_mul(element.bytes())
     }
 }
@@ -103,8 +103,8 @@ pub enum MatrixFormat {
 #[derive(Clone)]
 pub struct Matrix {
     storage: Arc<dyn Storage>,
-    element: Element,
-    shape: Shape,
+    element: MatrixElement,
+    shape: MatrixShape,
     /// Whether elements lie column by column.
     by_columns: bool,
     /// Where the first element is.
@@ -116,7 +116,7 @@ impl Matrix {
     ///
     /// # Errors
     /// [`MatrixError::Engine`] for a file that can't be read, is no `.npy` file, or is shorter or longer
-    /// than its header says; or that has other elements than [`Element`], or not two dimensions.
+    /// than its header says; or that has other elements than [`MatrixElement`], or not two dimensions.
     pub fn open(storage: Arc<dyn Storage>) -> Result<Self, MatrixError> {
         format::open(storage)
     }
@@ -127,21 +127,21 @@ impl Matrix {
     /// [`MatrixError::Engine`] when the file has not the size of that shape.
     pub fn raw(
         storage: Arc<dyn Storage>,
-        element: Element,
-        shape: Shape,
+        element: MatrixElement,
+        shape: MatrixShape,
     ) -> Result<Self, MatrixError> {
         format::raw(storage, element, shape)
     }
 
     /// The type of its elements.
     #[must_use]
-    pub fn element(&self) -> Element {
+    pub fn element(&self) -> MatrixElement {
         self.element
     }
 
     /// Its shape.
     #[must_use]
-    pub fn shape(&self) -> Shape {
+    pub fn shape(&self) -> MatrixShape {
         self.shape
     }
 }

@@ -7,10 +7,10 @@ use merganser_sort::{Error, Progress};
 use merganser_storage::thread::{spawn_or_run, spawn_scoped};
 use merganser_storage::{Operation, Storage, StorageExt};
 
-use super::kernel::{SLICE, Size, Value};
+use super::kernel::{MatrixValue, ProductSize, SLICE};
 use super::panel::{self, Panel};
-use super::plan::{Plan, Sides};
-use super::{Element, Matrix, MatrixError, MatrixOptions, MatrixReport, Shape, format};
+use super::plan::{BlockPlan, Sides};
+use super::{Matrix, MatrixElement, MatrixError, MatrixOptions, MatrixReport, MatrixShape, format};
 
 /// Writes `a` × `b` to `out`, which becomes exactly that long. `out` is neither synced nor renamed: that is
 /// the caller's, and so is removing it after an error.
@@ -34,15 +34,15 @@ pub fn multiply(
         return Err(MatrixError::Shapes { a: name(a), columns, b: name(b), rows });
     }
     match a.element {
-        Element::F32 => typed::<f32>(a, b, out, options, progress),
-        Element::F64 => typed::<f64>(a, b, out, options, progress),
-        Element::I32 => typed::<i32>(a, b, out, options, progress),
+        MatrixElement::F32 => typed::<f32>(a, b, out, options, progress),
+        MatrixElement::F64 => typed::<f64>(a, b, out, options, progress),
+        MatrixElement::I32 => typed::<i32>(a, b, out, options, progress),
     }
 }
 
 /// The part that is multiplied at a time: a range of both sides of the product, and of k.
 #[derive(Clone, Copy)]
-struct Step {
+struct ProductStep {
     row: u64,
     column: u64,
     k: u64,
@@ -52,14 +52,21 @@ struct Step {
 }
 
 /// All steps: blocks row by row, and the panels of each from the first on.
-fn steps(sides: Sides, plan: Plan) -> impl Iterator<Item = Step> {
+fn steps(sides: Sides, plan: BlockPlan) -> impl Iterator<Item = ProductStep> {
     let parts = |side: u64, part: u64| {
         let step = part.max(1);
         (0..side.div_ceil(step)).map(move |n| (n * step, step.min(side - n * step)))
     };
     parts(sides.rows, plan.rows).flat_map(move |(row, rows)| {
         parts(sides.columns, plan.columns).flat_map(move |(column, columns)| {
-            parts(sides.k, plan.k).map(move |(k, ks)| Step { row, column, k, rows, columns, ks })
+            parts(sides.k, plan.k).map(move |(k, ks)| ProductStep {
+                row,
+                column,
+                k,
+                rows,
+                columns,
+                ks,
+            })
         })
     })
 }
@@ -70,14 +77,14 @@ struct Panels<T> {
     b: Panel<T>,
 }
 
-fn typed<T: Value>(
+fn typed<T: MatrixValue>(
     a: &Matrix,
     b: &Matrix,
     out: &dyn Storage,
     options: &MatrixOptions,
     progress: &dyn Progress,
 ) -> Result<MatrixReport, MatrixError> {
-    let shape = Shape { rows: a.shape.rows, columns: b.shape.columns };
+    let shape = MatrixShape { rows: a.shape.rows, columns: b.shape.columns };
     let header = format::header(options.format, T::ELEMENT, shape);
     let data_offset = header.len() as u64;
     let too_large = MatrixError::TooLarge { rows: shape.rows, columns: shape.columns };
@@ -85,7 +92,7 @@ fn typed<T: Value>(
     let size = size.filter(|size| i64::try_from(*size).is_ok()).ok_or(too_large)?;
 
     let sides = Sides { rows: shape.rows, columns: shape.columns, k: a.shape.columns };
-    let plan = Plan::new::<T>(sides, options.threads.max(1), &options.budget)?;
+    let plan = BlockPlan::new::<T>(sides, options.threads.max(1), &options.budget)?;
     let _memory = options.budget.reserve(plan.bytes, "a product of matrices")?;
     progress.phase("multiplying", Some(all_bytes::<T>(sides, plan)));
 
@@ -140,12 +147,12 @@ fn typed<T: Value>(
 }
 
 /// Bytes of a step's panels.
-fn step_bytes<T: Value>(step: Step) -> u64 {
+fn step_bytes<T: MatrixValue>(step: ProductStep) -> u64 {
     (step.rows + step.columns) * step.ks * T::ELEMENT.bytes()
 }
 
 /// Bytes of the panels of all steps; those that are still in memory are not read again, but count.
-fn all_bytes<T: Value>(sides: Sides, plan: Plan) -> u64 {
+fn all_bytes<T: MatrixValue>(sides: Sides, plan: BlockPlan) -> u64 {
     let passes = |side: u64, block: u64| side.div_ceil(block.max(1));
     let of_a = sides.rows * passes(sides.columns, plan.columns);
     let of_b = sides.columns * passes(sides.rows, plan.rows);
@@ -153,10 +160,10 @@ fn all_bytes<T: Value>(sides: Sides, plan: Plan) -> u64 {
 }
 
 /// Fills empty panels, step by step, until the other side is gone.
-fn read_panels<T: Value>(
+fn read_panels<T: MatrixValue>(
     a: &Matrix,
     b: &Matrix,
-    steps: impl Iterator<Item = Step>,
+    steps: impl Iterator<Item = ProductStep>,
     empty: &Receiver<Panels<T>>,
     filled: &Sender<Result<(Panels<T>, u64), MatrixError>>,
 ) {
@@ -175,11 +182,16 @@ fn read_panels<T: Value>(
 }
 
 /// Adds the product of a step's panels to its block, slice by slice; threads share out its rows.
-fn add_step<T: Value>(step: Step, panels: &Panels<T>, block: &mut [T], threads: usize) {
+fn add_step<T: MatrixValue>(
+    step: ProductStep,
+    panels: &Panels<T>,
+    block: &mut [T],
+    threads: usize,
+) {
     let [rows, columns, ks] = [step.rows, step.columns, step.ks].map(|side| side as usize);
     let add_rows = |row: usize, block: &mut [T]| {
         for k in (0..ks).step_by(SLICE) {
-            let size = Size { rows: block.len() / columns, columns, k: SLICE.min(ks - k) };
+            let size = ProductSize { rows: block.len() / columns, columns, k: SLICE.min(ks - k) };
             let first = step.k == 0 && k == 0;
             T::multiply_add(size, panels.a.from(row, k), panels.b.from(k, 0), block, first);
         }

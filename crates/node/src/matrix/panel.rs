@@ -6,7 +6,7 @@ use std::ops::Range;
 use merganser_sort::Error;
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
-use super::kernel::{Value, View};
+use super::kernel::{MatrixValue, MatrixView};
 use super::{Matrix, MatrixError};
 
 /// The largest request.
@@ -38,7 +38,7 @@ pub(super) struct Panel<T> {
     holds: Option<(Range<u64>, Range<u64>)>,
 }
 
-impl<T: Value> Panel<T> {
+impl<T: MatrixValue> Panel<T> {
     /// An empty one with memory for `elements`.
     pub(super) fn new(elements: u64) -> Result<Self, MatrixError> {
         let values = with_memory(elements)?;
@@ -46,10 +46,10 @@ impl<T: Value> Panel<T> {
     }
 
     /// The part from row `row` and column `column` on.
-    pub(super) fn from(&self, row: usize, column: usize) -> View<'_, T> {
+    pub(super) fn from(&self, row: usize, column: usize) -> MatrixView<'_, T> {
         let start = row * self.row_step + column * self.column_step;
         let values = self.values.get(start..).unwrap_or_default();
-        View { values, row_step: self.row_step, column_step: self.column_step }
+        MatrixView { values, row_step: self.row_step, column_step: self.column_step }
     }
 
     /// Reads a block of `matrix`, unless it is the one that it holds. Returns the bytes that were read.
@@ -85,7 +85,7 @@ impl<T: Value> Panel<T> {
 
 /// Where the lines of a block are in the file: offset and elements of each. Lines that are in the block
 /// as a whole are one stretch.
-fn stretches<T: Value>(
+fn stretches<T: MatrixValue>(
     data_offset: u64,
     lines: Range<u64>,
     along: Range<u64>,
@@ -106,7 +106,7 @@ fn stretches<T: Value>(
     })
 }
 
-fn read_stretches<T: Value>(
+fn read_stretches<T: MatrixValue>(
     storage: &dyn Storage,
     mut stretches: impl Iterator<Item = (u64, u64)>,
     values: &mut [T],
@@ -164,7 +164,7 @@ fn shrunk(storage: &dyn Storage) -> MatrixError {
 
 /// Writes the block `rows` × `columns` of a matrix with `all_columns` columns, whose rows begin at
 /// `data_offset`.
-pub(super) fn write<T: Value>(
+pub(super) fn write<T: MatrixValue>(
     storage: &dyn Storage,
     data_offset: u64,
     rows: Range<u64>,

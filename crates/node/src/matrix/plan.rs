@@ -2,7 +2,7 @@
 
 use merganser_sort::{Budget, Error};
 
-use super::kernel::{SLICE, Value};
+use super::kernel::{MatrixValue, SLICE};
 use super::panel::WINDOW_BYTES;
 
 /// Rows and columns of a block are multiples of this, or all that there are.
@@ -15,7 +15,7 @@ const OWNER: &str = "a product of matrices";
 
 /// Sides of blocks and panels, in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct BlockPlan {
     /// Rows of a block.
     pub rows: u64,
     /// Columns of a block.
@@ -36,34 +36,34 @@ pub(super) struct Sides {
     pub k: u64,
 }
 
-impl Plan {
+impl BlockPlan {
     /// The largest blocks that fit into what is free of `budget`.
-    pub(super) fn new<T: Value>(
+    pub(super) fn new<T: MatrixValue>(
         sides: Sides,
         threads: usize,
         budget: &Budget,
-    ) -> Result<Plan, Error> {
+    ) -> Result<BlockPlan, Error> {
         let free_bytes = budget.free_bytes();
-        let least = Plan::of::<T>(sides, STEP, STEP, SLICE as u64, 1);
+        let least = BlockPlan::of::<T>(sides, STEP, STEP, SLICE as u64, 1);
         if least.bytes > free_bytes {
             // Says how much is needed.
             budget.reserve(least.bytes, OWNER)?;
         }
-        let fits = |plan: &Plan| plan.bytes <= free_bytes;
-        let with_threads = |threads| Plan::of::<T>(sides, STEP, STEP, SLICE as u64, threads);
+        let fits = |plan: &BlockPlan| plan.bytes <= free_bytes;
+        let with_threads = |threads| BlockPlan::of::<T>(sides, STEP, STEP, SLICE as u64, threads);
         let threads = (1..=threads).rev().find(|threads| fits(&with_threads(*threads)));
         let threads = threads.unwrap_or(1);
         let mut best = with_threads(threads);
         let mut k = K_MOST;
         while k >= SLICE as u64 {
             let grown = largest(sides.rows.max(sides.columns), |side| {
-                Some(Plan::of::<T>(sides, side, side, k, threads)).filter(fits)
+                Some(BlockPlan::of::<T>(sides, side, side, k, threads)).filter(fits)
             });
             // Memory that one side leaves over is for the other.
             let grown = grown.and_then(|square| {
-                let wide = |side| Plan::of::<T>(sides, square.rows, side, k, threads);
+                let wide = |side| BlockPlan::of::<T>(sides, square.rows, side, k, threads);
                 let wide = largest(sides.columns, |side| Some(wide(side)).filter(fits))?;
-                let tall = |side| Plan::of::<T>(sides, side, wide.columns, k, threads);
+                let tall = |side| BlockPlan::of::<T>(sides, side, wide.columns, k, threads);
                 largest(sides.rows, |side| Some(tall(side)).filter(fits))
             });
             if let Some(grown) =
@@ -76,7 +76,13 @@ impl Plan {
         Ok(best)
     }
 
-    fn of<T: Value>(sides: Sides, rows: u64, columns: u64, k: u64, threads: usize) -> Plan {
+    fn of<T: MatrixValue>(
+        sides: Sides,
+        rows: u64,
+        columns: u64,
+        k: u64,
+        threads: usize,
+    ) -> BlockPlan {
         let (rows, columns) = (rows.min(sides.rows), columns.min(sides.columns));
         let k = k.min(sides.k);
         let panels = k.saturating_mul(rows.saturating_add(columns)).saturating_mul(2);
@@ -86,7 +92,7 @@ impl Plan {
             .saturating_mul(T::ELEMENT.bytes())
             .saturating_add(scratch_bytes)
             .saturating_add(WINDOW_BYTES);
-        Plan { rows, columns, k, threads, bytes }
+        BlockPlan { rows, columns, k, threads, bytes }
     }
 
     /// Elements that are read of both factors, and a little for short stretches.
@@ -101,7 +107,7 @@ impl Plan {
 
 /// The plan with the largest side, in steps up to `most`, that there is; larger sides never fit where
 /// smaller ones don't.
-fn largest(most: u64, plan: impl Fn(u64) -> Option<Plan>) -> Option<Plan> {
+fn largest(most: u64, plan: impl Fn(u64) -> Option<BlockPlan>) -> Option<BlockPlan> {
     let (mut low, mut high) = (0, most.div_ceil(STEP).max(1));
     let mut found = None;
     while low < high {
@@ -124,23 +130,24 @@ mod tests {
         let mut before = u128::MAX;
         for mib in [8, 16, 32, 64, 256, 1024] {
             let budget = Budget::new(mib << 20);
-            let plan = Plan::new::<f64>(sides, 2, &budget).expect("fits");
+            let plan = BlockPlan::new::<f64>(sides, 2, &budget).expect("fits");
             assert!(plan.bytes <= mib << 20);
             assert!(plan.k == sides.k || plan.k.is_multiple_of(SLICE as u64));
             assert!(plan.read_elements(sides) <= before, "{plan:?}");
             before = plan.read_elements(sides);
         }
-        let plan = Plan::new::<f64>(sides, 2, &Budget::new(1 << 30)).expect("fits");
+        let plan = BlockPlan::new::<f64>(sides, 2, &Budget::new(1 << 30)).expect("fits");
         assert_eq!((plan.rows, plan.columns, plan.threads), (5000, 3000, 2));
     }
 
     #[test]
     fn too_little_memory_names_the_least_that_works() {
         let sides = Sides { rows: 5000, columns: 3000, k: 4000 };
-        let refused = Plan::new::<f32>(sides, 8, &Budget::new(1000));
+        let refused = BlockPlan::new::<f32>(sides, 8, &Budget::new(1000));
         let Err(Error::Memory { least_bytes, .. }) = refused else { panic!("{refused:?}") };
-        assert!(Plan::new::<f32>(sides, 8, &Budget::new(least_bytes - 1)).is_err());
-        let plan = Plan::new::<f32>(sides, 8, &Budget::new(least_bytes)).expect("the least works");
+        assert!(BlockPlan::new::<f32>(sides, 8, &Budget::new(least_bytes - 1)).is_err());
+        let plan =
+            BlockPlan::new::<f32>(sides, 8, &Budget::new(least_bytes)).expect("the least works");
         assert_eq!(plan.threads, 1);
     }
 
@@ -148,7 +155,7 @@ mod tests {
     fn empty_sides_have_a_plan() {
         for (rows, columns, k) in [(0, 3, 3), (3, 0, 3), (3, 3, 0), (0, 0, 0)] {
             let sides = Sides { rows, columns, k };
-            Plan::new::<i32>(sides, 1, &Budget::new(8 << 20)).expect("fits");
+            BlockPlan::new::<i32>(sides, 1, &Budget::new(8 << 20)).expect("fits");
         }
     }
 }

@@ -68,38 +68,38 @@ pub struct BadRecord {
 
 /// Finds borders. It is given all bytes of an input, in order.
 #[derive(Debug)]
-pub struct Borders {
-    state: State,
+pub struct BorderFinder {
+    state: BorderState,
     /// Place in the input of the next byte.
     at: u64,
-    /// Records that began since [`Borders::take_records`].
+    /// Records that began since [`BorderFinder::take_records`].
     records: u64,
 }
 
 #[derive(Debug)]
-enum State {
+enum BorderState {
     Lines { delimiter: u8, inside: bool },
     Fixed { bytes: u64, into: u64 },
-    Sequences(Sequences),
+    Sequences(SequenceScan),
 }
 
-impl Borders {
+impl BorderFinder {
     /// At the beginning of an input.
     #[must_use]
     pub fn new(format: PieceFormat) -> Self {
         let state = match format {
-            PieceFormat::Lines { delimiter } => State::Lines { delimiter, inside: false },
-            PieceFormat::Fixed { bytes } => State::Fixed { bytes: bytes.max(1), into: 0 },
-            PieceFormat::Fasta => State::Sequences(Sequences::new(SequenceKind::Fasta)),
-            PieceFormat::Fastq => State::Sequences(Sequences::new(SequenceKind::Fastq)),
+            PieceFormat::Lines { delimiter } => BorderState::Lines { delimiter, inside: false },
+            PieceFormat::Fixed { bytes } => BorderState::Fixed { bytes: bytes.max(1), into: 0 },
+            PieceFormat::Fasta => BorderState::Sequences(SequenceScan::new(SequenceKind::Fasta)),
+            PieceFormat::Fastq => BorderState::Sequences(SequenceScan::new(SequenceKind::Fastq)),
         };
-        Borders { state, at: 0, records: 0 }
+        BorderFinder { state, at: 0, records: 0 }
     }
 
     /// The next byte is at `offset` of an input, where a record begins.
     pub fn begin_at(&mut self, offset: u64) {
         self.at = offset;
-        if let State::Sequences(sequences) = &mut self.state {
+        if let BorderState::Sequences(sequences) = &mut self.state {
             sequences.base = offset;
         }
     }
@@ -113,7 +113,7 @@ impl Borders {
     /// Records that are not in the format.
     pub fn take(&mut self, bytes: &[u8], from: usize) -> Result<Option<usize>, BadRecord> {
         let found = match &mut self.state {
-            State::Lines { delimiter, inside } => {
+            BorderState::Lines { delimiter, inside } => {
                 let end = border_of_lines(bytes, from, *delimiter, *inside);
                 let taken = &bytes[..end.unwrap_or(bytes.len())];
                 if let Some((last, before)) = taken.split_last() {
@@ -123,7 +123,7 @@ impl Borders {
                 }
                 end
             }
-            State::Fixed { bytes: length, into } => {
+            BorderState::Fixed { bytes: length, into } => {
                 let rest = (*length - (*into + from as u64) % *length) % *length;
                 let end = usize::try_from(rest).ok().and_then(|rest| from.checked_add(rest));
                 let end = end.filter(|end| *end <= bytes.len());
@@ -132,7 +132,7 @@ impl Borders {
                 *into = (*into + taken) % *length;
                 end
             }
-            State::Sequences(sequences) => sequences.take(bytes, from, &mut self.records)?,
+            BorderState::Sequences(sequences) => sequences.take(bytes, from, &mut self.records)?,
         };
         self.at += found.unwrap_or(bytes.len()) as u64;
         Ok(found)
@@ -144,16 +144,16 @@ impl Borders {
     /// Its last record is cut.
     pub fn end(&mut self) -> Result<(), BadRecord> {
         match &mut self.state {
-            State::Lines { inside, .. } => {
+            BorderState::Lines { inside, .. } => {
                 *inside = false;
                 Ok(())
             }
-            State::Fixed { into: 0, .. } => Ok(()),
-            State::Fixed { into, .. } => {
+            BorderState::Fixed { into: 0, .. } => Ok(()),
+            BorderState::Fixed { into, .. } => {
                 let detail = "the input ends inside this record; check the length of records";
                 Err(BadRecord { offset: self.at - *into, detail })
             }
-            State::Sequences(sequences) => sequences.end(),
+            BorderState::Sequences(sequences) => sequences.end(),
         }
     }
 
@@ -176,7 +176,7 @@ fn border_of_lines(bytes: &[u8], from: usize, delimiter: u8, inside: bool) -> Op
 
 /// Records of FASTA and FASTQ. A piece is looked at as a whole when its first bytes are given.
 #[derive(Debug)]
-struct Sequences {
+struct SequenceScan {
     kind: SequenceKind,
     borders: SequenceBorders,
     /// Place in the input where `borders` began to look.
@@ -192,11 +192,11 @@ struct Sequences {
     any: bool,
 }
 
-impl Sequences {
+impl SequenceScan {
     fn new(kind: SequenceKind) -> Self {
         let borders = SequenceBorders::new(kind);
         let starts = Vec::new();
-        Sequences { kind, borders, base: 0, starts, seen: 0, taken: 0, last: 0, any: false }
+        SequenceScan { kind, borders, base: 0, starts, seen: 0, taken: 0, last: 0, any: false }
     }
 
     fn take(
@@ -232,7 +232,7 @@ impl Sequences {
     }
 
     fn end(&mut self) -> Result<(), BadRecord> {
-        let ended = std::mem::replace(self, Sequences::new(self.kind));
+        let ended = std::mem::replace(self, SequenceScan::new(self.kind));
         match ended.borders.finish() {
             SequenceEnd::Whole | SequenceEnd::NoNewline => Ok(()),
             SequenceEnd::Cut(detail) => Err(BadRecord { offset: ended.base + ended.last, detail }),
@@ -254,7 +254,7 @@ mod tests {
         piece: usize,
         step: usize,
     ) -> Result<(Vec<usize>, u64), BadRecord> {
-        let mut borders = Borders::new(format);
+        let mut borders = BorderFinder::new(format);
         let (mut found, mut start) = (Vec::new(), 0);
         for (at, piece) in bytes.chunks(piece).enumerate().map(|(n, p)| (n * piece, p)) {
             let mut from = 0;

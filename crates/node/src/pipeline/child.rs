@@ -28,7 +28,7 @@ use rustix::process::{
     pidfd_open, test_kill_process_group, waitid,
 };
 
-use super::error::Ending;
+use super::error::CommandEnding;
 
 /// How often a waiting thread looks whether it should stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -50,7 +50,7 @@ pub(super) struct Commands {
 }
 
 /// A command to run.
-pub(super) struct Run<'a> {
+pub(super) struct ChildRun<'a> {
     pub(super) command: &'a OsStr,
     pub(super) variables: &'a [(&'static str, OsString)],
     pub(super) input: Stdio,
@@ -61,9 +61,9 @@ pub(super) struct Run<'a> {
 }
 
 /// How a command ended.
-pub(super) struct Ended {
+pub(super) struct ChildEnd {
     /// `Err` if it was not successful.
-    pub(super) result: Result<(), Ending>,
+    pub(super) result: Result<(), CommandEnding>,
     /// The end of what it wrote to standard error.
     pub(super) said: Vec<u8>,
     /// Processor time of it and its children that ended.
@@ -80,11 +80,15 @@ impl Commands {
     ///
     /// # Errors
     /// `Ok(None)` when `stop` asked for the end; the system's own.
-    pub(super) fn run(&self, run: Run<'_>, stop: &dyn Fn() -> bool) -> io::Result<Option<Ended>> {
+    pub(super) fn run(
+        &self,
+        run: ChildRun<'_>,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Option<ChildEnd>> {
         let mut guard = Command::new("/bin/sh");
         guard.args(["-c", "read -r line; kill -s KILL 0"]).process_group(0);
         guard.stdin(self.reader.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut group = Group::of(guard.spawn()?)?;
+        let mut group = ProcessGroup::of(guard.spawn()?)?;
         let (said, writer) = io::pipe()?;
         let output = match run.output {
             Some(file) => Stdio::from(file),
@@ -100,16 +104,16 @@ impl Commands {
             Ok(child) => child,
             // A command that is too long, for instance.
             Err(error) => {
-                let result = Err(Ending::NotStarted(error.to_string()));
-                return Ok(Some(Ended { result, said: Vec::new(), processor: Duration::ZERO }));
+                let result = Err(CommandEnding::NotStarted(error.to_string()));
+                return Ok(Some(ChildEnd { result, said: Vec::new(), processor: Duration::ZERO }));
             }
         };
         // Otherwise the writers of this process would keep the pipe open.
         drop(command);
         group.command = pid_of(&child).ok();
-        let waited = Waiting::new(&child, said).and_then(|mut waiting| {
+        let waited = ChildWait::new(&child, said).and_then(|mut waiting| {
             let how = waiting.wait(run.limit, stop)?;
-            if !matches!(how, How::Exited) {
+            if !matches!(how, WaitOutcome::Exited) {
                 group.ask();
                 waiting.wait(Some(GRACE), &|| false)?;
             }
@@ -125,34 +129,34 @@ impl Commands {
         drop(group);
         let (how, said, processor) = waited?;
         let result = match how {
-            How::Stopped => return Ok(None),
-            How::TimeLimit => Err(Ending::TimeLimit(run.limit.unwrap_or_default())),
-            How::Exited => ending(status),
+            WaitOutcome::Stopped => return Ok(None),
+            WaitOutcome::TimeLimit => Err(CommandEnding::TimeLimit(run.limit.unwrap_or_default())),
+            WaitOutcome::Exited => ending(status),
         };
-        Ok(Some(Ended { result, said, processor }))
+        Ok(Some(ChildEnd { result, said, processor }))
     }
 }
 
-fn ending(status: ExitStatus) -> Result<(), Ending> {
+fn ending(status: ExitStatus) -> Result<(), CommandEnding> {
     match (status.code(), status.signal()) {
         (Some(0), _) => Ok(()),
-        (Some(code), _) => Err(Ending::Status(code)),
-        (None, signal) => Err(Ending::Signal(signal.unwrap_or_default())),
+        (Some(code), _) => Err(CommandEnding::Status(code)),
+        (None, signal) => Err(CommandEnding::Signal(signal.unwrap_or_default())),
     }
 }
 
 /// A process group, its leader, and the command that was started in it.
-struct Group {
+struct ProcessGroup {
     leader: Child,
     id: Pid,
     /// The command, until it is waited for.
     command: Option<Pid>,
 }
 
-impl Group {
+impl ProcessGroup {
     fn of(leader: Child) -> io::Result<Self> {
         let id = pid_of(&leader)?;
-        Ok(Group { leader, id, command: None })
+        Ok(ProcessGroup { leader, id, command: None })
     }
 
     fn ask(&self) {
@@ -176,7 +180,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for ProcessGroup {
     /// A killed process may still end a write, so this waits until there is no process left. Where the processes of a
     /// dead parent are never waited for, as in some containers, it gives up after [`GONE`].
     fn drop(&mut self) {
@@ -195,41 +199,45 @@ fn pid_of(child: &Child) -> io::Result<Pid> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum WaitOutcome {
     Exited,
     TimeLimit,
     Stopped,
 }
 
 /// Waits for a process, and hears what it writes meanwhile.
-struct Waiting {
+struct ChildWait {
     id: Pid,
     handle: Option<OwnedFd>,
     pipe: Option<PipeReader>,
     said: Vec<u8>,
 }
 
-impl Waiting {
+impl ChildWait {
     fn new(child: &Child, pipe: PipeReader) -> io::Result<Self> {
         let id = pid_of(child)?;
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let handle = pidfd_open(id, PidfdFlags::empty()).ok();
-        Ok(Waiting { id, handle, pipe: Some(pipe), said: Vec::new() })
+        Ok(ChildWait { id, handle, pipe: Some(pipe), said: Vec::new() })
     }
 
     /// Waits until it has exited, without waiting for its status.
-    fn wait(&mut self, limit: Option<Duration>, stop: &dyn Fn() -> bool) -> io::Result<How> {
+    fn wait(
+        &mut self,
+        limit: Option<Duration>,
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<WaitOutcome> {
         let started = Instant::now();
         loop {
             if self.has_exited()? {
-                return Ok(How::Exited);
+                return Ok(WaitOutcome::Exited);
             }
             if stop() {
-                return Ok(How::Stopped);
+                return Ok(WaitOutcome::Stopped);
             }
             let left = limit.map(|limit| limit.saturating_sub(started.elapsed()));
             if left == Some(Duration::ZERO) {
-                return Ok(How::TimeLimit);
+                return Ok(WaitOutcome::TimeLimit);
             }
             let look = if self.handle.is_some() { LOOK } else { LOOK_OFTEN };
             self.pause(left.map_or(look, |left| left.min(look)));

@@ -25,14 +25,14 @@ const READ_BYTES: usize = 256 << 10;
 
 /// The content of a file, or of a folder with all that is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Content {
+pub(super) struct FolderContent {
     /// Bytes of the files.
     pub(super) bytes: u64,
     /// Their checksum.
     pub(super) crc: u32,
 }
 
-impl Content {
+impl FolderContent {
     /// Looks at what is at `path`.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Content {
     /// The same, and syncs it.
     ///
     /// # Errors
-    /// As [`Content::of`].
+    /// As [`FolderContent::of`].
     pub(super) fn synced(path: &Path) -> io::Result<Self> {
         level(path, LEVELS_MAX, true)
     }
@@ -61,7 +61,7 @@ impl Content {
     /// # Errors
     /// The system's own.
     pub(super) fn of_start(path: &Path, bytes: u64) -> io::Result<Self> {
-        Content::default().and(&mut careful().open(path)?.take(bytes))
+        FolderContent::default().and(&mut careful().open(path)?.take(bytes))
     }
 }
 
@@ -72,7 +72,7 @@ impl Content {
 pub(super) fn copy_into(
     input: &mut impl Read,
     output: &mut impl io::Write,
-    content: &mut Content,
+    content: &mut FolderContent,
 ) -> io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     loop {
@@ -95,19 +95,19 @@ fn careful() -> fs::OpenOptions {
     how
 }
 
-fn level(path: &Path, levels: u32, sync: bool) -> io::Result<Content> {
+fn level(path: &Path, levels: u32, sync: bool) -> io::Result<FolderContent> {
     let found = path.symlink_metadata()?;
     if found.is_symlink() {
         let text = fs::read_link(path)?;
-        return Ok(Content { bytes: 0, crc: crc32c::crc32c(text.as_os_str().as_bytes()) });
+        return Ok(FolderContent { bytes: 0, crc: crc32c::crc32c(text.as_os_str().as_bytes()) });
     }
     if !found.is_file() && !found.is_dir() {
-        return Ok(Content::default());
+        return Ok(FolderContent::default());
     }
     let mut file = careful().open(path)?;
     let content = match found.is_dir() {
         true => folder(path, levels, sync)?,
-        false => Content::default().and(&mut file)?,
+        false => FolderContent::default().and(&mut file)?,
     };
     if sync {
         file.sync_all()?;
@@ -115,14 +115,14 @@ fn level(path: &Path, levels: u32, sync: bool) -> io::Result<Content> {
     Ok(content)
 }
 
-fn folder(path: &Path, levels: u32, sync: bool) -> io::Result<Content> {
+fn folder(path: &Path, levels: u32, sync: bool) -> io::Result<FolderContent> {
     let Some(levels) = levels.checked_sub(1) else {
         let text = format!("more than {LEVELS_MAX} levels of folders");
         return Err(io::Error::other(text));
     };
     let mut entries = fs::read_dir(path)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
-    let mut all = Content::default();
+    let mut all = FolderContent::default();
     for entry in &entries {
         let (name, kind) = (entry.file_name(), entry.file_type()?);
         let found = level(&entry.path(), levels, sync)?;
@@ -153,11 +153,11 @@ mod tests {
     fn every_change_of_a_tree_is_another_content() {
         let place = tempfile::tempdir().expect("a folder");
         let at = |name: &str| place.path().join(name);
-        let content = || Content::of(place.path()).expect("read");
+        let content = || FolderContent::of(place.path()).expect("read");
         fs::write(at(OUT_NAME), b"abc").expect("written");
-        assert_eq!(content(), Content { bytes: 3, crc: crc32c::crc32c(b"abc") });
-        assert_eq!(content(), Content::of(&at(OUT_NAME)).expect("read"));
-        assert_eq!(content(), Content::synced(place.path()).expect("synced"));
+        assert_eq!(content(), FolderContent { bytes: 3, crc: crc32c::crc32c(b"abc") });
+        assert_eq!(content(), FolderContent::of(&at(OUT_NAME)).expect("read"));
+        assert_eq!(content(), FolderContent::synced(place.path()).expect("synced"));
         let mut seen = vec![content().crc];
         let mut is_new = |what: &str| {
             let found = content();
@@ -181,6 +181,9 @@ mod tests {
         fs::remove_file(at("e")).expect("removed");
         symlink("y", at("e")).expect("linked");
         is_new("another link");
-        assert_eq!(Content::of_start(&at(OUT_NAME), 2).expect("read").crc, crc32c::crc32c(b"ab"));
+        assert_eq!(
+            FolderContent::of_start(&at(OUT_NAME), 2).expect("read").crc,
+            crc32c::crc32c(b"ab")
+        );
     }
 }

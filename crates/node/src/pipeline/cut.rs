@@ -8,17 +8,17 @@ use std::path::Path;
 use merganser_sort::Budget;
 use merganser_sort::run::magic::ContentKind;
 
-use super::border::{Borders, PieceFormat};
+use super::border::{BorderFinder, PieceFormat};
 use super::done::bad_record;
 use super::error::{PipelineError, is_full};
 use super::folder::{remove, sync_folder, with_new};
-use super::input::{Input, Joined, Next};
-use super::journal::Cut;
+use super::input::{JoinedInputs, NextInput, PipelineInput};
+use super::journal::PartitionCut;
 
 /// Reads the inputs and writes partitions.
 pub(super) struct Cutter<'a> {
-    joined: Joined<'a>,
-    borders: Borders,
+    joined: JoinedInputs<'a>,
+    borders: BorderFinder,
     /// The next partition: its number and where it begins.
     k: u32,
     start: u64,
@@ -43,19 +43,19 @@ impl<'a> Cutter<'a> {
     /// # Errors
     /// Inputs that fail, or that end before `start`; `stop`.
     pub(super) fn new(
-        inputs: &'a mut [Input],
+        inputs: &'a mut [PipelineInput],
         (format, content): (PieceFormat, ContentKind),
         budget: &Budget,
         (k, start): (u32, u64),
         stop: &dyn Fn() -> bool,
     ) -> Result<Self, PipelineError> {
         let names: Vec<_> = inputs.iter().map(|input| input.name.clone()).collect();
-        let mut joined = Joined::new(inputs, format.terminator(), content, budget);
+        let mut joined = JoinedInputs::new(inputs, format.terminator(), content, budget);
         if !joined.skip(start, stop)? {
             let input = names.join(", ");
             return Err(PipelineError::InputChanged { input });
         }
-        let mut borders = Borders::new(format);
+        let mut borders = BorderFinder::new(format);
         borders.begin_at(joined.offset());
         let input = (start > 0).then(|| joined.name());
         Ok(Cutter { joined, borders, k, start, input })
@@ -76,7 +76,7 @@ impl<'a> Cutter<'a> {
         path: &Path,
         end: u64,
         asks: &Asks<'_>,
-    ) -> Result<Option<Cut>, PipelineError> {
+    ) -> Result<Option<PartitionCut>, PipelineError> {
         let new = with_new(path);
         remove(&new)?;
         let mut written = Writing { file: None, bytes: 0, crc: 0 };
@@ -87,16 +87,16 @@ impl<'a> Cutter<'a> {
             let next = self.joined.next()?;
             let name = || self.input.clone().unwrap_or_default();
             match next {
-                Next::End => {
+                NextInput::End => {
                     self.borders.end().map_err(|bad| bad_record(name(), bad))?;
                     break;
                 }
-                Next::Input => {
+                NextInput::Input => {
                     self.borders.end().map_err(|bad| bad_record(name(), bad))?;
                     self.borders.begin_at(0);
                     self.input = Some(self.joined.name());
                 }
-                Next::Bytes => {
+                NextInput::Bytes => {
                     let bytes = self.joined.bytes();
                     let wanted = end.saturating_sub(self.start + written.bytes);
                     // An empty partition would be of no use.
@@ -118,7 +118,7 @@ impl<'a> Cutter<'a> {
         drop(file);
         fs::rename(&new, path).map_err(PipelineError::file(&new))?;
         sync_folder(path.parent().unwrap_or(Path::new(".")))?;
-        let cut = Cut {
+        let cut = PartitionCut {
             k: self.k,
             start: self.start,
             bytes: written.bytes,

@@ -12,12 +12,12 @@ use merganser_sort::Budget;
 use merganser_sort::journal::FileNote;
 
 use super::cut::{Asks, Cutter};
-use super::done::{PARTITIONS_MAX, Split};
+use super::done::{InputDivision, PARTITIONS_MAX};
 use super::error::PipelineError;
-use super::input::{Input, total_bytes};
-use super::journal::{Event, Partitions};
-use super::model::{Line, best_partitions};
-use super::schedule::{Shared, State, Writer};
+use super::input::{PipelineInput, total_bytes};
+use super::journal::{Partitions, PipelineEvent};
+use super::model::{StageLine, best_partitions};
+use super::schedule::{DiskWriter, PipelineContext, ScheduleState};
 use super::summary;
 
 /// The first partitions of an automatic division.
@@ -34,8 +34,8 @@ const AUTO_MAX: f64 = 4096.0;
 
 /// Cuts partitions until the inputs end. `look_again` looks at their files after that.
 pub(super) fn cut_all(
-    shared: &Shared<'_>,
-    inputs: &mut [Input],
+    shared: &PipelineContext<'_>,
+    inputs: &mut [PipelineInput],
     look_again: &dyn Fn() -> Vec<Option<FileNote>>,
 ) -> Result<(), PipelineError> {
     let settings = shared.settings;
@@ -45,7 +45,7 @@ pub(super) fn cut_all(
     if done.all_cut {
         return Ok(());
     }
-    let mut goal = Goal {
+    let mut goal = CutGoal {
         partitions: settings.partitions,
         total: done.total,
         split: done.split,
@@ -58,7 +58,7 @@ pub(super) fn cut_all(
             None => total_bytes(inputs, settings.content, &budget, &stop)?,
         };
         let mut state = shared.lock();
-        shared.note(&mut state, Event::Sized { bytes })?;
+        shared.note(&mut state, PipelineEvent::Sized { bytes })?;
         goal.total = Some(bytes);
         state.count_seconds = shared.seconds();
     }
@@ -70,16 +70,16 @@ pub(super) fn cut_all(
     let asks = Asks {
         stop: &stop,
         freed: &|| shared.freed(),
-        wait_for_space: &|freed| shared.wait_for_space(Writer::Cut, freed),
+        wait_for_space: &|freed| shared.wait_for_space(DiskWriter::Cut, freed),
     };
     loop {
         if goal.wants_choice(k) {
             let rest = goal.total.unwrap_or(0).saturating_sub(cutter.start());
             let Some(partitions) = choose(shared, rest, k > 0) else { return Ok(()) };
-            let split = Split { first: k, start: cutter.start(), partitions };
+            let split = InputDivision { first: k, start: cutter.start(), partitions };
             let (first, start) = (split.first, split.start);
             let mut state = shared.lock();
-            shared.note(&mut state, Event::Split { first, start, partitions })?;
+            shared.note(&mut state, PipelineEvent::Split { first, start, partitions })?;
             summary::predict(shared, &mut state);
             drop(state);
             goal.split = Some(split);
@@ -105,23 +105,23 @@ pub(super) fn cut_all(
             return Err(PipelineError::InputChanged { input });
         }
     }
-    shared.note(&mut shared.lock(), Event::AllCut { partitions: k })?;
+    shared.note(&mut shared.lock(), PipelineEvent::AllCut { partitions: k })?;
     Ok(())
 }
 
 /// Where partitions end.
 #[derive(Debug, Clone, Copy)]
-struct Goal {
+struct CutGoal {
     partitions: Partitions,
     total: Option<u64>,
-    split: Option<Split>,
+    split: Option<InputDivision>,
     /// Bytes of a partition of an automatic division, at most.
     most: u64,
     /// The threads, if all are in one pool.
     threads: Option<usize>,
 }
 
-impl Goal {
+impl CutGoal {
     fn needs_total(&self) -> bool {
         self.total.is_none() && !matches!(self.partitions, Partitions::Bytes(_))
     }
@@ -164,7 +164,7 @@ impl Goal {
 }
 
 /// The threads of the only pool; `None` if there are several pools.
-fn threads_of_one_pool(shared: &Shared<'_>) -> Option<usize> {
+fn threads_of_one_pool(shared: &PipelineContext<'_>) -> Option<usize> {
     match &shared.plan.pools[..] {
         [pool] => Some(pool.threads),
         _ => None,
@@ -173,7 +173,7 @@ fn threads_of_one_pool(shared: &Shared<'_>) -> Option<usize> {
 
 /// Chooses the number of the other partitions, if there are samples when they have passed all stages; `None` if the
 /// pipeline ends.
-fn choose(shared: &Shared<'_>, rest: u64, sampled: bool) -> Option<u32> {
+fn choose(shared: &PipelineContext<'_>, rest: u64, sampled: bool) -> Option<u32> {
     let mut state = shared.lock();
     while !state.in_flight.is_empty() {
         if shared.is_ending() {
@@ -196,14 +196,16 @@ fn choose(shared: &Shared<'_>, rest: u64, sampled: bool) -> Option<u32> {
 }
 
 /// The best number by Equation 4.5 and the times of the first partitions.
-fn best_of_samples(shared: &Shared<'_>, state: &State, rest: u64) -> f64 {
+fn best_of_samples(shared: &PipelineContext<'_>, state: &ScheduleState, rest: u64) -> f64 {
     let shape = summary::shape_of(shared.plan, state);
     let times = summary::times_of(state, &shape);
-    let lines: Vec<Line> = match times.of_first(SAMPLES as usize) {
+    let lines: Vec<StageLine> = match times.of_first(SAMPLES as usize) {
         Some(known) => times.lines(&known, (0, 1)),
         // Another process ran them, so their times are not known: a fixed part that is usual, and a rate that
         // makes the stages equal.
-        None => vec![Line { fixed_seconds: 0.1, seconds_per_byte: 1e-7 }; shared.plan.stages.len()],
+        None => {
+            vec![StageLine { fixed_seconds: 0.1, seconds_per_byte: 1e-7 }; shared.plan.stages.len()]
+        }
     };
     best_partitions(rest as f64, &lines, &shape.pool_of, &shape.threads)
 }
@@ -212,7 +214,7 @@ fn best_of_samples(shared: &Shared<'_>, state: &State, rest: u64) -> f64 {
 mod tests {
     use super::*;
 
-    fn ends(goal: Goal, total: u64) -> Vec<u64> {
+    fn ends(goal: CutGoal, total: u64) -> Vec<u64> {
         let mut ends = Vec::new();
         let mut start = 0;
         while start < total {
@@ -225,7 +227,7 @@ mod tests {
 
     #[test]
     fn partitions_are_balanced_by_bytes() {
-        let goal = |partitions, total| Goal {
+        let goal = |partitions, total| CutGoal {
             partitions,
             total,
             split: None,
@@ -240,9 +242,9 @@ mod tests {
         assert_eq!(ends(goal(Partitions::Count(3), Some(u64::MAX)), u64::MAX).len(), 3);
     }
 
-    fn automatic(total: u64, threads: Option<usize>) -> Goal {
+    fn automatic(total: u64, threads: Option<usize>) -> CutGoal {
         let partitions = Partitions::Auto;
-        Goal { partitions, total: Some(total), split: None, most: u64::MAX, threads }
+        CutGoal { partitions, total: Some(total), split: None, most: u64::MAX, threads }
     }
 
     #[test]
@@ -264,7 +266,7 @@ mod tests {
         assert!(goal.wants_choice(2) && !goal.wants_choice(1));
         assert_eq!(goal.end_of(0, 0), 1 << 20);
         assert_eq!(goal.end_of(1, 1 << 20), 5 << 20);
-        goal.split = Some(Split { first: 2, start: 5 << 20, partitions: 2 });
+        goal.split = Some(InputDivision { first: 2, start: 5 << 20, partitions: 2 });
         assert!(!goal.wants_choice(2));
         assert_eq!(goal.end_of(2, 5 << 20), (5 << 20) + (59 << 19));
         assert_eq!(goal.end_of(3, 0), u64::MAX);

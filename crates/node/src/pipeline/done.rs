@@ -3,20 +3,20 @@
 use merganser_sort::Error;
 
 use super::border::BadRecord;
-use super::journal::{Cut, Event, Record};
+use super::journal::{PartitionCut, PipelineEvent, PipelineRecord};
 
 /// The most partitions: their numbers have six digits.
 pub const PARTITIONS_MAX: u32 = 100_000;
 
 /// The state of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Done {
+pub(super) struct PipelineProgress {
     /// Bytes of all inputs, if they were counted.
     pub(super) total: Option<u64>,
     /// The choice of the number of partitions.
-    pub(super) split: Option<Split>,
+    pub(super) split: Option<InputDivision>,
     /// The partitions that were cut.
-    pub(super) cuts: Vec<Cut>,
+    pub(super) cuts: Vec<PartitionCut>,
     /// Whether these are all.
     pub(super) all_cut: bool,
     /// For each partition, the bytes of the output of each stage that ran.
@@ -40,7 +40,7 @@ pub(super) fn contradiction(file: &str, line: usize) -> Error {
 
 /// How the rest of the input is divided after the first partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Split {
+pub(super) struct InputDivision {
     /// The first partition of the rest.
     pub(super) first: u32,
     /// Where it begins.
@@ -49,13 +49,13 @@ pub(super) struct Split {
     pub(super) partitions: u32,
 }
 
-impl Done {
+impl PipelineProgress {
     /// Adds up the lines of a journal; `file` names it in errors.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if they contradict one another.
-    pub(super) fn of(file: &str, record: &Record) -> Result<Self, Error> {
-        let mut done = Done::default();
+    pub(super) fn of(file: &str, record: &PipelineRecord) -> Result<Self, Error> {
+        let mut done = PipelineProgress::default();
         let stages = record.header.work.stages.len();
         for (line, event) in record.events.iter().enumerate() {
             done.apply(event, stages).ok_or_else(|| contradiction(file, line + 2))?;
@@ -74,33 +74,33 @@ impl Done {
     }
 
     /// Adds a line; `None` if it contradicts what is done.
-    pub(super) fn apply(&mut self, event: &Event, stages: usize) -> Option<()> {
+    pub(super) fn apply(&mut self, event: &PipelineEvent, stages: usize) -> Option<()> {
         let allowed = self.merged.is_none()
             && match *event {
-                Event::Sized { .. } => self.total.is_none() && self.cuts.is_empty(),
-                Event::Split { first, start, partitions } => {
+                PipelineEvent::Sized { .. } => self.total.is_none() && self.cuts.is_empty(),
+                PipelineEvent::Split { first, start, partitions } => {
                     let next = u32::try_from(self.cuts.len()).ok()?;
                     let in_place = first == next && start == self.cut_bytes();
                     let few = (1..=PARTITIONS_MAX).contains(&partitions);
                     self.split.is_none() && !self.all_cut && in_place && few
                 }
-                Event::Cut(cut) => {
+                PipelineEvent::Cut(cut) => {
                     cut.start.checked_add(cut.bytes)?;
                     let next = cut.k as usize == self.cuts.len() && cut.k < PARTITIONS_MAX;
                     next && !self.all_cut && cut.start == self.cut_bytes() && cut.bytes > 0
                 }
-                Event::AllCut { partitions } => {
+                PipelineEvent::AllCut { partitions } => {
                     !self.all_cut && partitions as usize == self.cuts.len()
                 }
-                Event::Ran { k, stage, .. } => {
+                PipelineEvent::Ran { k, stage, .. } => {
                     let ran = self.ran.get(k as usize)?.len();
                     stage as usize == ran && ran < stages
                 }
-                Event::Gathered { k, bytes, .. } => {
+                PipelineEvent::Gathered { k, bytes, .. } => {
                     let whole = self.ran.get(k as usize)?.len() == stages;
                     whole && k == self.gathered && bytes >= self.gathered_bytes
                 }
-                Event::Merged { .. } => {
+                PipelineEvent::Merged { .. } => {
                     self.all_cut && self.ran.iter().all(|ran| ran.len() == stages)
                 }
             };
@@ -108,26 +108,26 @@ impl Done {
             return None;
         }
         match *event {
-            Event::Sized { bytes } => self.total = Some(bytes),
-            Event::Split { first, start, partitions } => {
-                self.split = Some(Split { first, start, partitions });
+            PipelineEvent::Sized { bytes } => self.total = Some(bytes),
+            PipelineEvent::Split { first, start, partitions } => {
+                self.split = Some(InputDivision { first, start, partitions });
             }
-            Event::Cut(cut) => {
+            PipelineEvent::Cut(cut) => {
                 self.cuts.push(cut);
                 self.ran.push(Vec::new());
                 self.ran_crcs.push(Vec::new());
             }
-            Event::AllCut { .. } => self.all_cut = true,
-            Event::Ran { k, bytes, crc, .. } => {
+            PipelineEvent::AllCut { .. } => self.all_cut = true,
+            PipelineEvent::Ran { k, bytes, crc, .. } => {
                 self.ran[k as usize].push(bytes);
                 self.ran_crcs[k as usize].push(crc);
             }
-            Event::Gathered { bytes, crc, .. } => {
+            PipelineEvent::Gathered { bytes, crc, .. } => {
                 self.gathered += 1;
                 self.gathered_bytes = bytes;
                 self.gathered_crc = crc;
             }
-            Event::Merged { bytes, crc } => {
+            PipelineEvent::Merged { bytes, crc } => {
                 self.merged = Some(bytes);
                 self.merged_crc = crc;
             }
@@ -136,13 +136,13 @@ impl Done {
     }
 }
 
-impl Record {
+impl PipelineRecord {
     /// Checks that the lines of a journal do not contradict one another; `file` names it in errors.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn check(&self, file: &str) -> Result<(), Error> {
-        Done::of(file, self).map(drop)
+        PipelineProgress::of(file, self).map(drop)
     }
 }
 

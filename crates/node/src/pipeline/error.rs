@@ -78,7 +78,7 @@ pub struct StageFailure {
     /// The stage and the partition, or the merge.
     pub who: String,
     /// How the last attempt ended.
-    pub ended: Ending,
+    pub ended: CommandEnding,
     /// How often it was tried.
     pub attempts: u32,
     /// The last lines that it wrote to standard error.
@@ -91,7 +91,7 @@ pub struct StageFailure {
 
 /// How a command ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Ending {
+pub enum CommandEnding {
     /// With a status other than 0.
     #[error("ended with status {0}")]
     Status(i32),

@@ -37,13 +37,13 @@ pub(super) const LEVELS_MAX: u32 = 32;
 
 /// The paths of a work folder.
 #[derive(Debug, Clone)]
-pub(super) struct Folder {
+pub(super) struct WorkPaths {
     path: PathBuf,
 }
 
-impl Folder {
+impl WorkPaths {
     pub(super) fn new(path: &Path) -> Self {
-        Folder { path: path.to_owned() }
+        WorkPaths { path: path.to_owned() }
     }
 
     pub(super) fn path(&self) -> &Path {

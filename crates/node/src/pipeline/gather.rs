@@ -11,28 +11,28 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::content::{Content, copy_into};
+use super::content::{FolderContent, copy_into};
 use super::error::PipelineError;
 use super::folder::{OUT_NAME, remove, sync_folder, tree_bytes};
-use super::journal::Event;
+use super::journal::PipelineEvent;
 use super::names::PlainName;
-use super::schedule::{Shared, Writer};
+use super::schedule::{DiskWriter, PipelineContext};
 use super::template::MergeTemplate;
 use super::tries::Tries;
 
 /// Appends results to a file.
-pub(super) struct Gather {
+pub(super) struct ResultAppender {
     path: PathBuf,
     file: Option<File>,
     /// Whether it counts as a temporary file.
     temporary: bool,
 }
 
-impl Shared<'_> {
+impl PipelineContext<'_> {
     /// Where results are gathered as they come; `None` if they are kept.
-    pub(super) fn gather(&self) -> Option<Gather> {
+    pub(super) fn gather(&self) -> Option<ResultAppender> {
         let path = self.plan.gathered_path(self.folder)?;
-        Some(Gather { path, file: None, temporary: self.plan.merge.is_some() })
+        Some(ResultAppender { path, file: None, temporary: self.plan.merge.is_some() })
     }
 
     /// Makes the whole output of the results, which must all be there; returns its bytes.
@@ -44,7 +44,7 @@ impl Shared<'_> {
                 return Err(PipelineError::file(path)(other_length(found, bytes)));
             }
         }
-        let Content { bytes, crc } = match &self.plan.merge {
+        let FolderContent { bytes, crc } = match &self.plan.merge {
             None => {
                 // An input without records has no partition.
                 let mut how = File::options();
@@ -52,17 +52,21 @@ impl Shared<'_> {
                 let file = how.open(&partial).map_err(PipelineError::file(&partial))?;
                 let found = file.sync_all().and_then(|()| file.metadata());
                 let bytes = found.map_err(PipelineError::file(&partial))?.len();
-                Content { bytes, crc: self.lock().done.gathered_crc.unwrap_or_default() }
+                FolderContent { bytes, crc: self.lock().done.gathered_crc.unwrap_or_default() }
             }
             Some(merge) => self.run_merge(merge, &partial)?,
         };
         sync_folder(self.folder.path())?;
         let mut state = self.lock();
-        self.note(&mut state, Event::Merged { bytes, crc: Some(crc) })?;
+        self.note(&mut state, PipelineEvent::Merged { bytes, crc: Some(crc) })?;
         Ok(bytes)
     }
 
-    fn run_merge(&self, merge: &MergeTemplate, partial: &Path) -> Result<Content, PipelineError> {
+    fn run_merge(
+        &self,
+        merge: &MergeTemplate,
+        partial: &Path,
+    ) -> Result<FolderContent, PipelineError> {
         let parts = self.folder.parts();
         let results = u32::try_from(self.lock().done.cuts.len()).expect("six digits");
         let last = self.plan.stages.len();
@@ -95,7 +99,7 @@ impl Shared<'_> {
             prints: !merge.writes_file,
             must_write: merge.writes_file,
             said: parts.join("merge.stderr"),
-            writer: Writer::Merge,
+            writer: DiskWriter::Merge,
             failed: &|_| {},
         };
         let worked = tries.run(self)?;
@@ -104,7 +108,7 @@ impl Shared<'_> {
         let content = match worked.content {
             alone if alone.bytes == bytes => alone,
             // The command has made other files, too.
-            _ => Content::of(&out).map_err(PipelineError::file(&out))?,
+            _ => FolderContent::of(&out).map_err(PipelineError::file(&out))?,
         };
         fs::rename(&out, partial).map_err(PipelineError::file(partial))?;
         Ok(content)
@@ -128,14 +132,18 @@ fn other_length(bytes: u64, gathered_bytes: u64) -> io::Error {
     io::Error::other(text)
 }
 
-impl Gather {
+impl ResultAppender {
     /// Appends the result of partition `k`, whose turn it is, and removes it.
-    pub(super) fn append(&mut self, shared: &Shared<'_>, k: u32) -> Result<(), PipelineError> {
+    pub(super) fn append(
+        &mut self,
+        shared: &PipelineContext<'_>,
+        k: u32,
+    ) -> Result<(), PipelineError> {
         let last = shared.plan.stages.len();
         let from = shared.item_path(k, last).join(OUT_NAME);
         let mut state = shared.lock();
         state.gathering = true;
-        let before = Content {
+        let before = FolderContent {
             bytes: state.done.gathered_bytes,
             crc: state.done.gathered_crc.unwrap_or_default(),
         };
@@ -145,13 +153,14 @@ impl Gather {
             match self.copy(&from, before) {
                 // What others remove makes room for it.
                 Err(error)
-                    if error.is_full_disk() && shared.wait_for_space(Writer::Gather, freed) => {}
+                    if error.is_full_disk() && shared.wait_for_space(DiskWriter::Gather, freed) => {
+                }
                 other => break other?,
             }
         };
         let mut state = shared.lock();
-        let Content { bytes, crc } = after;
-        shared.note(&mut state, Event::Gathered { k, bytes, crc: Some(crc) })?;
+        let FolderContent { bytes, crc } = after;
+        shared.note(&mut state, PipelineEvent::Gathered { k, bytes, crc: Some(crc) })?;
         if self.temporary {
             state.add_used(bytes - before.bytes);
         }
@@ -162,7 +171,7 @@ impl Gather {
     }
 
     /// Appends a result to what is there; gives what is there then.
-    fn copy(&mut self, from: &Path, before: Content) -> Result<Content, PipelineError> {
+    fn copy(&mut self, from: &Path, before: FolderContent) -> Result<FolderContent, PipelineError> {
         let at = before.bytes;
         let on_file = |error| PipelineError::file(&self.path)(error);
         let file = match &mut self.file {

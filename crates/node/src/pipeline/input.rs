@@ -20,29 +20,29 @@ use crate::map::MapInput;
 const READ_BYTES: usize = 1 << 20;
 
 /// An input of a pipeline.
-pub struct Input {
+pub struct PipelineInput {
     /// Its name, for errors and for the journal.
     pub name: String,
     /// The file when the pipeline began; `None` for a stream, which can be read only once.
     pub note: Option<FileNote>,
     /// Its bytes.
-    pub source: Source,
+    pub source: InputSource,
 }
 
 /// Where the bytes of an input come from.
-pub enum Source {
+pub enum InputSource {
     /// A file. Its first bytes say whether it is compressed.
     File(Arc<dyn Storage>),
     /// A pipe.
     Stream(Box<dyn Read + Send>),
 }
 
-impl Input {
+impl PipelineInput {
     /// An input to read, of the same file again; a stream is given away.
-    fn open(&mut self, content: ContentKind, budget: &Budget) -> Result<Opened, PipelineError> {
+    fn open(&mut self, content: ContentKind, budget: &Budget) -> Result<OpenInput, PipelineError> {
         let input = match &mut self.source {
-            Source::File(storage) => MapInput::detect(Arc::clone(storage), content, budget)?,
-            Source::Stream(reader) => {
+            InputSource::File(storage) => MapInput::detect(Arc::clone(storage), content, budget)?,
+            InputSource::Stream(reader) => {
                 let reader = std::mem::replace(reader, Box::new(io::empty()));
                 MapInput::detect_stream(self.name.clone(), reader, content, budget)
             }
@@ -50,11 +50,11 @@ impl Input {
         let bytes = match input {
             MapInput::Storage { storage, .. } => {
                 let size = storage.size();
-                Bytes::Plain { storage, size }
+                InputBytes::Plain { storage, size }
             }
-            MapInput::Stream { reader, .. } => Bytes::Reader(reader),
+            MapInput::Stream { reader, .. } => InputBytes::Reader(reader),
         };
-        Ok(Opened { name: self.name.clone(), bytes, at: 0 })
+        Ok(OpenInput { name: self.name.clone(), bytes, at: 0 })
     }
 }
 
@@ -63,18 +63,18 @@ impl Input {
 /// # Errors
 /// [`PipelineError::NoSize`] for a stream; inputs that fail; `stop`.
 pub(super) fn total_bytes(
-    inputs: &mut [Input],
+    inputs: &mut [PipelineInput],
     content: ContentKind,
     budget: &Budget,
     stop: &dyn Fn() -> bool,
 ) -> Result<u64, PipelineError> {
     let mut total = 0;
     for input in inputs {
-        if matches!(input.source, Source::Stream(_)) {
+        if matches!(input.source, InputSource::Stream(_)) {
             return Err(PipelineError::NoSize { input: input.name.clone() });
         }
         let mut opened = input.open(content, budget)?;
-        if let Bytes::Plain { size, .. } = opened.bytes {
+        if let InputBytes::Plain { size, .. } = opened.bytes {
             total += size;
             continue;
         }
@@ -92,23 +92,23 @@ pub(super) fn total_bytes(
     Ok(total)
 }
 
-struct Opened {
+struct OpenInput {
     name: String,
-    bytes: Bytes,
+    bytes: InputBytes,
     /// Bytes that were read or skipped.
     at: u64,
 }
 
-enum Bytes {
+enum InputBytes {
     Plain { storage: Arc<dyn Storage>, size: u64 },
     Reader(Box<dyn Read + Send>),
 }
 
-impl Opened {
+impl OpenInput {
     /// Reads the next bytes; 0 at the end.
     fn read(&mut self, out: &mut [u8]) -> Result<usize, PipelineError> {
         let read = match &mut self.bytes {
-            Bytes::Plain { storage, size } => {
+            InputBytes::Plain { storage, size } => {
                 let left = usize::try_from(*size - self.at).unwrap_or(usize::MAX);
                 let want = out.len().min(left);
                 if want == 0 {
@@ -126,7 +126,7 @@ impl Opened {
                 }
                 read
             }
-            Bytes::Reader(reader) => loop {
+            InputBytes::Reader(reader) => loop {
                 match reader.read(out) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                     Err(error) => return Err(self.failed(error)),
@@ -140,7 +140,7 @@ impl Opened {
 
     /// Skips up to `bytes`; returns how many, and the last of them.
     fn skip(&mut self, bytes: u64, buffer: &mut [u8]) -> Result<(u64, Option<u8>), PipelineError> {
-        if let Bytes::Plain { size, .. } = &self.bytes {
+        if let InputBytes::Plain { size, .. } = &self.bytes {
             let skipped = bytes.min(*size - self.at);
             if skipped == 0 {
                 return Ok((0, None));
@@ -162,8 +162,8 @@ impl Opened {
 
 /// The next part of the inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Bytes, in [`Joined::bytes`].
+pub(super) enum NextInput {
+    /// Bytes, in [`JoinedInputs::bytes`].
     Bytes,
     /// The next input begins.
     Input,
@@ -172,11 +172,11 @@ pub(super) enum Next {
 }
 
 /// All inputs.
-pub(super) struct Joined<'a> {
-    waiting: std::slice::IterMut<'a, Input>,
+pub(super) struct JoinedInputs<'a> {
+    waiting: std::slice::IterMut<'a, PipelineInput>,
     content: ContentKind,
     budget: Budget,
-    current: Option<Opened>,
+    current: Option<OpenInput>,
     /// Nothing was read of the current input yet.
     fresh: bool,
     /// The beginning of the current input was not announced yet.
@@ -191,14 +191,14 @@ pub(super) struct Joined<'a> {
     last: Option<u8>,
 }
 
-impl<'a> Joined<'a> {
+impl<'a> JoinedInputs<'a> {
     pub(super) fn new(
-        inputs: &'a mut [Input],
+        inputs: &'a mut [PipelineInput],
         terminator: Option<u8>,
         content: ContentKind,
         budget: &Budget,
     ) -> Self {
-        Joined {
+        JoinedInputs {
             waiting: inputs.iter_mut(),
             content,
             budget: budget.clone(),
@@ -228,19 +228,19 @@ impl<'a> Joined<'a> {
     ///
     /// # Errors
     /// Inputs that fail.
-    pub(super) fn next(&mut self) -> Result<Next, PipelineError> {
+    pub(super) fn next(&mut self) -> Result<NextInput, PipelineError> {
         loop {
             if self.joint.is_some() {
-                return Ok(Next::Bytes);
+                return Ok(NextInput::Bytes);
             }
             if std::mem::take(&mut self.begin_due) {
-                return Ok(Next::Input);
+                return Ok(NextInput::Input);
             }
             if !self.filled.is_empty() {
-                return Ok(Next::Bytes);
+                return Ok(NextInput::Bytes);
             }
             let Some(opened) = &mut self.current else {
-                let Some(input) = self.waiting.next() else { return Ok(Next::End) };
+                let Some(input) = self.waiting.next() else { return Ok(NextInput::End) };
                 self.current = Some(input.open(self.content, &self.budget)?);
                 self.fresh = true;
                 continue;
@@ -300,14 +300,14 @@ impl<'a> Joined<'a> {
                 continue;
             }
             match self.next()? {
-                Next::Bytes => {
+                NextInput::Bytes => {
                     let most = usize::try_from(bytes).unwrap_or(usize::MAX);
                     let taken = self.bytes().len().min(most);
                     self.take(taken);
                     bytes -= taken as u64;
                 }
-                Next::Input => {}
-                Next::End => return Ok(false),
+                NextInput::Input => {}
+                NextInput::End => return Ok(false),
             }
         }
         Ok(true)

@@ -53,7 +53,7 @@ pub enum MergeBy {
 
 /// The work of a pipeline: what its output depends on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
+pub struct PipelineWork {
     /// The records that are kept whole.
     pub records: PieceFormat,
     /// Whether the inputs are taken as they are stored, compressed or not. Older versions always decompressed.
@@ -80,20 +80,20 @@ pub struct InputNote {
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Header {
+pub struct JournalHeader {
     format: String,
     version: u32,
     /// The command, for a user who finds the folder.
     pub command: CommandNote,
     /// The work.
-    pub work: Work,
+    pub work: PipelineWork,
     /// The inputs, in order.
     pub inputs: Vec<InputNote>,
 }
 
 /// A partition, as it was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cut {
+pub struct PartitionCut {
     /// Its number, from 0.
     pub k: u32,
     /// Its place in the bytes of all inputs.
@@ -109,7 +109,7 @@ pub struct Cut {
 /// Something that is done, and durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
+pub enum PipelineEvent {
     /// The bytes of all inputs are known.
     Sized {
         /// How many.
@@ -125,7 +125,7 @@ pub enum Event {
         partitions: u32,
     },
     /// A partition is there.
-    Cut(Cut),
+    Cut(PartitionCut),
     /// All are there.
     AllCut {
         /// How many.
@@ -163,17 +163,17 @@ pub enum Event {
     },
 }
 
-impl Header {
+impl JournalHeader {
     /// The header of new work.
     #[must_use]
-    pub fn new(command: CommandNote, work: Work, inputs: Vec<InputNote>) -> Self {
-        Header { format: FORMAT_NAME.to_owned(), version: VERSION, command, work, inputs }
+    pub fn new(command: CommandNote, work: PipelineWork, inputs: Vec<InputNote>) -> Self {
+        JournalHeader { format: FORMAT_NAME.to_owned(), version: VERSION, command, work, inputs }
     }
 
     /// Reads the JSON of the first line.
     pub(super) fn decode(file: &str, json: &[u8]) -> Result<Self, Error> {
         // The version is looked at before the rest, which may be different in another one.
-        let kind: Kind = parse(json).ok_or_else(|| no_journal(file))?;
+        let kind: JournalKind = parse(json).ok_or_else(|| no_journal(file))?;
         if kind.format != FORMAT_NAME || kind.version != VERSION {
             return Err(Error::UnknownVersion {
                 file: file.to_owned(),
@@ -198,16 +198,16 @@ pub(super) fn parse<T: for<'de> Deserialize<'de>>(json: &[u8]) -> Option<T> {
 
 /// The content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
+pub struct PipelineRecord {
     /// The first line.
-    pub header: Header,
+    pub header: JournalHeader,
     /// The others, in order.
-    pub events: Vec<Event>,
+    pub events: Vec<PipelineEvent>,
     /// Bytes of all these lines. Bytes after them were cut by a crash.
     pub whole_bytes: u64,
 }
 
-impl Record {
+impl PipelineRecord {
     /// Reads the bytes of a journal; `file` names it in errors.
     ///
     /// # Errors
@@ -218,11 +218,11 @@ impl Record {
             offset: offset as u64,
             detail: detail.to_owned(),
         };
-        let mut lines = Lines { bytes, at: 0 };
+        let mut lines = JournalLines { bytes, at: 0 };
         let Some(first) = lines.next() else {
             return Err(corrupt(0, "no whole line of a journal"));
         };
-        let header = Header::decode(file, first.0)?;
+        let header = JournalHeader::decode(file, first.0)?;
         let mut events = Vec::new();
         let mut whole_bytes = lines.at as u64;
         loop {
@@ -233,7 +233,7 @@ impl Record {
             whole_bytes = lines.at as u64;
         }
         // Only the last line can be cut.
-        let mut rest = Lines { bytes, at: lines.at };
+        let mut rest = JournalLines { bytes, at: lines.at };
         while let Some(line) = rest.skip_line() {
             if hides_line(line) {
                 return Err(corrupt(lines.at, "a whole line that does not begin after a newline"));
@@ -243,7 +243,7 @@ impl Record {
                 return Err(corrupt(at, "a whole line after a damaged one"));
             }
         }
-        Ok(Record { header, events, whole_bytes })
+        Ok(PipelineRecord { header, events, whole_bytes })
     }
 
     /// The bytes of a journal.
@@ -256,20 +256,20 @@ impl Record {
 }
 
 #[derive(Deserialize)]
-struct Kind {
+struct JournalKind {
     format: String,
     version: u32,
 }
 
 /// Lines with the right checksum.
-struct Lines<'a> {
+struct JournalLines<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-struct Line<'a>(&'a [u8]);
+struct JournalLine<'a>(&'a [u8]);
 
-impl Line<'_> {
+impl JournalLine<'_> {
     fn parse<T: for<'de> Deserialize<'de>>(&self) -> Option<T> {
         parse(self.0)
     }
@@ -280,14 +280,14 @@ const SUM_BYTES: usize = 9;
 /// More than any line but the first has.
 pub(super) const EVENT_BYTES_MAX: usize = 4096;
 
-impl<'a> Lines<'a> {
+impl<'a> JournalLines<'a> {
     /// The next line, if it is whole.
-    fn next(&mut self) -> Option<Line<'a>> {
+    fn next(&mut self) -> Option<JournalLine<'a>> {
         let rest = &self.bytes[self.at..];
         let end = memchr::memchr(b'\n', rest)?;
         let json = line_in(&rest[..end])?;
         self.at += end + 1;
-        Some(Line(json))
+        Some(JournalLine(json))
     }
 
     /// Goes to the next line; gives the one that it passes, if that has an end.
@@ -323,15 +323,15 @@ fn line_of(content: &impl Serialize) -> Vec<u8> {
 }
 
 /// An open journal, which grows.
-pub(super) struct Journal {
+pub(super) struct PipelineJournal {
     file: File,
     path: PathBuf,
     bytes: u64,
 }
 
-impl Journal {
+impl PipelineJournal {
     /// Reads the journal at `path`; `None` if there is no such file.
-    pub(super) fn read(path: &Path) -> Result<Option<Record>, PipelineError> {
+    pub(super) fn read(path: &Path) -> Result<Option<PipelineRecord>, PipelineError> {
         let failed = |error| PipelineError::file(path)(error);
         let file = match own::open_file(path, false) {
             Ok(file) => file,
@@ -346,11 +346,11 @@ impl Journal {
         }
         let mut bytes = Vec::new();
         file.take(BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
-        Ok(Some(Record::decode(&shown, &bytes)?))
+        Ok(Some(PipelineRecord::decode(&shown, &bytes)?))
     }
 
     /// Starts a journal, durably.
-    pub(super) fn create(path: &Path, header: &Header) -> Result<Self, PipelineError> {
+    pub(super) fn create(path: &Path, header: &JournalHeader) -> Result<Self, PipelineError> {
         let failed = |error| PipelineError::file(path)(error);
         let new = with_new(path);
         super::folder::remove(&new)?;
@@ -360,22 +360,22 @@ impl Journal {
         file.write_all(&line).and_then(|()| file.sync_all()).map_err(failed)?;
         fs::rename(&new, path).map_err(failed)?;
         sync_folder(path.parent().unwrap_or(Path::new(".")))?;
-        Ok(Journal { file, path: path.to_owned(), bytes: line.len() as u64 })
+        Ok(PipelineJournal { file, path: path.to_owned(), bytes: line.len() as u64 })
     }
 
     /// Continues the journal at `path`, whose content is `record`.
-    pub(super) fn reopen(path: &Path, record: &Record) -> Result<Self, PipelineError> {
+    pub(super) fn reopen(path: &Path, record: &PipelineRecord) -> Result<Self, PipelineError> {
         let failed = |error| PipelineError::file(path)(error);
         let mut file = own::open_file(path, true).map_err(failed)?;
         let bytes = record.whole_bytes;
         let cut = file.set_len(bytes).and_then(|()| file.sync_all());
         let placed = cut.and_then(|()| io::Seek::seek(&mut file, io::SeekFrom::Start(bytes)));
         placed.map_err(failed)?;
-        Ok(Journal { file, path: path.to_owned(), bytes })
+        Ok(PipelineJournal { file, path: path.to_owned(), bytes })
     }
 
     /// Adds a line, durably. If that fails, the journal is what it was.
-    pub(super) fn append(&mut self, event: &Event) -> Result<(), PipelineError> {
+    pub(super) fn append(&mut self, event: &PipelineEvent) -> Result<(), PipelineError> {
         let line = line_of(event);
         match self.file.write_all(&line).and_then(|()| self.file.sync_data()) {
             Ok(()) => {

@@ -44,15 +44,18 @@ mod template;
 mod tool;
 mod tries;
 
-pub use border::{BadRecord, Borders, PieceFormat};
+pub use border::{BadRecord, BorderFinder, PieceFormat};
 pub use done::PARTITIONS_MAX;
-pub use error::{Ending, PipelineError, StageFailure};
+pub use error::{CommandEnding, PipelineError, StageFailure};
 pub use folder::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME};
-pub use input::{Input, Source};
-pub use journal::{Cut, Event, Header, InputNote, MergeBy, Partitions, Record, Work};
+pub use input::{InputSource, PipelineInput};
+pub use journal::{
+    InputNote, JournalHeader, MergeBy, PartitionCut, Partitions, PipelineEvent, PipelineRecord,
+    PipelineWork,
+};
 pub use names::PlainNames;
-pub use plan::{Pool, Settings, SettingsError, Stage};
+pub use plan::{PipelineSettings, PipelineStage, SettingsError, StagePool};
 pub use report::{PipelineReport, PoolTotals, Predictions, StageRun, StageTotals};
-pub use run::{Left, Outcome, Standing, Watch, finish, left_in, run};
+pub use run::{Left, PipelineOutcome, PipelineWatch, Standing, finish, left_in, run};
 pub use template::{TemplateError, is_stage_name};
 pub use tool::{ToolRun, run_tool};

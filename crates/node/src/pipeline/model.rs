@@ -69,7 +69,7 @@ fn slowest(stages: &[f64]) -> f64 {
 
 /// The time of a stage as a straight line over the bytes of a partition.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Line {
+pub struct StageLine {
     /// Seconds that a partition takes whatever its size.
     pub fixed_seconds: f64,
     /// Seconds per byte.
@@ -79,16 +79,16 @@ pub struct Line {
 /// The least that starting a command takes.
 const FIXED_SECONDS_MIN: f64 = 1e-3;
 
-impl Line {
+impl StageLine {
     /// The line through two partitions, given as bytes and seconds. Noise may turn it: a rate is never less
     /// than 0, and neither is the fixed part less than a process takes to start.
     #[must_use]
-    pub fn through(small: (f64, f64), large: (f64, f64)) -> Line {
+    pub fn through(small: (f64, f64), large: (f64, f64)) -> StageLine {
         let slope = (large.1 - small.1) / (large.0 - small.0);
         let most = (large.1 - FIXED_SECONDS_MIN).max(0.0) / large.0;
         let seconds_per_byte = if slope.is_finite() { slope.clamp(0.0, most) } else { 0.0 };
         let fixed_seconds = (large.1 - seconds_per_byte * large.0).max(FIXED_SECONDS_MIN);
-        Line { fixed_seconds, seconds_per_byte }
+        StageLine { fixed_seconds, seconds_per_byte }
     }
 
     /// Seconds for a partition of `bytes`.
@@ -108,8 +108,13 @@ impl Line {
 /// pool that takes longest, t its threads, and `rest` what does not overlap with it: the seconds of all stages
 /// less S_b/t_b.
 #[must_use]
-pub fn best_partitions(bytes: f64, stages: &[Line], pool_of: &[usize], threads: &[usize]) -> f64 {
-    let per_pool = |of: &dyn Fn(&Line) -> f64| -> Vec<f64> {
+pub fn best_partitions(
+    bytes: f64,
+    stages: &[StageLine],
+    pool_of: &[usize],
+    threads: &[usize],
+) -> f64 {
+    let per_pool = |of: &dyn Fn(&StageLine) -> f64| -> Vec<f64> {
         let mut sums = vec![0.0; threads.len()];
         for (stage, pool) in stages.iter().zip(pool_of) {
             sums[*pool] += of(stage) / threads[*pool] as f64;
@@ -128,7 +133,7 @@ pub fn best_partitions(bytes: f64, stages: &[Line], pool_of: &[usize], threads: 
 
 /// The pools of a pipeline, as [`replay`] needs them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Shape {
+pub struct PipelineShape {
     /// For each stage, its pool.
     pub pool_of: Vec<usize>,
     /// For each pool, its threads.
@@ -143,11 +148,11 @@ pub struct Shape {
 /// `stages[i][s]`, under the rules of the scheduler: a pool takes the latest stage first and, of these, the
 /// first partition.
 #[must_use]
-pub fn replay(shape: &Shape, cuts: &[f64], stages: &[Vec<f64>]) -> f64 {
+pub fn replay(shape: &PipelineShape, cuts: &[f64], stages: &[Vec<f64>]) -> f64 {
     let mut free = shape.threads.clone();
     let mut ready: Vec<BTreeSet<(Reverse<usize>, usize)>> =
         vec![BTreeSet::new(); shape.threads.len()];
-    let mut ends: BinaryHeap<Reverse<(Moment, Step)>> = BinaryHeap::new();
+    let mut ends: BinaryHeap<Reverse<(Moment, ReplayStep)>> = BinaryHeap::new();
     let (mut now, mut last) = (0.0, 0.0);
     let (mut cut, mut cutting, mut ended) = (0, false, 0);
     loop {
@@ -157,25 +162,28 @@ pub fn replay(shape: &Shape, cuts: &[f64], stages: &[Vec<f64>]) -> f64 {
             && (cut != shape.samples || ended >= shape.samples);
         if may_cut {
             cutting = true;
-            ends.push(Reverse((Moment(now + cuts[cut]), Step::Cut)));
+            ends.push(Reverse((Moment(now + cuts[cut]), ReplayStep::Cut)));
         }
         for (pool, ready) in ready.iter_mut().enumerate() {
             while free[pool] > 0
                 && let Some((Reverse(stage), k)) = ready.pop_first()
             {
                 free[pool] -= 1;
-                ends.push(Reverse((Moment(now + stages[k][stage]), Step::Stage { k, stage })));
+                ends.push(Reverse((
+                    Moment(now + stages[k][stage]),
+                    ReplayStep::Stage { k, stage },
+                )));
             }
         }
         let Some(Reverse((Moment(at), step))) = ends.pop() else { return last };
         now = at;
         let next = match step {
-            Step::Cut => {
+            ReplayStep::Cut => {
                 cutting = false;
                 cut += 1;
                 (cut - 1, 0)
             }
-            Step::Stage { k, stage } => {
+            ReplayStep::Stage { k, stage } => {
                 free[shape.pool_of[stage]] += 1;
                 last = now;
                 (k, stage + 1)
@@ -191,7 +199,7 @@ pub fn replay(shape: &Shape, cuts: &[f64], stages: &[Vec<f64>]) -> f64 {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum ReplayStep {
     Cut,
     Stage { k: usize, stage: usize },
 }
@@ -224,8 +232,13 @@ mod tests {
         (a - b).abs() <= 1e-9 * a.abs().max(b.abs()).max(1.0)
     }
 
-    fn two_pools() -> Shape {
-        Shape { pool_of: vec![0, 1], threads: vec![1, 1], in_flight: usize::MAX, samples: 0 }
+    fn two_pools() -> PipelineShape {
+        PipelineShape {
+            pool_of: vec![0, 1],
+            threads: vec![1, 1],
+            in_flight: usize::MAX,
+            samples: 0,
+        }
     }
 
     /// By Equation 4.6, the speedup of equal stages is 2n/(n+1).
@@ -281,7 +294,7 @@ mod tests {
             let cuts = vec![0.0; stages.len()];
             let with = |threads, in_flight| {
                 let shape =
-                    Shape { pool_of: vec![0], threads: vec![threads], in_flight, samples: 0 };
+                    PipelineShape { pool_of: vec![0], threads: vec![threads], in_flight, samples: 0 };
                 replay(&shape, &cuts, &stages)
             };
             let all: f64 = times.iter().sum();
@@ -298,7 +311,7 @@ mod tests {
             bytes in 1e6f64..1e9, a in 1e-9f64..1e-7, b in 1e-9f64..1e-7,
             fixed in 0.01f64..0.5
         ) {
-            let line = |seconds_per_byte| Line { fixed_seconds: fixed, seconds_per_byte };
+            let line = |seconds_per_byte| StageLine { fixed_seconds: fixed, seconds_per_byte };
             let lines = [line(a), line(b)];
             let best = best_partitions(bytes, &lines, &[0, 1], &[1, 1]);
             let time = |n: f64| pipelined(n, &lines.map(|line| line.seconds(bytes / n)));
@@ -310,7 +323,7 @@ mod tests {
 
     #[test]
     fn one_worker_wants_one_partition() {
-        let line = Line { fixed_seconds: 0.1, seconds_per_byte: 1e-7 };
+        let line = StageLine { fixed_seconds: 0.1, seconds_per_byte: 1e-7 };
         assert!(close(best_partitions(1e9, &[line, line], &[0, 0], &[1]), 1.0));
         // (P-1) S / (P c/P) with S = 200 s, c = 0.2 s.
         let best = best_partitions(1e9, &[line, line], &[0, 0], &[2]);
@@ -319,19 +332,19 @@ mod tests {
 
     #[test]
     fn a_line_passes_its_points_and_survives_noise() {
-        let line = Line::through((10.0, 2.0), (40.0, 5.0));
+        let line = StageLine::through((10.0, 2.0), (40.0, 5.0));
         assert!(close(line.seconds(10.0), 2.0) && close(line.seconds(40.0), 5.0));
         for (small, large) in [((10.0, 5.0), (40.0, 2.0)), ((10.0, 1.0), (10.0, 2.0))] {
-            let line = Line::through(small, large);
+            let line = StageLine::through(small, large);
             assert!(line.seconds_per_byte == 0.0 && close(line.fixed_seconds, large.1));
         }
-        let steep = Line::through((10.0, 0.0), (11.0, 5.0));
+        let steep = StageLine::through((10.0, 0.0), (11.0, 5.0));
         assert!(steep.fixed_seconds >= FIXED_SECONDS_MIN && close(steep.seconds(11.0), 5.0));
     }
 
     #[test]
     fn samples_are_waited_for() {
-        let shape = Shape { samples: 2, ..two_pools() };
+        let shape = PipelineShape { samples: 2, ..two_pools() };
         let stages = vec![vec![1.0, 1.0]; 4];
         // Two partitions end at 3 s; two more take 3 s again.
         assert!(close(replay(&shape, &[0.0; 4], &stages), 6.0));

@@ -8,13 +8,13 @@ use merganser_sort::run::magic::ContentKind;
 
 use super::border::PieceFormat;
 use super::done::PARTITIONS_MAX;
-use super::folder::Folder;
-use super::journal::{MergeBy, Partitions, Work};
-use super::template::{MergeTemplate, Template, TemplateError, Writes, is_stage_name};
+use super::folder::WorkPaths;
+use super::journal::{MergeBy, Partitions, PipelineWork};
+use super::template::{MergeTemplate, ResultForm, Template, TemplateError, is_stage_name};
 
 /// A stage of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stage {
+pub struct PipelineStage {
     /// Its name, part of the names of files.
     pub name: String,
     /// The shell's command.
@@ -27,7 +27,7 @@ pub struct Stage {
 
 /// Threads that run stages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pool {
+pub struct StagePool {
     /// Its name.
     pub name: String,
     /// How many stages it runs at a time.
@@ -36,7 +36,7 @@ pub struct Pool {
 
 /// A pipeline to run.
 #[derive(Debug, Clone)]
-pub struct Settings {
+pub struct PipelineSettings {
     /// The records that are kept whole.
     pub records: PieceFormat,
     /// The content of the inputs: [`PieceFormat::content`], or their bytes as they are stored.
@@ -48,9 +48,9 @@ pub struct Settings {
     /// Bytes of all inputs, if the caller has counted them.
     pub total_bytes: Option<u64>,
     /// The stages, in order.
-    pub stages: Vec<Stage>,
+    pub stages: Vec<PipelineStage>,
     /// The pools.
-    pub pools: Vec<Pool>,
+    pub pools: Vec<StagePool>,
     /// How results become one output.
     pub merge: MergeBy,
     /// Partitions between their cut and the end of their last stage, at most; `None`: one for each thread of
@@ -127,9 +127,9 @@ pub(super) struct PlannedStage {
 
 /// Checked settings.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct PipelinePlan {
     pub(super) stages: Vec<PlannedStage>,
-    pub(super) pools: Vec<Pool>,
+    pub(super) pools: Vec<StagePool>,
     /// `None` for one after the other.
     pub(super) merge: Option<MergeTemplate>,
     /// For the partition and each stage's output: the last stage that reads it. A result is read by the merge.
@@ -137,10 +137,10 @@ pub(super) struct Plan {
     pub(super) in_flight: usize,
 }
 
-impl Settings {
-    pub(super) fn work(&self) -> Work {
+impl PipelineSettings {
+    pub(super) fn work(&self) -> PipelineWork {
         let stages = self.stages.iter();
-        Work {
+        PipelineWork {
             records: self.records,
             as_stored: self.content == ContentKind::AsStored,
             partitions: self.partitions,
@@ -158,7 +158,7 @@ impl Settings {
         self.plan().map(drop)
     }
 
-    pub(super) fn plan(&self) -> Result<Plan, SettingsError> {
+    pub(super) fn plan(&self) -> Result<PipelinePlan, SettingsError> {
         match self.partitions {
             Partitions::Count(count) if !(1..=PARTITIONS_MAX).contains(&count) => {
                 return Err(SettingsError::Count);
@@ -182,7 +182,7 @@ impl Settings {
             let pool = pool.filter(|pool| self.pools[*pool].threads > 0).ok_or_else(|| {
                 SettingsError::NoPool { stage: name.clone(), pool: stage.pool.clone() }
             })?;
-            let earlier: Vec<(&str, Writes)> =
+            let earlier: Vec<(&str, ResultForm)> =
                 stages.iter().map(|stage| (&*stage.name, stage.template.writes)).collect();
             let template = Template::parse(&stage.command, &earlier);
             let template =
@@ -191,7 +191,7 @@ impl Settings {
         }
         match stages.last() {
             None => return Err(SettingsError::NoStage),
-            Some(last) if last.template.writes == Writes::Dir => {
+            Some(last) if last.template.writes == ResultForm::Dir => {
                 return Err(SettingsError::LastWritesFolder(last.name.clone()));
             }
             Some(_) => {}
@@ -204,7 +204,7 @@ impl Settings {
         };
         let threads: usize = self.pools.iter().map(|pool| pool.threads).sum();
         let usual = threads.saturating_add(self.pools.len());
-        Ok(Plan {
+        Ok(PipelinePlan {
             last_reader: last_readers(&stages, &self.stages),
             stages,
             pools: self.pools.clone(),
@@ -215,7 +215,7 @@ impl Settings {
 }
 
 /// Item 0 is the partition, item s + 1 the output of stage s.
-fn last_readers(stages: &[PlannedStage], settings: &[Stage]) -> Vec<usize> {
+fn last_readers(stages: &[PlannedStage], settings: &[PipelineStage]) -> Vec<usize> {
     let mut last = vec![0; stages.len() + 1];
     for (at, stage) in stages.iter().enumerate() {
         // Its input is what the stage before wrote.
@@ -234,14 +234,14 @@ fn last_readers(stages: &[PlannedStage], settings: &[Stage]) -> Vec<usize> {
     last
 }
 
-impl Plan {
+impl PipelinePlan {
     /// Whether results are gathered as they come, and then removed; if not, they are kept for the merge.
     pub(super) fn gathers(&self) -> bool {
         self.merge.as_ref().is_none_or(|merge| !merge.names_files)
     }
 
     /// The file in which they are gathered.
-    pub(super) fn gathered_path(&self, folder: &Folder) -> Option<PathBuf> {
+    pub(super) fn gathered_path(&self, folder: &WorkPaths) -> Option<PathBuf> {
         let path = if self.merge.is_none() { folder.partial() } else { folder.gathered() };
         self.gathers().then_some(path)
     }

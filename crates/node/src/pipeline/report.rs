@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::model::{self, Line, Shape};
+use super::model::{self, PipelineShape, StageLine};
 
 /// One try of a stage.
 #[derive(Debug, Clone, Serialize)]
@@ -133,7 +133,7 @@ pub struct PipelineReport {
 
 /// Measured times of all partitions, for the model.
 pub(super) struct Times<'a> {
-    pub(super) shape: &'a Shape,
+    pub(super) shape: &'a PipelineShape,
     pub(super) bytes: Vec<u64>,
     pub(super) cuts: &'a [f64],
     pub(super) runs: &'a [StageRun],
@@ -155,10 +155,14 @@ impl Times<'_> {
     }
 
     /// The lines through the times of two partitions, for each stage.
-    pub(super) fn lines(&self, times: &[Vec<f64>], (small, large): (usize, usize)) -> Vec<Line> {
+    pub(super) fn lines(
+        &self,
+        times: &[Vec<f64>],
+        (small, large): (usize, usize),
+    ) -> Vec<StageLine> {
         let point = |k: usize, stage: usize| (self.bytes[k] as f64, times[k][stage]);
         (0..self.shape.pool_of.len())
-            .map(|stage| Line::through(point(small, stage), point(large, stage)))
+            .map(|stage| StageLine::through(point(small, stage), point(large, stage)))
             .collect()
     }
 
@@ -207,7 +211,7 @@ impl Times<'_> {
         let differ = self.bytes[large] >= 2 * self.bytes[small];
         let best = differ.then(|| {
             let lines = self.lines(&times, (small, large));
-            let Shape { pool_of, threads, .. } = self.shape;
+            let PipelineShape { pool_of, threads, .. } = self.shape;
             model::best_partitions(total as f64, &lines, pool_of, threads)
         });
         Some(Predictions {

@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use merganser_sort::journal::Text;
 
 use super::border::PieceFormat;
-use super::content::Content;
-use super::done::Done;
+use super::content::FolderContent;
+use super::done::PipelineProgress;
 use super::error::PipelineError;
-use super::folder::{Folder, remove, with_new};
-use super::journal::{InputNote, Journal, MergeBy, Partitions, Record, Work};
-use super::plan::{Plan, Settings};
+use super::folder::{WorkPaths, remove, with_new};
+use super::journal::{
+    InputNote, MergeBy, Partitions, PipelineJournal, PipelineRecord, PipelineWork,
+};
+use super::plan::{PipelinePlan, PipelineSettings};
 
 /// Opens the journal again, and removes what it does not name. `None` if the work is other work, or a file has gone,
 /// and no stage has ended yet: nothing is lost by beginning again.
@@ -20,14 +22,14 @@ use super::plan::{Plan, Settings};
 /// # Errors
 /// [`PipelineError::Changed`] if the work is other work, or a file has gone.
 pub(super) fn continue_work(
-    settings: &Settings,
-    plan: &Plan,
-    folder: &Folder,
+    settings: &PipelineSettings,
+    plan: &PipelinePlan,
+    folder: &WorkPaths,
     inputs: &[InputNote],
-    record: &Record,
-) -> Result<Option<(Journal, Done)>, PipelineError> {
+    record: &PipelineRecord,
+) -> Result<Option<(PipelineJournal, PipelineProgress)>, PipelineError> {
     let path = folder.journal();
-    let mut done = Done::of(&path.display().to_string(), record)?;
+    let mut done = PipelineProgress::of(&path.display().to_string(), record)?;
     let is_begun = done.merged.is_some() || !done.ran.iter().all(Vec::is_empty);
     let what = changed(&record.header.work, &settings.work(), &record.header.inputs, inputs);
     if let Some(what) = what {
@@ -43,19 +45,23 @@ pub(super) fn continue_work(
             other => other?,
         }
     }
-    let journal = Journal::reopen(&path, record)?;
+    let journal = PipelineJournal::reopen(&path, record)?;
     Ok(Some((journal, done)))
 }
 
 /// Keeps the files that are still needed, and checks that they are as they were left.
-fn clean(plan: &Plan, folder: &Folder, done: &mut Done) -> Result<(), PipelineError> {
+fn clean(
+    plan: &PipelinePlan,
+    folder: &WorkPaths,
+    done: &mut PipelineProgress,
+) -> Result<(), PipelineError> {
     let mut kept = compare_items(plan, folder, done)?;
     if done.gathered > 0 {
         kept.insert(folder.gathered());
     }
     if let Some(path) = plan.gathered_path(folder).filter(|_| done.gathered > 0) {
         // The end of an append that was interrupted may make it longer.
-        let start = Content::of_start(&path, done.gathered_bytes);
+        let start = FolderContent::of_start(&path, done.gathered_bytes);
         // A journal of an earlier version has no checksum, which the next results need.
         done.gathered_crc = Some(compare(&path, start, done.gathered_bytes, done.gathered_crc)?);
     }
@@ -65,9 +71,9 @@ fn clean(plan: &Plan, folder: &Folder, done: &mut Done) -> Result<(), PipelineEr
 
 /// Checks the partitions and the outputs of stages that are still needed; gives their paths.
 fn compare_items(
-    plan: &Plan,
-    folder: &Folder,
-    done: &Done,
+    plan: &PipelinePlan,
+    folder: &WorkPaths,
+    done: &PipelineProgress,
 ) -> Result<BTreeSet<PathBuf>, PipelineError> {
     let mut kept = BTreeSet::new();
     for (k, cut) in done.cuts.iter().enumerate().skip(done.gathered as usize) {
@@ -79,7 +85,7 @@ fn compare_items(
                 None => folder.part(cut.k),
                 Some(stage) => folder.stage(cut.k, &plan.stages[stage].name),
             };
-            compare(&path, Content::of(&path), bytes, crc)?;
+            compare(&path, FolderContent::of(&path), bytes, crc)?;
             kept.insert(path);
         }
     }
@@ -89,10 +95,10 @@ fn compare_items(
 /// Checks the whole output, which has not got its name yet. Where stages keep their files, the caller makes the output
 /// of these, and may have begun.
 fn compare_whole(
-    settings: &Settings,
-    plan: &Plan,
-    folder: &Folder,
-    (done, bytes): (&Done, u64),
+    settings: &PipelineSettings,
+    plan: &PipelinePlan,
+    folder: &WorkPaths,
+    (done, bytes): (&PipelineProgress, u64),
 ) -> Result<(), PipelineError> {
     let partial = folder.partial();
     if !partial.exists() {
@@ -102,13 +108,13 @@ fn compare_whole(
     if settings.stages.iter().any(|stage| stage.keep) {
         return compare_items(plan, folder, done).map(drop);
     }
-    compare(&partial, Content::of(&partial), bytes, done.merged_crc).map(drop)
+    compare(&partial, FolderContent::of(&partial), bytes, done.merged_crc).map(drop)
 }
 
 /// Checks what was found at `path`; gives its checksum.
 fn compare(
     path: &Path,
-    found: io::Result<Content>,
+    found: io::Result<FolderContent>,
     bytes: u64,
     crc: Option<u32>,
 ) -> Result<u32, PipelineError> {
@@ -118,7 +124,8 @@ fn compare(
         }
         found => found.ok(),
     };
-    let as_left = |found: &Content| found.bytes == bytes && crc.is_none_or(|crc| crc == found.crc);
+    let as_left =
+        |found: &FolderContent| found.bytes == bytes && crc.is_none_or(|crc| crc == found.crc);
     let found = found.filter(as_left);
     found.map(|found| found.crc).ok_or_else(|| PipelineError::Changed { what: other_content(path) })
 }
@@ -132,8 +139,8 @@ fn other_content(path: &Path) -> String {
 
 /// The difference, if there is one.
 fn changed(
-    was: &Work,
-    now: &Work,
+    was: &PipelineWork,
+    now: &PipelineWork,
     inputs_were: &[InputNote],
     inputs: &[InputNote],
 ) -> Option<String> {
@@ -160,7 +167,7 @@ fn changed(
         return differs("the partitions", words(was.partitions), words(now.partitions));
     }
     if was.stages.len() != now.stages.len() {
-        let count = |work: &Work| work.stages.len().to_string();
+        let count = |work: &PipelineWork| work.stages.len().to_string();
         return differs("the number of stages", count(was), count(now));
     }
     for ((was_name, was), (name, now)) in was.stages.iter().zip(&now.stages) {

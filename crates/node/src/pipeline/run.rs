@@ -7,16 +7,16 @@ use merganser_sort::journal::{CommandNote, FileNote, Text};
 use merganser_storage::thread::spawn_scoped;
 
 use super::cutting::cut_all;
-use super::done::{Done, contradiction};
+use super::done::{PipelineProgress, contradiction};
 use super::error::PipelineError;
-use super::folder::{Folder, tree_bytes};
-use super::input::Input;
-use super::journal::{Event, Header, InputNote, Journal};
-use super::plan::Settings;
+use super::folder::{WorkPaths, tree_bytes};
+use super::input::PipelineInput;
+use super::journal::{InputNote, JournalHeader, PipelineEvent, PipelineJournal};
+use super::plan::PipelineSettings;
 use super::report::PipelineReport;
 use super::resume;
 use super::scan::scan;
-use super::schedule::Shared;
+use super::schedule::PipelineContext;
 use super::summary;
 
 /// How far a pipeline is.
@@ -35,7 +35,7 @@ pub struct Standing {
 }
 
 /// A watcher of a pipeline: it sees how far the pipeline is, and says whether it continues.
-pub trait Watch: Sync {
+pub trait PipelineWatch: Sync {
     /// Whether the end was asked for.
     fn cancelled(&self) -> bool;
     /// Called some times per second.
@@ -47,7 +47,7 @@ pub trait Watch: Sync {
 
 /// A pipeline that has come to its end.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct PipelineOutcome {
     /// The whole output, to be renamed; then [`finish`] is called.
     pub partial: PathBuf,
     /// The work that was done.
@@ -60,15 +60,15 @@ pub struct Outcome {
 /// # Errors
 /// See [`PipelineError`]. Finished work stays: the same call continues.
 pub fn run(
-    settings: &Settings,
-    mut inputs: Vec<Input>,
+    settings: &PipelineSettings,
+    mut inputs: Vec<PipelineInput>,
     look_again: &(dyn Fn() -> Vec<Option<FileNote>> + Sync),
-    watch: &dyn Watch,
-) -> Result<Outcome, PipelineError> {
+    watch: &dyn PipelineWatch,
+) -> Result<PipelineOutcome, PipelineError> {
     let plan = settings.plan()?;
-    let folder = Folder::new(&settings.folder);
+    let folder = WorkPaths::new(&settings.folder);
     let notes: Vec<_> = inputs.iter().map(note_of).collect();
-    let found = Journal::read(&folder.journal())?;
+    let found = PipelineJournal::read(&folder.journal())?;
     let again = notes.iter().all(|note| note.file.is_some());
     let found = match found {
         // A stream gives its bytes once, so nothing that was made of it can be compared.
@@ -86,22 +86,22 @@ pub fn run(
     };
     if let Some(bytes) = done.merged {
         let report = summary::of_merged(&done, bytes);
-        return Ok(Outcome { partial: folder.partial(), report });
+        return Ok(PipelineOutcome { partial: folder.partial(), report });
     }
-    let shared = Shared::new(settings, &plan, &folder, journal, done)?;
+    let shared = PipelineContext::new(settings, &plan, &folder, journal, done)?;
     run_threads(&shared, &mut inputs, look_again, watch)?;
     let stages_seconds = shared.seconds();
     let output_bytes = while_watched(&shared, watch, || shared.merge())?;
     let report = summary::of_run(&shared, continued, output_bytes, stages_seconds);
-    Ok(Outcome { partial: folder.partial(), report })
+    Ok(PipelineOutcome { partial: folder.partial(), report })
 }
 
 /// Runs all threads to their end.
 fn run_threads(
-    shared: &Shared<'_>,
-    inputs: &mut [Input],
+    shared: &PipelineContext<'_>,
+    inputs: &mut [PipelineInput],
     look_again: &(dyn Fn() -> Vec<Option<FileNote>> + Sync),
-    watch: &dyn Watch,
+    watch: &dyn PipelineWatch,
 ) -> Result<(), PipelineError> {
     let refused = |error| shared.fail(PipelineError::file(shared.folder.path())(error));
     std::thread::scope(|scope| {
@@ -135,7 +135,10 @@ fn run_threads(
 }
 
 /// Gathers results as they come, until all are there or the pipeline ends early.
-fn gather_all(shared: &Shared<'_>, watch: &dyn Watch) -> Result<(), PipelineError> {
+fn gather_all(
+    shared: &PipelineContext<'_>,
+    watch: &dyn PipelineWatch,
+) -> Result<(), PipelineError> {
     let mut gather = shared.gather();
     loop {
         if watch.cancelled() {
@@ -160,8 +163,8 @@ fn gather_all(shared: &Shared<'_>, watch: &dyn Watch) -> Result<(), PipelineErro
 
 /// Does `work`, which ends early once the end is asked for.
 fn while_watched<T: Send>(
-    shared: &Shared<'_>,
-    watch: &dyn Watch,
+    shared: &PipelineContext<'_>,
+    watch: &dyn PipelineWatch,
     work: impl FnOnce() -> Result<T, PipelineError> + Send,
 ) -> Result<T, PipelineError> {
     let over = AtomicBool::new(false);
@@ -188,20 +191,20 @@ fn while_watched<T: Send>(
     })
 }
 
-fn note_of(input: &Input) -> InputNote {
+fn note_of(input: &PipelineInput) -> InputNote {
     InputNote { name: Text(input.name.clone().into_bytes()), file: input.note }
 }
 
 fn begin(
-    settings: &Settings,
-    folder: &Folder,
+    settings: &PipelineSettings,
+    folder: &WorkPaths,
     notes: Vec<InputNote>,
-) -> Result<(Journal, Done), PipelineError> {
+) -> Result<(PipelineJournal, PipelineProgress), PipelineError> {
     folder.clear()?;
-    let header = Header::new(settings.command.clone(), settings.work(), notes);
-    let journal = Journal::create(&folder.journal(), &header)?;
+    let header = JournalHeader::new(settings.command.clone(), settings.work(), notes);
+    let journal = PipelineJournal::create(&folder.journal(), &header)?;
     folder.create()?;
-    Ok((journal, Done::default()))
+    Ok((journal, PipelineProgress::default()))
 }
 
 /// Gives the folder back: the output has its name. The journal goes last.
@@ -209,7 +212,7 @@ fn begin(
 /// # Errors
 /// Files that can't be removed.
 pub fn finish(folder: &Path) -> Result<(), PipelineError> {
-    Folder::new(folder).clear()
+    WorkPaths::new(folder).clear()
 }
 
 /// A pipeline that a process left.
@@ -242,11 +245,11 @@ pub struct Left {
 /// # Errors
 /// A journal that can't be read.
 pub fn left_in(folder: &Path) -> Result<Option<Left>, PipelineError> {
-    let path = Folder::new(folder);
+    let path = WorkPaths::new(folder);
     let journal = path.journal();
-    let mut done = Done::default();
+    let mut done = PipelineProgress::default();
     let mut line = 1;
-    let each = |event: &Event, stages: usize| {
+    let each = |event: &PipelineEvent, stages: usize| {
         line += 1;
         done.apply(event, stages).ok_or_else(|| contradiction(&journal.display().to_string(), line))
     };

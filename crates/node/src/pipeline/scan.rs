@@ -8,20 +8,22 @@ use merganser_sort::Error;
 use merganser_storage::file::own;
 
 use super::error::PipelineError;
-use super::journal::{BYTES_MAX, EVENT_BYTES_MAX, Event, Header, hides_line, line_in, parse};
+use super::journal::{
+    BYTES_MAX, EVENT_BYTES_MAX, JournalHeader, PipelineEvent, hides_line, line_in, parse,
+};
 
 /// No first line is longer: 100,000 inputs take about 25 MB.
 const HEADER_BYTES_MAX: usize = 128 << 20;
 
 /// Reads the journal at `path`, and hands its events to `each`, with the number of stages. `None` if there is no
-/// journal. It accepts what [`Record::decode`](super::Record::decode) accepts.
+/// journal. It accepts what [`PipelineRecord::decode`](super::PipelineRecord::decode) accepts.
 ///
 /// # Errors
 /// Damage; those of `each`; the system's own.
 pub(super) fn scan(
     path: &Path,
-    each: impl FnMut(&Event, usize) -> Result<(), Error>,
-) -> Result<Option<Header>, PipelineError> {
+    each: impl FnMut(&PipelineEvent, usize) -> Result<(), Error>,
+) -> Result<Option<JournalHeader>, PipelineError> {
     let failed = |error| PipelineError::file(path)(error);
     let file = match own::open_file(path, false) {
         Ok(file) => file,
@@ -32,7 +34,7 @@ pub(super) fn scan(
     if file.metadata().map_err(failed)?.len() > BYTES_MAX {
         return Err(corrupt(&shown, BYTES_MAX, "too large for a journal").into());
     }
-    let lines = Lines { from: BufReader::new(file.take(BYTES_MAX)), at: 0, line: Vec::new() };
+    let lines = LineScan { from: BufReader::new(file.take(BYTES_MAX)), at: 0, line: Vec::new() };
     match read(&shown, lines, each) {
         Ok(header) => Ok(Some(header)),
         Err(Error::Io(error)) => Err(failed(error)),
@@ -42,22 +44,22 @@ pub(super) fn scan(
 
 fn read<R: BufRead>(
     file: &str,
-    mut lines: Lines<R>,
-    mut each: impl FnMut(&Event, usize) -> Result<(), Error>,
-) -> Result<Header, Error> {
+    mut lines: LineScan<R>,
+    mut each: impl FnMut(&PipelineEvent, usize) -> Result<(), Error>,
+) -> Result<JournalHeader, Error> {
     let first = match lines.next(HEADER_BYTES_MAX)? {
-        Some(Line::Whole(json)) => Header::decode(file, json)?,
+        Some(ScannedLine::Whole(json)) => JournalHeader::decode(file, json)?,
         _ => return Err(corrupt(file, 0, "no whole line of a journal")),
     };
     let stages = first.work.stages.len();
     loop {
         let at = lines.at;
         match lines.next(EVENT_BYTES_MAX)? {
-            Some(Line::Whole(json)) => match parse(json) {
+            Some(ScannedLine::Whole(json)) => match parse(json) {
                 Some(event) => each(&event, stages)?,
                 None => return Err(corrupt(file, at, "a line that says nothing known")),
             },
-            Some(Line::Damaged { end }) => {
+            Some(ScannedLine::Damaged { end }) => {
                 if hides_line(end) {
                     let why = "a whole line that does not begin after a newline";
                     return Err(corrupt(file, at, why));
@@ -71,14 +73,14 @@ fn read<R: BufRead>(
     loop {
         let at = lines.at;
         match lines.next(EVENT_BYTES_MAX)? {
-            Some(Line::Whole(_)) => {
+            Some(ScannedLine::Whole(_)) => {
                 return Err(corrupt(file, at, "a whole line after a damaged one"));
             }
-            Some(Line::Damaged { end }) if hides_line(end) => {
+            Some(ScannedLine::Damaged { end }) if hides_line(end) => {
                 let why = "a whole line that does not begin after a newline";
                 return Err(corrupt(file, at, why));
             }
-            Some(Line::Damaged { .. }) => {}
+            Some(ScannedLine::Damaged { .. }) => {}
             None => return Ok(first),
         }
     }
@@ -89,7 +91,7 @@ fn corrupt(file: &str, offset: u64, detail: &str) -> Error {
 }
 
 /// A line that has an end.
-enum Line<'a> {
+enum ScannedLine<'a> {
     /// Its JSON; the checksum is right.
     Whole(&'a [u8]),
     /// Its checksum is wrong.
@@ -99,15 +101,15 @@ enum Line<'a> {
     },
 }
 
-struct Lines<R> {
+struct LineScan<R> {
     from: R,
     at: u64,
     line: Vec<u8>,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineScan<R> {
     /// The next line that has an end. Of a line of more than `most` bytes, only the end is kept.
-    fn next(&mut self, most: usize) -> Result<Option<Line<'_>>, Error> {
+    fn next(&mut self, most: usize) -> Result<Option<ScannedLine<'_>>, Error> {
         self.line.clear();
         let mut is_long = false;
         loop {
@@ -128,8 +130,8 @@ impl<R: BufRead> Lines<R> {
         }
         self.line.pop();
         Ok(Some(match line_in(&self.line) {
-            Some(json) if !is_long => Line::Whole(json),
-            _ => Line::Damaged { end: &self.line },
+            Some(json) if !is_long => ScannedLine::Whole(json),
+            _ => ScannedLine::Damaged { end: &self.line },
         }))
     }
 }
@@ -139,9 +141,11 @@ mod tests {
     use super::*;
     use merganser_sort::journal::{CommandNote, Text};
 
-    use crate::pipeline::{Cut, InputNote, MergeBy, Partitions, PieceFormat, Record, Work};
+    use crate::pipeline::{
+        InputNote, MergeBy, PartitionCut, Partitions, PieceFormat, PipelineRecord, PipelineWork,
+    };
 
-    fn record() -> Record {
+    fn record() -> PipelineRecord {
         let text = |text: &str| Text(text.as_bytes().to_vec());
         let command = CommandNote {
             words: vec![text("merganser"), text("pipeline")],
@@ -151,7 +155,7 @@ mod tests {
             mode: 0o644,
             owner: None,
         };
-        let work = Work {
+        let work = PipelineWork {
             records: PieceFormat::Lines { delimiter: b'\n' },
             as_stored: true,
             partitions: Partitions::Count(2),
@@ -161,17 +165,17 @@ mod tests {
         };
         let inputs = vec![InputNote { name: text("standard input"), file: None }];
         let events = vec![
-            Event::Cut(Cut { k: 0, start: 0, bytes: 10, records: 2, crc: 7 }),
-            Event::Ran { k: 0, stage: 0, bytes: 10, crc: Some(7) },
-            Event::AllCut { partitions: 1 },
-            Event::Merged { bytes: 10, crc: None },
+            PipelineEvent::Cut(PartitionCut { k: 0, start: 0, bytes: 10, records: 2, crc: 7 }),
+            PipelineEvent::Ran { k: 0, stage: 0, bytes: 10, crc: Some(7) },
+            PipelineEvent::AllCut { partitions: 1 },
+            PipelineEvent::Merged { bytes: 10, crc: None },
         ];
-        Record { header: Header::new(command, work, inputs), events, whole_bytes: 0 }
+        PipelineRecord { header: JournalHeader::new(command, work, inputs), events, whole_bytes: 0 }
     }
 
-    fn scanned(bytes: &[u8]) -> Option<(Header, Vec<Event>)> {
+    fn scanned(bytes: &[u8]) -> Option<(JournalHeader, Vec<PipelineEvent>)> {
         let mut events = Vec::new();
-        let lines = Lines { from: bytes, at: 0, line: Vec::new() };
+        let lines = LineScan { from: bytes, at: 0, line: Vec::new() };
         let header = read("x", lines, |event, _| {
             events.push(*event);
             Ok(())
@@ -179,8 +183,8 @@ mod tests {
         Some((header.ok()?, events))
     }
 
-    fn decoded(bytes: &[u8]) -> Option<(Header, Vec<Event>)> {
-        Record::decode("x", bytes).ok().map(|record| (record.header, record.events))
+    fn decoded(bytes: &[u8]) -> Option<(JournalHeader, Vec<PipelineEvent>)> {
+        PipelineRecord::decode("x", bytes).ok().map(|record| (record.header, record.events))
     }
 
     /// A journal that is cut or has a changed byte anywhere says the same both ways.
@@ -209,7 +213,7 @@ mod tests {
         let start = record().encode();
         let endless = io::repeat(b'x').take(64 << 20);
         let from = BufReader::new(start.chain(endless));
-        let mut lines = Lines { from, at: 0, line: Vec::new() };
+        let mut lines = LineScan { from, at: 0, line: Vec::new() };
         let mut largest = 0;
         while lines.next(EVENT_BYTES_MAX).expect("read").is_some() {
             largest = largest.max(lines.line.capacity());

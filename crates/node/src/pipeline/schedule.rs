@@ -19,12 +19,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::child::Commands;
-use super::done::Done;
+use super::done::PipelineProgress;
 use super::error::PipelineError;
-use super::folder::{Folder, remove, tree_bytes};
-use super::journal::{Event, Journal};
+use super::folder::{WorkPaths, remove, tree_bytes};
+use super::journal::{PipelineEvent, PipelineJournal};
 use super::names::PlainNames;
-use super::plan::{Plan, Settings};
+use super::plan::{PipelinePlan, PipelineSettings};
 use super::report::StageRun;
 use super::run::Standing;
 use super::summary;
@@ -36,15 +36,15 @@ pub(super) const LOOK: Duration = Duration::from_millis(100);
 const GROWTH_FIRST: f64 = 3.0;
 
 /// What all threads of a pipeline share.
-pub(super) struct Shared<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) plan: &'a Plan,
-    pub(super) folder: &'a Folder,
+pub(super) struct PipelineContext<'a> {
+    pub(super) settings: &'a PipelineSettings,
+    pub(super) plan: &'a PipelinePlan,
+    pub(super) folder: &'a WorkPaths,
     pub(super) commands: Commands,
     /// What commands call the files of the folder.
     pub(super) names: PlainNames,
     pub(super) started: Instant,
-    state: Mutex<State>,
+    state: Mutex<ScheduleState>,
     changed: Condvar,
     /// The pipeline ends early.
     ending: AtomicBool,
@@ -52,9 +52,9 @@ pub(super) struct Shared<'a> {
 }
 
 /// What changes.
-pub(super) struct State {
-    journal: Journal,
-    pub(super) done: Done,
+pub(super) struct ScheduleState {
+    journal: PipelineJournal,
+    pub(super) done: PipelineProgress,
     stages: usize,
     ready: Vec<BTreeSet<(Reverse<usize>, u32)>>,
     /// For each pool, its threads that run a stage; and all of these that wait for space on the disk.
@@ -90,7 +90,7 @@ pub(super) struct State {
 
 /// A thread that writes, and may find the disk full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writer {
+pub(super) enum DiskWriter {
     /// It cuts partitions.
     Cut,
     /// It runs a stage.
@@ -103,18 +103,18 @@ pub(super) enum Writer {
 
 /// A stage of a partition to run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Task {
+pub(super) struct StageTask {
     pub(super) k: u32,
     pub(super) stage: usize,
 }
 
-impl<'a> Shared<'a> {
+impl<'a> PipelineContext<'a> {
     pub(super) fn new(
-        settings: &'a Settings,
-        plan: &'a Plan,
-        folder: &'a Folder,
-        journal: Journal,
-        done: Done,
+        settings: &'a PipelineSettings,
+        plan: &'a PipelinePlan,
+        folder: &'a WorkPaths,
+        journal: PipelineJournal,
+        done: PipelineProgress,
     ) -> Result<Self, PipelineError> {
         let stages = plan.stages.len();
         let mut ready = vec![BTreeSet::new(); plan.pools.len()];
@@ -136,7 +136,7 @@ impl<'a> Shared<'a> {
         let is_temporary = plan.gathers() && plan.merge.is_some();
         let gathered = if is_temporary { done.gathered_bytes } else { 0 };
         let used_bytes = held.iter().flatten().sum::<u64>() + gathered;
-        let state = State {
+        let state = ScheduleState {
             journal,
             done,
             stages,
@@ -162,7 +162,7 @@ impl<'a> Shared<'a> {
         };
         let commands = Commands::new().map_err(PipelineError::file(folder.path()))?;
         let names = PlainNames::of(folder.path()).map_err(PipelineError::file(folder.path()))?;
-        Ok(Shared {
+        Ok(PipelineContext {
             settings,
             plan,
             folder,
@@ -176,12 +176,12 @@ impl<'a> Shared<'a> {
         })
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, ScheduleState> {
         self.state.lock()
     }
 
     /// Sleeps until something changes, or for a while.
-    pub(super) fn wait(&self, state: &mut MutexGuard<'_, State>) {
+    pub(super) fn wait(&self, state: &mut MutexGuard<'_, ScheduleState>) {
         self.changed.wait_for(state, LOOK);
     }
 
@@ -217,8 +217,8 @@ impl<'a> Shared<'a> {
     /// Writes a line of the journal.
     pub(super) fn note(
         &self,
-        state: &mut MutexGuard<'_, State>,
-        event: Event,
+        state: &mut MutexGuard<'_, ScheduleState>,
+        event: PipelineEvent,
     ) -> Result<(), PipelineError> {
         state.journal.append(&event)?;
         let stages = state.stages;
@@ -228,8 +228,8 @@ impl<'a> Shared<'a> {
     }
 
     /// The next task of a pool; `None` when there will be no more. The thread counts as running until
-    /// [`Shared::rest`].
-    pub(super) fn next_task(&self, pool: usize) -> Option<Task> {
+    /// [`PipelineContext::rest`].
+    pub(super) fn next_task(&self, pool: usize) -> Option<StageTask> {
         let mut state = self.lock();
         loop {
             if self.is_ending() || state.is_over() {
@@ -237,7 +237,7 @@ impl<'a> Shared<'a> {
             }
             if let Some((Reverse(stage), k)) = state.ready[pool].pop_first() {
                 state.running[pool] += 1;
-                return Some(Task { k, stage });
+                return Some(StageTask { k, stage });
             }
             self.wait(&mut state);
         }
@@ -262,7 +262,7 @@ impl<'a> Shared<'a> {
     /// more are removed.
     pub(super) fn stage_ended(
         &self,
-        task: Task,
+        task: StageTask,
         mut run: StageRun,
         crc: u32,
     ) -> Result<(), PipelineError> {
@@ -270,7 +270,7 @@ impl<'a> Shared<'a> {
         let mut state = self.lock();
         let stage = u32::try_from(task.stage).expect("few stages");
         let (bytes, crc) = (run.bytes_out, Some(crc));
-        self.note(&mut state, Event::Ran { k: task.k, stage, bytes, crc })?;
+        self.note(&mut state, PipelineEvent::Ran { k: task.k, stage, bytes, crc })?;
         // Its successor can begin now.
         run.end_seconds = self.seconds();
         state.held[k].resize(item, 0);
@@ -367,11 +367,11 @@ impl<'a> Shared<'a> {
     /// A partition was cut, which began at `started`.
     pub(super) fn was_cut(
         &self,
-        cut: super::journal::Cut,
+        cut: super::journal::PartitionCut,
         started: f64,
     ) -> Result<(), PipelineError> {
         let mut state = self.lock();
-        self.note(&mut state, Event::Cut(cut))?;
+        self.note(&mut state, PipelineEvent::Cut(cut))?;
         state.held.push(vec![cut.bytes]);
         state.add_used(cut.bytes);
         state.in_flight.insert(cut.k);
@@ -382,14 +382,14 @@ impl<'a> Shared<'a> {
         Ok(())
     }
 
-    /// How often space was freed. Asked before a try to write, for [`Shared::wait_for_space`].
+    /// How often space was freed. Asked before a try to write, for [`PipelineContext::wait_for_space`].
     pub(super) fn freed(&self) -> u64 {
         self.lock().freed
     }
 
     /// The disk is full: waits until there may be more space than at the beginning of the try that found it full, when
-    /// [`Shared::freed`] was `freed`. False if no thread is left that could free some.
-    pub(super) fn wait_for_space(&self, writer: Writer, freed: u64) -> bool {
+    /// [`PipelineContext::freed`] was `freed`. False if no thread is left that could free some.
+    pub(super) fn wait_for_space(&self, writer: DiskWriter, freed: u64) -> bool {
         let mut state = self.lock();
         state.parks(writer, true);
         let found = loop {
@@ -409,13 +409,13 @@ impl<'a> Shared<'a> {
     }
 
     /// Whether a thread other than that of `writer` may free space.
-    fn may_free(&self, state: &State, writer: Writer) -> bool {
+    fn may_free(&self, state: &ScheduleState, writer: DiskWriter) -> bool {
         // When nothing but stages that wait is left, one of them is tried alone. The others wait for that, too.
-        let parked = if writer == Writer::Stage { state.parked } else { 0 };
+        let parked = if writer == DiskWriter::Stage { state.parked } else { 0 };
         let has_result = self.plan.gathers() && state.next_result().is_some();
         let gathers = (state.gathering || has_result) && !state.gather_parked;
         let pools = state.ready.iter().zip(&state.running).zip(&self.plan.pools);
-        let may_begin = |((ready, running), pool): ((&BTreeSet<_>, &usize), &super::Pool)| {
+        let may_begin = |((ready, running), pool): ((&BTreeSet<_>, &usize), &super::StagePool)| {
             !ready.is_empty() && *running < pool.threads
         };
         let running: usize = state.running.iter().sum();
@@ -423,14 +423,14 @@ impl<'a> Shared<'a> {
     }
 }
 
-impl State {
+impl ScheduleState {
     /// The thread of `writer` waits for space from now on, or no longer.
-    fn parks(&mut self, writer: Writer, begins: bool) {
+    fn parks(&mut self, writer: DiskWriter, begins: bool) {
         match (writer, begins) {
-            (Writer::Stage, true) => self.parked += 1,
-            (Writer::Stage, false) => self.parked -= 1,
-            (Writer::Gather, _) => self.gather_parked = begins,
-            (Writer::Cut | Writer::Merge, _) => {}
+            (DiskWriter::Stage, true) => self.parked += 1,
+            (DiskWriter::Stage, false) => self.parked -= 1,
+            (DiskWriter::Gather, _) => self.gather_parked = begins,
+            (DiskWriter::Cut | DiskWriter::Merge, _) => {}
         }
     }
 
@@ -496,25 +496,25 @@ mod tests {
 
     use super::super::border::PieceFormat;
     use super::super::folder::OUT_NAME;
-    use super::super::journal::{Cut, Header, MergeBy, Partitions};
-    use super::super::plan::{Pool, Stage};
+    use super::super::journal::{JournalHeader, MergeBy, PartitionCut, Partitions};
+    use super::super::plan::{PipelineStage, StagePool};
     use super::*;
 
-    fn settings(folder: PathBuf) -> Settings {
+    fn settings(folder: PathBuf) -> PipelineSettings {
         let text = |text: &str| Text(text.into());
-        Settings {
+        PipelineSettings {
             records: PieceFormat::Lines { delimiter: b'\n' },
             content: ContentKind::Text,
             partitions: Partitions::Bytes(3),
             partition_bytes_max: None,
             total_bytes: None,
-            stages: vec![Stage {
+            stages: vec![PipelineStage {
                 name: "copy".into(),
                 command: "cat".into(),
                 pool: "all".into(),
                 keep: false,
             }],
-            pools: vec![Pool { name: "all".into(), threads: 2 }],
+            pools: vec![StagePool { name: "all".into(), threads: 2 }],
             merge: MergeBy::Cat,
             in_flight: None,
             temp_limit_bytes: None,
@@ -534,27 +534,28 @@ mod tests {
     }
 
     /// Gives `test` a pipeline of one stage in a new folder.
-    fn with_shared(test: impl FnOnce(&Shared<'_>)) {
+    fn with_shared(test: impl FnOnce(&PipelineContext<'_>)) {
         let temporary = tempfile::tempdir().expect("a folder");
         let settings = settings(temporary.path().to_owned());
         let plan = settings.plan().expect("it can be");
-        let folder = Folder::new(temporary.path());
+        let folder = WorkPaths::new(temporary.path());
         folder.create().expect("made");
-        let header = Header::new(settings.command.clone(), settings.work(), Vec::new());
-        let journal = Journal::create(&folder.journal(), &header).expect("made");
-        let shared = Shared::new(&settings, &plan, &folder, journal, Done::default());
+        let header = JournalHeader::new(settings.command.clone(), settings.work(), Vec::new());
+        let journal = PipelineJournal::create(&folder.journal(), &header).expect("made");
+        let shared =
+            PipelineContext::new(&settings, &plan, &folder, journal, PipelineProgress::default());
         test(&shared.expect("made"));
     }
 
     /// Cuts a partition of three bytes.
-    fn cut(shared: &Shared<'_>, k: u32) {
+    fn cut(shared: &PipelineContext<'_>, k: u32) {
         fs::write(shared.folder.part(k), b"abc").expect("written");
-        let cut = Cut { k, start: u64::from(k) * 3, bytes: 3, records: 1, crc: 0 };
+        let cut = PartitionCut { k, start: u64::from(k) * 3, bytes: 3, records: 1, crc: 0 };
         shared.was_cut(cut, 0.0).expect("noted");
     }
 
     /// Runs the stage of a partition: its result has three bytes, too.
-    fn pass(shared: &Shared<'_>) {
+    fn pass(shared: &PipelineContext<'_>) {
         let task = shared.next_task(0).expect("a partition");
         let made = shared.item_path(task.k, 1);
         fs::create_dir(&made).expect("made");
@@ -597,7 +598,11 @@ mod tests {
     }
 
     /// The disk is full for `writer`, and `work` happens meanwhile; whether it is worth another try.
-    fn waits_during(shared: &Shared<'_>, writer: Writer, work: impl FnOnce() + Send) -> bool {
+    fn waits_during(
+        shared: &PipelineContext<'_>,
+        writer: DiskWriter,
+        work: impl FnOnce() + Send,
+    ) -> bool {
         let freed = shared.freed();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -613,11 +618,11 @@ mod tests {
     fn a_full_disk_is_waited_for_until_a_result_is_gathered() {
         with_shared(|shared| {
             let mut gather = shared.gather().expect("results are gathered");
-            for (k, writer) in (0..).zip([Writer::Cut, Writer::Stage]) {
+            for (k, writer) in (0..).zip([DiskWriter::Cut, DiskWriter::Stage]) {
                 cut(shared, k);
                 pass(shared);
                 // A stage that waits is running; no other one is.
-                shared.lock().running[0] = usize::from(writer == Writer::Stage);
+                shared.lock().running[0] = usize::from(writer == DiskWriter::Stage);
                 let append = || gather.append(shared, k).expect("appended");
                 assert!(waits_during(shared, writer, append), "{writer:?}");
                 // Nothing is left that could be removed.
@@ -628,7 +633,9 @@ mod tests {
             cut(shared, 2);
             shared.lock().ready[0].clear();
             shared.lock().gathering = true;
-            assert!(waits_during(shared, Writer::Cut, || shared.release(2, 0).expect("removed")));
+            assert!(waits_during(shared, DiskWriter::Cut, || shared
+                .release(2, 0)
+                .expect("removed")));
         });
     }
 
@@ -639,7 +646,9 @@ mod tests {
             cut(shared, 0);
             pass(shared);
             assert_eq!(shared.freed(), freed + 1);
-            for writer in [Writer::Cut, Writer::Stage, Writer::Gather, Writer::Merge] {
+            for writer in
+                [DiskWriter::Cut, DiskWriter::Stage, DiskWriter::Gather, DiskWriter::Merge]
+            {
                 assert!(shared.wait_for_space(writer, freed), "{writer:?}");
             }
             let state = shared.lock();
@@ -655,12 +664,12 @@ mod tests {
             pass(shared);
             let freed = shared.freed();
             // Only the result that it gathers is there: nothing will make room for it.
-            assert!(!shared.wait_for_space(Writer::Gather, freed));
+            assert!(!shared.wait_for_space(DiskWriter::Gather, freed));
             cut(shared, 1);
             let task = shared.next_task(0).expect("a partition");
             std::thread::scope(|scope| {
                 let stage = scope.spawn(|| {
-                    let was_freed = shared.wait_for_space(Writer::Stage, freed);
+                    let was_freed = shared.wait_for_space(DiskWriter::Stage, freed);
                     shared.release(task.k, 0).expect("removed");
                     was_freed
                 });
@@ -668,7 +677,7 @@ mod tests {
                 while shared.lock().parked == 0 {
                     std::thread::yield_now();
                 }
-                let was_freed = shared.wait_for_space(Writer::Gather, freed);
+                let was_freed = shared.wait_for_space(DiskWriter::Gather, freed);
                 // A stage that waits in vain would keep this test.
                 shared.fail(PipelineError::Cancelled);
                 assert!(was_freed && !stage.join().expect("it ends"));
@@ -686,7 +695,9 @@ mod tests {
                 pass(shared);
                 gather.append(shared, k).expect("appended");
             }
-            shared.note(&mut shared.lock(), Event::AllCut { partitions: 2 }).expect("noted");
+            shared
+                .note(&mut shared.lock(), PipelineEvent::AllCut { partitions: 2 })
+                .expect("noted");
             let partial = shared.folder.partial();
             for other in [&b"ABCAB"[..], b"ABCABCA", b""] {
                 fs::write(&partial, other).expect("written");

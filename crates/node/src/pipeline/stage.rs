@@ -6,11 +6,11 @@ use super::error::PipelineError;
 use super::folder::OUT_NAME;
 use super::names::PlainName;
 use super::report::StageRun;
-use super::schedule::{Shared, Task, Writer};
-use super::template::{Place, Writes};
+use super::schedule::{DiskWriter, PipelineContext, StageTask};
+use super::template::{ResultForm, TemplatePlace};
 use super::tries::Tries;
 
-impl Shared<'_> {
+impl PipelineContext<'_> {
     /// Runs the stages of a pool until nothing is left.
     pub(super) fn work(&self, pool: usize, thread: usize) {
         while let Some(task) = self.next_task(pool) {
@@ -23,28 +23,28 @@ impl Shared<'_> {
         }
     }
 
-    fn run_stage(&self, task: Task, thread: usize) -> Result<(), PipelineError> {
-        let Task { k, stage } = task;
+    fn run_stage(&self, task: StageTask, thread: usize) -> Result<(), PipelineError> {
+        let StageTask { k, stage } = task;
         let planned = &self.plan.stages[stage];
         let (name, template) = (&*planned.name, &planned.template);
         let input = match stage.checked_sub(1) {
             None => Some(self.folder.part(k)),
             Some(before) => {
                 let before = &self.plan.stages[before];
-                let prints = before.template.writes != Writes::Dir;
+                let prints = before.template.writes != ResultForm::Dir;
                 prints.then(|| self.folder.stage(k, &before.name).join(OUT_NAME))
             }
         };
-        let name_of = |place: Place, folder: &Path| -> PlainName {
+        let name_of = |place: TemplatePlace, folder: &Path| -> PlainName {
             let of = |stage: usize| self.item_path(k, stage + 1);
             let path = match place {
-                Place::In => input.clone().expect("a stage without {in} does not name it"),
-                Place::Out => folder.join(OUT_NAME),
-                Place::Dir => folder.to_owned(),
-                Place::Part => self.folder.part(k),
-                Place::K => return PlainName::new(k.to_string()).expect("a number"),
-                Place::OutOf(stage) => of(stage).join(OUT_NAME),
-                Place::DirOf(stage) => of(stage),
+                TemplatePlace::In => input.clone().expect("a stage without {in} does not name it"),
+                TemplatePlace::Out => folder.join(OUT_NAME),
+                TemplatePlace::Dir => folder.to_owned(),
+                TemplatePlace::Part => self.folder.part(k),
+                TemplatePlace::K => return PlainName::new(k.to_string()).expect("a number"),
+                TemplatePlace::OutOf(stage) => of(stage).join(OUT_NAME),
+                TemplatePlace::DirOf(stage) => of(stage),
             };
             self.names.name(&path)
         };
@@ -67,23 +67,23 @@ impl Shared<'_> {
             variables: &|folder| {
                 let of = |place| name_of(place, folder).into();
                 let mut variables = vec![
-                    ("MERGANSER_OUT", of(Place::Out)),
-                    ("MERGANSER_DIR", of(Place::Dir)),
-                    ("MERGANSER_K", of(Place::K)),
+                    ("MERGANSER_OUT", of(TemplatePlace::Out)),
+                    ("MERGANSER_DIR", of(TemplatePlace::Dir)),
+                    ("MERGANSER_K", of(TemplatePlace::K)),
                 ];
                 if input.is_some() {
-                    variables.push(("MERGANSER_IN", of(Place::In)));
+                    variables.push(("MERGANSER_IN", of(TemplatePlace::In)));
                 }
                 if template.reads_part {
-                    variables.push(("MERGANSER_PART", of(Place::Part)));
+                    variables.push(("MERGANSER_PART", of(TemplatePlace::Part)));
                 }
                 variables
             },
             input: input.as_deref(),
-            prints: template.writes == Writes::Printed,
-            must_write: template.writes == Writes::Out,
+            prints: template.writes == ResultForm::Printed,
+            must_write: template.writes == ResultForm::Out,
             said: self.folder.said(k, name),
-            writer: Writer::Stage,
+            writer: DiskWriter::Stage,
             failed: &|start| self.lock().runs.push(run(start, true)),
         };
         let worked = tries.run(self)?;

@@ -1,15 +1,15 @@
 //! Adds up what a pipeline did.
 
-use super::done::Done;
+use super::done::PipelineProgress;
 use super::journal::Partitions;
-use super::model::Shape;
-use super::plan::Plan;
+use super::model::PipelineShape;
+use super::plan::PipelinePlan;
 use super::report::{PipelineReport, PoolTotals, StageTotals, Times, add_rates};
-use super::schedule::{Shared, State};
+use super::schedule::{PipelineContext, ScheduleState};
 
 /// The pools of a plan, for the model.
-pub(super) fn shape_of(plan: &Plan, state: &State) -> Shape {
-    Shape {
+pub(super) fn shape_of(plan: &PipelinePlan, state: &ScheduleState) -> PipelineShape {
+    PipelineShape {
         pool_of: plan.stages.iter().map(|stage| stage.pool).collect(),
         threads: plan.pools.iter().map(|pool| pool.threads).collect(),
         in_flight: plan.in_flight,
@@ -18,7 +18,7 @@ pub(super) fn shape_of(plan: &Plan, state: &State) -> Shape {
 }
 
 /// The times that were measured so far.
-pub(super) fn times_of<'a>(state: &'a State, shape: &'a Shape) -> Times<'a> {
+pub(super) fn times_of<'a>(state: &'a ScheduleState, shape: &'a PipelineShape) -> Times<'a> {
     Times {
         shape,
         bytes: state.done.cuts.iter().map(|cut| cut.bytes).collect(),
@@ -31,7 +31,7 @@ pub(super) fn times_of<'a>(state: &'a State, shape: &'a Shape) -> Times<'a> {
 
 /// Predicts the time of all stages, once the first two partitions have passed them and it is known how the
 /// others are cut.
-pub(super) fn predict(shared: &Shared<'_>, state: &mut State) {
+pub(super) fn predict(shared: &PipelineContext<'_>, state: &mut ScheduleState) {
     let firsts = state.finished.len() == 2 && state.finished.iter().all(|k| *k < 2);
     let Some(total) = state.done.total.filter(|_| firsts && state.ahead_seconds.is_none()) else {
         return;
@@ -50,7 +50,7 @@ pub(super) fn predict(shared: &Shared<'_>, state: &mut State) {
 }
 
 /// The report of a pipeline whose output another process made.
-pub(super) fn of_merged(done: &Done, output_bytes: u64) -> PipelineReport {
+pub(super) fn of_merged(done: &PipelineProgress, output_bytes: u64) -> PipelineReport {
     PipelineReport {
         partitions: done.cuts.len(),
         records: done.cuts.iter().map(|cut| cut.records).sum(),
@@ -73,7 +73,7 @@ pub(super) fn of_merged(done: &Done, output_bytes: u64) -> PipelineReport {
 
 /// The report of a pipeline that ran.
 pub(super) fn of_run(
-    shared: &Shared<'_>,
+    shared: &PipelineContext<'_>,
     continued: bool,
     output_bytes: u64,
     stages_seconds: f64,
@@ -92,7 +92,7 @@ pub(super) fn of_run(
         let rate = bytes as f64 / cut_seconds;
         add_rates(model, &stages, (rate, rate));
     }
-    let pool = |(at, pool): (usize, &super::Pool)| {
+    let pool = |(at, pool): (usize, &super::StagePool)| {
         let runs = state.runs.iter().filter(|run| run.pool == at);
         PoolTotals {
             name: pool.name.clone(),
@@ -120,7 +120,7 @@ pub(super) fn of_run(
     }
 }
 
-fn stage_totals(plan: &Plan, state: &State) -> Vec<StageTotals> {
+fn stage_totals(plan: &PipelinePlan, state: &ScheduleState) -> Vec<StageTotals> {
     let of_stage = |(at, stage): (usize, &super::plan::PlannedStage)| {
         let mut totals = StageTotals {
             name: stage.name.clone(),

@@ -19,7 +19,7 @@ use super::names::PlainName;
 
 /// What a place in a command stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TemplatePlace {
     In,
     Out,
     Dir,
@@ -31,7 +31,7 @@ pub(super) enum Place {
 
 /// How a stage gives its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Writes {
+pub(super) enum ResultForm {
     /// It prints it.
     Printed,
     /// It writes the file `out`.
@@ -43,8 +43,8 @@ pub(super) enum Writes {
 /// A command that was understood.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Template {
-    pieces: Vec<Piece>,
-    pub(super) writes: Writes,
+    pieces: Vec<TemplatePiece>,
+    pub(super) writes: ResultForm,
     /// The earlier stages whose files it names.
     pub(super) reads: Vec<usize>,
     /// Whether it names the partition itself.
@@ -52,9 +52,9 @@ pub(super) struct Template {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Piece {
+enum TemplatePiece {
     Text(String),
-    Place(Place),
+    Place(TemplatePlace),
 }
 
 /// A command that can't be.
@@ -83,7 +83,10 @@ pub enum TemplateError {
 
 impl Template {
     /// Reads a command; `earlier` are the stages before it, with what they write.
-    pub(super) fn parse(command: &str, earlier: &[(&str, Writes)]) -> Result<Self, TemplateError> {
+    pub(super) fn parse(
+        command: &str,
+        earlier: &[(&str, ResultForm)],
+    ) -> Result<Self, TemplateError> {
         if command.trim().is_empty() {
             return Err(TemplateError::Empty);
         }
@@ -102,31 +105,34 @@ impl Template {
             push_text(&mut pieces, &rest[..until]);
             match place {
                 Some(of) => {
-                    pieces.push(Piece::Place(of));
+                    pieces.push(TemplatePiece::Place(of));
                     rest = &rest[close + 1..];
                 }
                 None => rest = &rest[until..],
             }
         }
         push_text(&mut pieces, rest);
-        let has = |wanted: Place, variable: &str| {
-            let placed = |piece: &Piece| matches!(piece, Piece::Place(of) if *of == wanted);
+        let has = |wanted: TemplatePlace, variable: &str| {
+            let placed =
+                |piece: &TemplatePiece| matches!(piece, TemplatePiece::Place(of) if *of == wanted);
             pieces.iter().any(placed) || command.contains(variable)
         };
-        let writes = if has(Place::Out, "MERGANSER_OUT") {
-            Writes::Out
-        } else if has(Place::Dir, "MERGANSER_DIR") {
-            Writes::Dir
+        let writes = if has(TemplatePlace::Out, "MERGANSER_OUT") {
+            ResultForm::Out
+        } else if has(TemplatePlace::Dir, "MERGANSER_DIR") {
+            ResultForm::Dir
         } else {
-            Writes::Printed
+            ResultForm::Printed
         };
-        let reads_in = has(Place::In, "MERGANSER_IN");
-        let reads_part = has(Place::Part, "MERGANSER_PART");
-        if let Some((name, Writes::Dir)) = earlier.last().filter(|_| reads_in) {
+        let reads_in = has(TemplatePlace::In, "MERGANSER_IN");
+        let reads_part = has(TemplatePlace::Part, "MERGANSER_PART");
+        if let Some((name, ResultForm::Dir)) = earlier.last().filter(|_| reads_in) {
             return Err(TemplateError::NoIn((*name).to_owned()));
         }
         let reads = pieces.iter().filter_map(|piece| match piece {
-            Piece::Place(Place::OutOf(stage) | Place::DirOf(stage)) => Some(*stage),
+            TemplatePiece::Place(TemplatePlace::OutOf(stage) | TemplatePlace::DirOf(stage)) => {
+                Some(*stage)
+            }
             _ => None,
         });
         let reads = reads.collect();
@@ -134,33 +140,36 @@ impl Template {
     }
 
     /// The command with the names of files in it.
-    pub(super) fn fill(&self, name_of: &dyn Fn(Place) -> PlainName) -> OsString {
+    pub(super) fn fill(&self, name_of: &dyn Fn(TemplatePlace) -> PlainName) -> OsString {
         let mut command = Vec::new();
         for piece in &self.pieces {
             match piece {
-                Piece::Text(text) => command.extend_from_slice(text.as_bytes()),
-                Piece::Place(of) => command.extend_from_slice(name_of(*of).as_bytes()),
+                TemplatePiece::Text(text) => command.extend_from_slice(text.as_bytes()),
+                TemplatePiece::Place(of) => command.extend_from_slice(name_of(*of).as_bytes()),
             }
         }
         OsString::from_vec(command)
     }
 }
 
-fn push_text(pieces: &mut Vec<Piece>, text: &str) {
+fn push_text(pieces: &mut Vec<TemplatePiece>, text: &str) {
     match pieces.last_mut() {
-        Some(Piece::Text(last)) => last.push_str(text),
+        Some(TemplatePiece::Text(last)) => last.push_str(text),
         _ if text.is_empty() => {}
-        _ => pieces.push(Piece::Text(text.to_owned())),
+        _ => pieces.push(TemplatePiece::Text(text.to_owned())),
     }
 }
 
-fn place_of(word: &str, earlier: &[(&str, Writes)]) -> Result<Option<Place>, TemplateError> {
+fn place_of(
+    word: &str,
+    earlier: &[(&str, ResultForm)],
+) -> Result<Option<TemplatePlace>, TemplateError> {
     let place = match word {
-        "in" => Place::In,
-        "out" => Place::Out,
-        "dir" => Place::Dir,
-        "part" => Place::Part,
-        "k" => Place::K,
+        "in" => TemplatePlace::In,
+        "out" => TemplatePlace::Out,
+        "dir" => TemplatePlace::Dir,
+        "part" => TemplatePlace::Part,
+        "k" => TemplatePlace::K,
         word => {
             let Some((name, what)) = word.rsplit_once('.') else { return Ok(None) };
             if !is_stage_name(name) || !["out", "dir"].contains(&what) {
@@ -169,9 +178,9 @@ fn place_of(word: &str, earlier: &[(&str, Writes)]) -> Result<Option<Place>, Tem
             let stage = earlier.iter().position(|(earlier, _)| *earlier == name);
             let stage = stage.ok_or_else(|| TemplateError::NoSuchStage(word.to_owned()))?;
             match (what, earlier[stage].1) {
-                ("out", Writes::Dir) => return Err(TemplateError::NoOut(name.to_owned())),
-                ("out", _) => Place::OutOf(stage),
-                _ => Place::DirOf(stage),
+                ("out", ResultForm::Dir) => return Err(TemplateError::NoOut(name.to_owned())),
+                ("out", _) => TemplatePlace::OutOf(stage),
+                _ => TemplatePlace::DirOf(stage),
             }
         }
     };
@@ -254,12 +263,12 @@ mod tests {
     }
 
     fn filled(command: &str) -> String {
-        let earlier = [("make", Writes::Dir), ("use", Writes::Printed)];
+        let earlier = [("make", ResultForm::Dir), ("use", ResultForm::Printed)];
         let template = Template::parse(command, &earlier).expect("a command");
-        let of = |place: Place| match place {
-            Place::K => plain("7"),
-            Place::DirOf(stage) => plain(&format!("w/{stage}/dir")),
-            Place::OutOf(stage) => plain(&format!("w/{stage}/out")),
+        let of = |place: TemplatePlace| match place {
+            TemplatePlace::K => plain("7"),
+            TemplatePlace::DirOf(stage) => plain(&format!("w/{stage}/dir")),
+            TemplatePlace::OutOf(stage) => plain(&format!("w/{stage}/out")),
             place => plain(&format!("w/{place:?}")),
         };
         template.fill(&of).into_string().expect("text")
@@ -282,11 +291,11 @@ mod tests {
     #[test]
     fn stages_write_one_file_or_a_folder() {
         let writes = |command: &str| Template::parse(command, &[]).expect("a command").writes;
-        assert_eq!(writes("gzip"), Writes::Printed);
-        assert_eq!(writes("a {dir}/x"), Writes::Dir);
-        assert_eq!(writes("a {dir}/x {out}"), Writes::Out);
-        assert_eq!(writes("a >\"$MERGANSER_OUT\""), Writes::Out);
-        let after = |command: &str| Template::parse(command, &[("make", Writes::Dir)]).err();
+        assert_eq!(writes("gzip"), ResultForm::Printed);
+        assert_eq!(writes("a {dir}/x"), ResultForm::Dir);
+        assert_eq!(writes("a {dir}/x {out}"), ResultForm::Out);
+        assert_eq!(writes("a >\"$MERGANSER_OUT\""), ResultForm::Out);
+        let after = |command: &str| Template::parse(command, &[("make", ResultForm::Dir)]).err();
         assert_eq!(after("a {in}"), Some(TemplateError::NoIn("make".into())));
         assert_eq!(after("a {make.out}"), Some(TemplateError::NoOut("make".into())));
         assert_eq!(after("a {later.out}"), Some(TemplateError::NoSuchStage("later.out".into())));

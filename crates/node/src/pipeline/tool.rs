@@ -5,14 +5,14 @@ use std::fs::File;
 use std::io;
 use std::process::Stdio;
 
-use super::child::{Commands, Ended, Run, last_lines};
-use super::error::Ending;
+use super::child::{ChildEnd, ChildRun, Commands, last_lines};
+use super::error::CommandEnding;
 
 /// A shell's command that was run to its end.
 #[derive(Debug)]
 pub struct ToolRun {
     /// `Err` if it was not successful.
-    pub result: Result<(), Ending>,
+    pub result: Result<(), CommandEnding>,
     /// The last lines that it wrote to standard error, on one line.
     pub last: String,
     /// The end of all that it wrote to standard error.
@@ -29,9 +29,14 @@ pub fn run_tool(
     output: File,
     stop: &dyn Fn() -> bool,
 ) -> io::Result<Option<ToolRun>> {
-    let run =
-        Run { command, variables: &[], input: Stdio::null(), output: Some(output), limit: None };
+    let run = ChildRun {
+        command,
+        variables: &[],
+        input: Stdio::null(),
+        output: Some(output),
+        limit: None,
+    };
     let ended = Commands::new()?.run(run, stop)?;
-    let run = |Ended { result, said, .. }| ToolRun { result, last: last_lines(&said), said };
+    let run = |ChildEnd { result, said, .. }| ToolRun { result, last: last_lines(&said), said };
     Ok(ended.map(run))
 }

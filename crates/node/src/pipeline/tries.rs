@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use rustix::fs::statvfs;
 
-use super::child::{Ended, Run, last_lines};
-use super::content::Content;
-use super::error::{Ending, PipelineError, StageFailure};
+use super::child::{ChildEnd, ChildRun, last_lines};
+use super::content::FolderContent;
+use super::error::{CommandEnding, PipelineError, StageFailure};
 use super::folder::{OUT_NAME, remove, sync_folder};
-use super::schedule::{Shared, Writer};
+use super::schedule::{DiskWriter, PipelineContext};
 
 /// A disk with less is full.
 const FREE_BYTES_MIN: u64 = 1 << 20;
@@ -47,7 +47,7 @@ pub(super) struct Tries<'a> {
     /// Keeps what it said when it failed for good.
     pub(super) said: PathBuf,
     /// The thread that tries it.
-    pub(super) writer: Writer,
+    pub(super) writer: DiskWriter,
     /// Called for each try that failed, with the time when it began.
     pub(super) failed: &'a dyn Fn(f64),
 }
@@ -56,7 +56,7 @@ pub(super) struct Tries<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Worked {
     /// Its files.
-    pub(super) content: Content,
+    pub(super) content: FolderContent,
     /// When it began, in seconds.
     pub(super) start: f64,
     /// Processor time.
@@ -68,7 +68,7 @@ impl Tries<'_> {
     ///
     /// # Errors
     /// [`PipelineError::Stage`]; files that fail; the end of the pipeline.
-    pub(super) fn run(&self, shared: &Shared<'_>) -> Result<Worked, PipelineError> {
+    pub(super) fn run(&self, shared: &PipelineContext<'_>) -> Result<Worked, PipelineError> {
         let mut attempts = 0;
         loop {
             let folder = (self.attempt)(shared.next_attempt());
@@ -112,12 +112,13 @@ impl Tries<'_> {
 
     fn given_up(
         &self,
-        failure: Option<(Ending, Vec<u8>)>,
+        failure: Option<(CommandEnding, Vec<u8>)>,
         attempts: u32,
         disk_full: bool,
     ) -> PipelineError {
-        let (ended, said) = failure
-            .unwrap_or_else(|| (Ending::NotStarted("the disk is full".to_owned()), Vec::new()));
+        let (ended, said) = failure.unwrap_or_else(|| {
+            (CommandEnding::NotStarted("the disk is full".to_owned()), Vec::new())
+        });
         let log = (!said.is_empty() && fs::write(&self.said, &said).is_ok()).then_some(&self.said);
         PipelineError::Stage(Box::new(StageFailure {
             who: self.who.clone(),
@@ -129,7 +130,7 @@ impl Tries<'_> {
         }))
     }
 
-    fn once(&self, shared: &Shared<'_>, folder: &Path) -> Result<Once, PipelineError> {
+    fn once(&self, shared: &PipelineContext<'_>, folder: &Path) -> Result<Once, PipelineError> {
         let failed = |error| PipelineError::file(folder)(error);
         DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
         let out = folder.join(OUT_NAME);
@@ -147,16 +148,16 @@ impl Tries<'_> {
         };
         let (command, variables) = ((self.command)(folder), (self.variables)(folder));
         let limit = shared.settings.time_limit;
-        let run = Run { command: &command, variables: &variables, input, output, limit };
+        let run = ChildRun { command: &command, variables: &variables, input, output, limit };
         let ended = shared.commands.run(run, &|| shared.is_ending()).map_err(failed)?;
-        let Some(Ended { result, said, processor }) = ended else { return Ok(Once::Stopped) };
+        let Some(ChildEnd { result, said, processor }) = ended else { return Ok(Once::Stopped) };
         if let Err(ending) = result {
             return Ok(Once::Failed(ending, said));
         }
         if self.must_write && !out.symlink_metadata().is_ok_and(|found| found.is_file()) {
-            return Ok(Once::Failed(Ending::NoOutput("output file"), said));
+            return Ok(Once::Failed(CommandEnding::NoOutput("output file"), said));
         }
-        match Content::synced(folder) {
+        match FolderContent::synced(folder) {
             Ok(content) => {
                 // What an earlier try left when only its last step failed.
                 remove(&self.folder)?;
@@ -170,8 +171,8 @@ impl Tries<'_> {
 }
 
 enum Once {
-    Worked(Content, Duration),
-    Failed(Ending, Vec<u8>),
+    Worked(FolderContent, Duration),
+    Failed(CommandEnding, Vec<u8>),
     Stopped,
 }
 
@@ -186,7 +187,7 @@ fn says_full(said: &[u8]) -> bool {
     text.contains("No space left on device") || text.contains("Disk quota exceeded")
 }
 
-impl Shared<'_> {
+impl PipelineContext<'_> {
     /// Does `work`, which writes into `folder` meanwhile.
     fn within<T>(&self, folder: &Path, work: impl FnOnce() -> T) -> T {
         self.writes_into(folder, true);

@@ -32,7 +32,7 @@ pub(super) struct RawExtent {
 /// The header, by whose size the kernel numbers the call.
 #[repr(C)]
 #[derive(Default)]
-struct Header {
+struct FiemapHeader {
     start: u64,
     length: u64,
     flags: u32,
@@ -43,11 +43,11 @@ struct Header {
 
 #[repr(C)]
 struct Map {
-    header: Header,
+    header: FiemapHeader,
     extents: [RawExtent; EXTENTS],
 }
 
-const FS_IOC_FIEMAP: Opcode = opcode::read_write::<Header>(b'f', 11);
+const FS_IOC_FIEMAP: Opcode = opcode::read_write::<FiemapHeader>(b'f', 11);
 
 /// All extents of `file`, in its order, after its dirty pages were written.
 ///
@@ -58,12 +58,12 @@ pub(super) fn extents(file: impl AsFd) -> io::Result<Vec<RawExtent>> {
     let mut start = 0;
     loop {
         let mut map = Map {
-            header: Header {
+            header: FiemapHeader {
                 start,
                 length: u64::MAX - start,
                 flags: FLAG_SYNC,
                 count: EXTENTS as u32,
-                ..Header::default()
+                ..FiemapHeader::default()
             },
             extents: [RawExtent::default(); EXTENTS],
         };
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_kernels() {
-        assert_eq!((size_of::<Header>(), size_of::<RawExtent>()), (32, 56));
+        assert_eq!((size_of::<FiemapHeader>(), size_of::<RawExtent>()), (32, 56));
         assert_eq!(FS_IOC_FIEMAP, 0xC020_660B);
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! - extents that are not on the device yet, or not as the file's bytes, are refused
 //!   ([`PlaceError::Extent`]);
-//! - the file must not change. [`Placement::check_unchanged`] looks after the reads whether it has: if so,
+//! - the file must not change. [`FilePlacement::check_unchanged`] looks after the reads whether it has: if so,
 //!   what was read is worth nothing.
 //!
 //! Addresses are those of the file system's block device: a partition's, if it is on one.
@@ -25,8 +25,8 @@ use std::os::linux::fs::MetadataExt;
 
 use fiemap::RawExtent;
 
-use crate::isc::command::{Extent, SECTOR_BYTES, Split};
-use crate::isc::split::Cut;
+use crate::isc::command::{ByteExtent, DeviceSplit, SECTOR_BYTES};
+use crate::isc::split::SplitCut;
 
 /// Why flags forbid to read an extent raw (`FIEMAP_EXTENT_...` of Linux).
 const FORBIDDEN: [(u32, &str); 8] = [
@@ -77,7 +77,7 @@ pub enum PlaceError {
 
 /// A stretch of the file that is in one piece on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct FileStretch {
     /// Its first byte in the file.
     pub at: u64,
     /// The same byte on the device.
@@ -88,7 +88,7 @@ pub struct Stretch {
 
 /// The marks that tell a changed file from the one that was placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Version {
+struct FileVersion {
     inode: u64,
     size: u64,
     modified: (i64, i64),
@@ -97,18 +97,18 @@ struct Version {
 
 /// Where all bytes of a file are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Placement {
-    version: Version,
+pub struct FilePlacement {
+    version: FileVersion,
     device: u64,
-    stretches: Vec<Stretch>,
+    stretches: Vec<FileStretch>,
 }
 
-impl Placement {
+impl FilePlacement {
     /// Where the bytes of `file` are now; its dirty pages are written first.
     ///
     /// # Errors
     /// A file that can't be read by its addresses, or that changes at this moment.
-    pub fn of(file: &File) -> Result<Placement, PlaceError> {
+    pub fn of(file: &File) -> Result<FilePlacement, PlaceError> {
         let before = version(file)?;
         file.sync_all()?;
         let raw = fiemap::extents(file).map_err(|error| match error.kind() {
@@ -123,7 +123,7 @@ impl Placement {
         if version(file)? != before {
             return Err(PlaceError::Changed("its size or its times"));
         }
-        Ok(Placement { version: before, device: metadata.st_dev(), stretches })
+        Ok(FilePlacement { version: before, device: metadata.st_dev(), stretches })
     }
 
     /// The device number of its file system.
@@ -140,7 +140,7 @@ impl Placement {
 
     /// Its stretches, in the order of the file.
     #[must_use]
-    pub fn stretches(&self) -> &[Stretch] {
+    pub fn stretches(&self) -> &[FileStretch] {
         &self.stretches
     }
 
@@ -168,9 +168,9 @@ impl Placement {
     /// # Panics
     /// When the range is not in the file.
     #[must_use]
-    pub fn extents(&self, range: Range<u64>) -> (Vec<Extent>, u64) {
+    pub fn extents(&self, range: Range<u64>) -> (Vec<ByteExtent>, u64) {
         assert!(range.start <= range.end && range.end <= self.size(), "{range:?} of a file");
-        let mut extents: Vec<Extent> = Vec::new();
+        let mut extents: Vec<ByteExtent> = Vec::new();
         let mut before = 0;
         for stretch in &self.stretches {
             let from = range.start.max(stretch.at);
@@ -185,16 +185,16 @@ impl Placement {
             }
             let end = stretch.on_device + (to - stretch.at);
             let bytes = end.next_multiple_of(SECTOR_BYTES) - offset;
-            extents.push(Extent { offset, bytes });
+            extents.push(ByteExtent { offset, bytes });
         }
         (extents, before)
     }
 
     /// A split of this file as a device takes it: input number `input`.
     #[must_use]
-    pub fn split(&self, input: u32, cut: &Cut) -> Split {
+    pub fn split(&self, input: u32, cut: &SplitCut) -> DeviceSplit {
         let (extents, before) = self.extents(cut.range.clone());
-        Split {
+        DeviceSplit {
             input,
             place: cut.mapped().start,
             bytes: before + (cut.range.end - cut.range.start),
@@ -207,18 +207,18 @@ impl Placement {
     /// `range` of this file, all of whose bytes are mapped, as a split that stands at `place` in input
     /// number `input`: a split record that was stored in a file of its own.
     #[must_use]
-    pub fn part(&self, range: Range<u64>, input: u32, place: u64) -> Split {
-        let cut = Cut { range, start_offset: 0, end_offset: 0 };
-        Split { place, ..self.split(input, &cut) }
+    pub fn part(&self, range: Range<u64>, input: u32, place: u64) -> DeviceSplit {
+        let cut = SplitCut { range, start_offset: 0, end_offset: 0 };
+        DeviceSplit { place, ..self.split(input, &cut) }
     }
 }
 
-fn version(file: &File) -> Result<Version, PlaceError> {
+fn version(file: &File) -> Result<FileVersion, PlaceError> {
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(PlaceError::NotRegular);
     }
-    Ok(Version {
+    Ok(FileVersion {
         inode: metadata.st_ino(),
         size: metadata.st_size(),
         modified: (metadata.st_mtime(), metadata.st_mtime_nsec()),
@@ -227,8 +227,8 @@ fn version(file: &File) -> Result<Version, PlaceError> {
 }
 
 /// The extents of a file of `size` bytes, if all may be read raw.
-fn stretches(raw: &[RawExtent], size: u64) -> Result<Vec<Stretch>, PlaceError> {
-    let mut found: Vec<Stretch> = Vec::new();
+fn stretches(raw: &[RawExtent], size: u64) -> Result<Vec<FileStretch>, PlaceError> {
+    let mut found: Vec<FileStretch> = Vec::new();
     let mut at = 0;
     for extent in raw {
         if extent.logical >= size {
@@ -248,7 +248,7 @@ fn stretches(raw: &[RawExtent], size: u64) -> Result<Vec<Stretch>, PlaceError> {
             let reason = "the file system gives it an impossible place";
             return Err(PlaceError::Extent { offset: at, bytes, reason });
         }
-        found.push(Stretch { at, on_device: extent.physical, bytes });
+        found.push(FileStretch { at, on_device: extent.physical, bytes });
         at += bytes;
     }
     if at < size {
@@ -265,16 +265,16 @@ mod tests {
         RawExtent { logical, physical, length, flags, ..RawExtent::default() }
     }
 
-    fn placement(raw: &[RawExtent], size: u64) -> Placement {
-        let version = Version { inode: 1, size, modified: (0, 0), changed: (0, 0) };
-        Placement { version, device: 0, stretches: stretches(raw, size).expect("readable") }
+    fn placement(raw: &[RawExtent], size: u64) -> FilePlacement {
+        let version = FileVersion { inode: 1, size, modified: (0, 0), changed: (0, 0) };
+        FilePlacement { version, device: 0, stretches: stretches(raw, size).expect("readable") }
     }
 
     #[test]
     fn extents_are_cut_at_the_files_size() {
         let raw = [raw(0, 40_960, 8192, 0), raw(8192, 4096, 4096, 1), raw(16_384, 0, 4096, 0x800)];
         let found = stretches(&raw, 9000).expect("readable");
-        let stretch = |at, on_device, bytes| Stretch { at, on_device, bytes };
+        let stretch = |at, on_device, bytes| FileStretch { at, on_device, bytes };
         assert_eq!(found, [stretch(0, 40_960, 8192), stretch(8192, 4096, 808)]);
         assert_eq!(stretches(&[], 0).expect("empty"), []);
     }
@@ -301,12 +301,12 @@ mod tests {
     #[test]
     fn ranges_are_widened_to_sectors() {
         let placement = placement(&[raw(0, 40_960, 8192, 0), raw(8192, 4096, 8192, 1)], 16_000);
-        let extent = |offset, bytes| Extent { offset, bytes };
+        let extent = |offset, bytes| ByteExtent { offset, bytes };
         let one = placement.extents(700..1100);
         assert_eq!(one, (vec![extent(41_472, 1024)], 188));
         let two = placement.extents(8000..9000);
         assert_eq!(two, (vec![extent(48_640, 512), extent(4096, 1024)], 320));
-        let cut = Cut { range: 8000..9000, start_offset: 5, end_offset: 7 };
+        let cut = SplitCut { range: 8000..9000, start_offset: 5, end_offset: 7 };
         let split = placement.split(3, &cut);
         assert_eq!((split.input, split.place, split.bytes), (3, 8005, 1320));
         assert_eq!((split.start_offset, split.end_offset), (325, 7));

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{Result, SessionError};
+use super::{SessionError, SessionResult};
 use crate::hdfs::NotNow;
-use crate::ssdlet::{Lender, Loan, SsdletError};
+use crate::ssdlet::{Loan, MemoryLender, SsdletError};
 
 /// How long the opening of an SSDlet waits for memory.
 const LOAN_PATIENCE: Duration = Duration::from_secs(20);
@@ -58,12 +58,12 @@ pub(crate) struct Demand {
 pub(crate) struct Admission {
     all: Shares,
     queue_max: usize,
-    state: Mutex<State>,
+    state: Mutex<AdmissionState>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct State {
+struct AdmissionState {
     free: Shares,
     /// Numbers of the requests that wait, first come first.
     queue: VecDeque<u64>,
@@ -79,7 +79,7 @@ pub(crate) struct Permit {
 
 impl Admission {
     pub(crate) fn new(all: Shares, queue_max: usize) -> Arc<Self> {
-        let state = State { free: all, queue: VecDeque::new(), next: 0 };
+        let state = AdmissionState { free: all, queue: VecDeque::new(), next: 0 };
         Arc::new(Admission { all, queue_max, state: Mutex::new(state), changed: Condvar::new() })
     }
 
@@ -110,7 +110,7 @@ impl Admission {
         demand: Demand,
         patience: Option<Duration>,
         cancelled: &dyn Fn() -> bool,
-    ) -> Result<Permit> {
+    ) -> SessionResult<Permit> {
         let one = self.all.one_max();
         let most = Shares {
             memory_bytes: demand.memory_bytes.min(one.memory_bytes),
@@ -167,12 +167,12 @@ impl Admission {
 /// Memory of an [`Admission`] for the opening of SSDlets, which waits for its turn like a run.
 pub(crate) struct AdmissionLender(pub(crate) Arc<Admission>);
 
-impl Lender for AdmissionLender {
+impl MemoryLender for AdmissionLender {
     fn most_bytes(&self) -> u64 {
         self.0.all.one_max().memory_bytes
     }
 
-    fn lend(&self, bytes: u64) -> Result<Loan, SsdletError> {
+    fn lend(&self, bytes: u64) -> SessionResult<Loan, SsdletError> {
         let demand = Demand { memory_bytes: bytes, memory_least_bytes: bytes, threads: 0 };
         let permit = self.0.take(demand, Some(LOAN_PATIENCE), &|| false);
         permit.map(Loan::of).map_err(|_| NotNow::Memory { bytes }.into())

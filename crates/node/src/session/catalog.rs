@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::request::Wanted;
-use super::{Result, SessionError};
-use crate::ssdlet::{Description, Lender, Ssdlet, SsdletError, builtin};
+use super::{SessionError, SessionResult};
+use crate::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError, builtin};
 
 /// What a guest may use; `None` stands for the default of the program that runs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,8 +60,8 @@ pub trait SsdletOpener: Send + Sync {
         wanted: Wanted<'_>,
         args: &Value,
         limits: GuestLimits,
-        lender: &dyn Lender,
-    ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError>;
+        lender: &dyn MemoryLender,
+    ) -> SessionResult<Option<Box<dyn Ssdlet>>, SsdletError>;
 
     /// Those that [`SsdletOpener::open`] knows by name.
     fn list(&self) -> Vec<Offered>;
@@ -74,8 +74,8 @@ pub trait SsdletOpener: Send + Sync {
         &self,
         sha256: &str,
         bytes: &[u8],
-        lender: &dyn Lender,
-    ) -> Result<Description, SsdletError>;
+        lender: &dyn MemoryLender,
+    ) -> SessionResult<SsdletDescription, SsdletError>;
 }
 
 /// An opener of nothing.
@@ -88,8 +88,8 @@ impl SsdletOpener for BuiltinOnly {
         _: Wanted<'_>,
         _: &Value,
         _: GuestLimits,
-        _: &dyn Lender,
-    ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
+        _: &dyn MemoryLender,
+    ) -> SessionResult<Option<Box<dyn Ssdlet>>, SsdletError> {
         Ok(None)
     }
 
@@ -97,7 +97,12 @@ impl SsdletOpener for BuiltinOnly {
         Vec::new()
     }
 
-    fn upload(&self, _: &str, _: &[u8], _: &dyn Lender) -> Result<Description, SsdletError> {
+    fn upload(
+        &self,
+        _: &str,
+        _: &[u8],
+        _: &dyn MemoryLender,
+    ) -> SessionResult<SsdletDescription, SsdletError> {
         Err(SsdletError::Failed("this server runs no uploaded SSDlets".to_owned()))
     }
 }
@@ -117,8 +122,8 @@ impl Catalog {
         wanted: Wanted<'_>,
         args: &Value,
         limits: GuestLimits,
-        lender: &dyn Lender,
-    ) -> Result<Box<dyn Ssdlet>> {
+        lender: &dyn MemoryLender,
+    ) -> SessionResult<Box<dyn Ssdlet>> {
         let (Wanted::Name(name) | Wanted::Sha256(name)) = wanted;
         if matches!(wanted, Wanted::Name(name) if builtin::ALL.iter().any(|b| b.name == name)) {
             return Ok(builtin::open_within(name, args, lender)?);
@@ -142,8 +147,8 @@ impl Catalog {
         &self,
         sha256: &str,
         bytes: &[u8],
-        lender: &dyn Lender,
-    ) -> Result<Description> {
+        lender: &dyn MemoryLender,
+    ) -> SessionResult<SsdletDescription> {
         Ok(self.opener.upload(sha256, bytes, lender)?)
     }
 }

@@ -13,7 +13,7 @@ use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileDirectory, FileOptions, FileStorage};
 
 use super::request::check_path;
-use super::{Result, SessionError};
+use super::{SessionError, SessionResult};
 use crate::beneath;
 
 /// The most views that are listed.
@@ -42,7 +42,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// [`SessionError::Refused`], [`SessionError::Missing`], or what the system says.
-    pub fn file(&self, path: &str) -> Result<Arc<FileStorage>> {
+    pub fn file(&self, path: &str) -> SessionResult<Arc<FileStorage>> {
         check_path(path)?;
         self.open(path).map_err(|error| SessionError::on(path, &error))
     }
@@ -60,7 +60,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// As [`DataFolder::file`].
-    pub(super) fn closable(&self, path: &str, set: &Arc<OpenSet>) -> Result<Closable> {
+    pub(super) fn closable(&self, path: &str, set: &Arc<OpenSet>) -> SessionResult<Closable> {
         let file = self.file(path)?;
         let known = identity(&file).map_err(|error| SessionError::on(path, &error))?;
         let (folder, name) = (self.clone(), path.to_owned());
@@ -82,7 +82,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// As [`DataFolder::file`].
-    pub fn folder(&self, path: &str) -> Result<Arc<FileDirectory>> {
+    pub fn folder(&self, path: &str) -> SessionResult<Arc<FileDirectory>> {
         check_path(path)?;
         let open = || {
             let folder = beneath::open_folder(&self.dir, Path::new(path))?;
@@ -96,7 +96,7 @@ impl DataFolder {
     ///
     /// # Errors
     /// When the data folder itself can't be read.
-    pub fn views(&self) -> Result<Vec<String>> {
+    pub fn views(&self) -> SessionResult<Vec<String>> {
         let mut found = Vec::new();
         let mut left = FOLDERS_MAX;
         let top =

@@ -84,4 +84,4 @@ impl From<SsdletError> for SessionError {
 }
 
 /// The results of this module.
-pub type Result<T, E = SessionError> = std::result::Result<T, E>;
+pub type SessionResult<T, E = SessionError> = Result<T, E>;

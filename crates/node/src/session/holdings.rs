@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::admission::{Admission, Permit};
-use super::{Result, SessionError};
+use super::{SessionError, SessionResult};
 
 /// A session holds this much without a reservation, in bytes: once for its SSDlet and once for its ranges.
 const FREE_BYTES: u64 = 64 << 10;
@@ -24,19 +24,19 @@ pub(super) struct Holdings {
 
 /// A part of it, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldBytes {
     _permit: Permit,
     bytes: u64,
     all: Arc<AtomicU64>,
 }
 
-impl Drop for Held {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
         self.all.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
-impl Held {
+impl HeldBytes {
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -60,7 +60,7 @@ impl Holdings {
     ///
     /// # Errors
     /// [`SessionError::Busy`] when others hold it, or runs have it; [`SessionError::Invalid`] if it is never there.
-    pub(super) fn hold(&self, bytes: u64) -> Result<Option<Held>> {
+    pub(super) fn hold(&self, bytes: u64) -> SessionResult<Option<HeldBytes>> {
         if bytes <= FREE_BYTES {
             return Ok(None);
         }
@@ -79,7 +79,7 @@ impl Holdings {
         }
         match self.admission.take_now(bytes) {
             Some(permit) => {
-                Ok(Some(Held { _permit: permit, bytes, all: Arc::clone(&self.held_bytes) }))
+                Ok(Some(HeldBytes { _permit: permit, bytes, all: Arc::clone(&self.held_bytes) }))
             }
             None => {
                 self.held_bytes.fetch_sub(bytes, Ordering::Relaxed);

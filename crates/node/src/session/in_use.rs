@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::request::check_blob_name;
-use super::results::Results;
-use super::scratch::Writer;
+use super::results::FinishedRows;
+use super::scratch::ScratchWriter;
 use super::session::{BlobStatus, Session};
-use super::state::State;
-use super::{Result, SessionError};
+use super::state::SessionState;
+use super::{SessionError, SessionResult};
 use crate::ssdlet::Ssdlet;
 
 /// The most blobs of a session.
@@ -68,17 +68,19 @@ impl Getting {
     ///
     /// # Errors
     /// The reason if there are no results.
-    pub fn results(&self) -> Result<Option<Arc<Results>>> {
+    pub fn results(&self) -> SessionResult<Option<Arc<FinishedRows>>> {
         let inner = self.session.0.inner.lock();
         match inner.state {
             _ if inner.run != self.run => {
                 Err(SessionError::State("another set began a new run meanwhile".to_owned()))
             }
-            State::Queued | State::Running => Ok(None),
-            State::Done => Ok(inner.results.clone()),
-            State::Cancelled => Err(SessionError::Cancelled),
-            State::Failed => Err(SessionError::Failed(inner.error.clone().unwrap_or_default())),
-            State::Open => Err(SessionError::State("the run has not begun".to_owned())),
+            SessionState::Queued | SessionState::Running => Ok(None),
+            SessionState::Done => Ok(inner.results.clone()),
+            SessionState::Cancelled => Err(SessionError::Cancelled),
+            SessionState::Failed => {
+                Err(SessionError::Failed(inner.error.clone().unwrap_or_default()))
+            }
+            SessionState::Open => Err(SessionError::State("the run has not begun".to_owned())),
         }
     }
 
@@ -102,17 +104,17 @@ impl Drop for Getting {
 pub struct BlobWriter {
     session: InUse,
     name: String,
-    writer: Writer,
+    writer: ScratchWriter,
 }
 
 impl BlobWriter {
-    pub(super) fn new(session: &Arc<Session>, name: &str) -> Result<Self> {
+    pub(super) fn new(session: &Arc<Session>, name: &str) -> SessionResult<Self> {
         check_blob_name(name)?;
         let blobs = session.inner.lock().blobs.len();
         if blobs >= BLOBS_MAX {
             return Err(SessionError::Invalid(format!("a session has at most {BLOBS_MAX} blobs")));
         }
-        let writer = Writer::new(&session.temp, &session.space)?;
+        let writer = ScratchWriter::new(&session.temp, &session.space)?;
         Ok(BlobWriter { session: InUse::new(session), name: name.to_owned(), writer })
     }
 
@@ -120,7 +122,7 @@ impl BlobWriter {
     ///
     /// # Errors
     /// When the session may keep no more, or the disk fails.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub fn write(&mut self, bytes: &[u8]) -> SessionResult<()> {
         self.writer.write(bytes)
     }
 
@@ -128,7 +130,7 @@ impl BlobWriter {
     ///
     /// # Errors
     /// As [`BlobWriter::write`]; when the session was closed or has too many blobs by now.
-    pub fn finish(self) -> Result<BlobStatus> {
+    pub fn finish(self) -> SessionResult<BlobStatus> {
         let BlobWriter { session, name, writer } = self;
         let kept = writer.finish()?;
         let bytes = kept.bytes;
@@ -150,8 +152,8 @@ mod tests {
     use merganser_storage::file::FileDirectory;
     use serde_json::json;
 
-    use super::super::request::{Range, SetRequest};
-    use super::super::scratch::Space;
+    use super::super::request::{SessionRange, SetRequest};
+    use super::super::scratch::ScratchSpace;
     use super::*;
     use crate::ssdlet::builtin;
 
@@ -162,8 +164,8 @@ mod tests {
         let temp = FileDirectory::open(dir.path()).expect("there");
         let ssdlet = builtin::open("wordcount", &json!({})).expect("built in");
         let id = "session".to_owned();
-        let session = Session::new(id, (ssdlet, None), (1 << 20, 1), temp, Space::new(0));
-        let set = SetRequest { ranges: vec![Range::of("a")], run: false };
+        let session = Session::new(id, (ssdlet, None), (1 << 20, 1), temp, ScratchSpace::new(0));
+        let set = SetRequest { ranges: vec![SessionRange::of("a")], run: false };
         session.set(&set, None).expect("open");
         let (first, begun) = session.begin().expect("ranges");
         assert!(begun.is_some());

@@ -51,9 +51,9 @@ pub mod wire;
 
 pub use catalog::{BuiltinOnly, GuestLimits, Offered, SsdletOpener};
 pub use data::DataFolder;
-pub use error::{Result, SessionError};
+pub use error::{SessionError, SessionResult};
 pub use in_use::{BlobWriter, Getting};
-pub use results::{ROW_BYTES_MAX, Results, RowReader, key_and_value};
-pub use session::{BlobStatus, Status};
-pub use sessions::{Grant, Listing, Opened, SessionOptions, Sessions};
-pub use state::State;
+pub use results::{FinishedRows, ROW_BYTES_MAX, RowReader, key_and_value};
+pub use session::{BlobStatus, SessionStatus};
+pub use sessions::{Grant, Listing, OpenedSession, SessionOptions, Sessions};
+pub use state::SessionState;

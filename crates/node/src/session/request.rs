@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::catalog::GuestLimits;
-use super::{Result, SessionError};
+use super::{SessionError, SessionResult};
 
 /// The most ranges in one SET, and in a run.
 pub const RANGES_MAX: usize = 65_536;
@@ -65,7 +65,7 @@ impl OpenRequest {
     ///
     /// # Errors
     /// When there is no name, or more than one.
-    pub fn wanted(&self) -> Result<Wanted<'_>> {
+    pub fn wanted(&self) -> SessionResult<Wanted<'_>> {
         match (self.ssdlet.as_deref(), self.sha256.as_deref()) {
             (Some(name), None) => Ok(Wanted::Name(name)),
             (None, Some(sha256)) if is_sha256(sha256) => Ok(Wanted::Sha256(sha256)),
@@ -81,7 +81,7 @@ impl OpenRequest {
     ///
     /// # Errors
     /// When they are something else.
-    pub fn arguments(&self) -> Result<Cow<'_, Value>> {
+    pub fn arguments(&self) -> SessionResult<Cow<'_, Value>> {
         match &self.args {
             Value::Null => Ok(Cow::Owned(Value::Object(Map::new()))),
             args @ (Value::Object(_) | Value::String(_)) => Ok(Cow::Borrowed(args)),
@@ -93,7 +93,7 @@ impl OpenRequest {
     ///
     /// # Errors
     /// When a limit leaves nothing, or is no time.
-    pub fn guest_limits(&self) -> Result<GuestLimits> {
+    pub fn guest_limits(&self) -> SessionResult<GuestLimits> {
         let invalid = |told: &str| Err(SessionError::Invalid(told.to_owned()));
         if self.fuel_per_byte == Some(0) || self.guest_memory == Some(0) {
             return invalid("fuel_per_byte and guest_memory are at least 1");
@@ -122,7 +122,7 @@ pub fn is_sha256(text: &str) -> bool {
 pub struct SetRequest {
     /// Added behind those of earlier SETs of the same run. Each is an input of its own.
     #[serde(default, deserialize_with = "ranges", skip_serializing_if = "Vec::is_empty")]
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<SessionRange>,
     /// Whether this was the last one, so that the run begins. Otherwise it begins with the first GET.
     #[serde(default)]
     pub run: bool,
@@ -130,17 +130,22 @@ pub struct SetRequest {
 
 /// Reads a list of at most [`RANGES_MAX`] ranges. A message has room for a million of `{}`, and each takes
 /// 72 bytes of memory.
-pub(super) fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Range>, D::Error> {
-    struct Ranges;
+pub(super) fn ranges<'de, D: Deserializer<'de>>(
+    from: D,
+) -> SessionResult<Vec<SessionRange>, D::Error> {
+    struct RangesVisitor;
 
-    impl<'de> Visitor<'de> for Ranges {
-        type Value = Vec<Range>;
+    impl<'de> Visitor<'de> for RangesVisitor {
+        type Value = Vec<SessionRange>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list of ranges")
         }
 
-        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<Range>, A::Error> {
+        fn visit_seq<A: SeqAccess<'de>>(
+            self,
+            mut list: A,
+        ) -> SessionResult<Vec<SessionRange>, A::Error> {
             let mut ranges = Vec::new();
             while let Some(range) = list.next_element()? {
                 if ranges.len() == RANGES_MAX {
@@ -152,13 +157,13 @@ pub(super) fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Range>, D
         }
     }
 
-    from.deserialize_seq(Ranges)
+    from.deserialize_seq(RangesVisitor)
 }
 
 /// A range of a file below the data folder, or of a blob of the session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Range {
+pub struct SessionRange {
     /// A path below the data folder: plain names with `/` between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
@@ -173,30 +178,30 @@ pub struct Range {
     pub length: Option<u64>,
 }
 
-/// The file that a [`Range`] names.
+/// The file that a [`SessionRange`] names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source<'a> {
+pub enum RangeSource<'a> {
     /// A path below the data folder, checked by [`check_path`].
     Path(&'a str),
     /// A blob, whose name is checked by [`check_blob_name`].
     Blob(&'a str),
 }
 
-impl Range {
+impl SessionRange {
     /// All of the file at `path`.
     #[must_use]
     pub fn of(path: impl Into<String>) -> Self {
-        Range { path: Some(path.into()), ..Range::default() }
+        SessionRange { path: Some(path.into()), ..SessionRange::default() }
     }
 
     /// Which file is meant.
     ///
     /// # Errors
     /// When there is no name, more than one, or one that can't be.
-    pub fn source(&self) -> Result<Source<'_>> {
+    pub fn source(&self) -> SessionResult<RangeSource<'_>> {
         match (self.path.as_deref(), self.blob.as_deref()) {
-            (Some(path), None) => check_path(path).map(|()| Source::Path(path)),
-            (None, Some(blob)) => check_blob_name(blob).map(|()| Source::Blob(blob)),
+            (Some(path), None) => check_path(path).map(|()| RangeSource::Path(path)),
+            (None, Some(blob)) => check_blob_name(blob).map(|()| RangeSource::Blob(blob)),
             _ => Err(SessionError::Invalid("a range needs either path or blob".to_owned())),
         }
     }
@@ -210,7 +215,7 @@ impl Range {
     ///
     /// # Errors
     /// When it begins behind the end, or its end is no number of 64 bits.
-    pub fn bytes(&self, size: u64) -> Result<std::ops::Range<u64>> {
+    pub fn bytes(&self, size: u64) -> SessionResult<std::ops::Range<u64>> {
         let end = self.length.map_or(Some(size), |length| self.start.checked_add(length));
         match end {
             Some(end) if self.start <= size => Ok(self.start..end.min(size)),
@@ -229,7 +234,7 @@ impl Range {
 ///
 /// # Errors
 /// When it is absolute, goes up, or is too long.
-pub fn check_path(path: &str) -> Result<()> {
+pub fn check_path(path: &str) -> SessionResult<()> {
     let refuse = |reason: &str| {
         let mut shown: String =
             path.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
@@ -255,7 +260,7 @@ pub fn check_path(path: &str) -> Result<()> {
 ///
 /// # Errors
 /// When it is empty, too long, or has characters other than letters, digits and `.-_`.
-pub fn check_blob_name(name: &str) -> Result<()> {
+pub fn check_blob_name(name: &str) -> SessionResult<()> {
     let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
     if name.is_empty() || name.len() > BLOB_NAME_BYTES_MAX || !name.bytes().all(plain) {
         let told = "the name of a blob has 1 to 255 letters, digits, dots, dashes or underscores";
@@ -285,7 +290,7 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_at_the_end_and_never_behind_it() {
-        let range = |start, length| Range { start, length, ..Range::of("f") };
+        let range = |start, length| SessionRange { start, length, ..SessionRange::of("f") };
         assert_eq!(range(0, None).bytes(10).expect("all"), 0..10);
         assert_eq!(range(3, Some(4)).bytes(10).expect("inside"), 3..7);
         assert_eq!(range(3, Some(40)).bytes(10).expect("cut"), 3..10);
@@ -296,9 +301,9 @@ mod tests {
 
     #[test]
     fn exactly_one_name_is_given() {
-        let both = Range { blob: Some("b".to_owned()), ..Range::of("a") };
+        let both = SessionRange { blob: Some("b".to_owned()), ..SessionRange::of("a") };
         both.source().expect_err("two");
-        Range::default().source().expect_err("none");
+        SessionRange::default().source().expect_err("none");
         let open = |text: &str| serde_json::from_str::<OpenRequest>(text);
         open("{}").expect("parses").wanted().expect_err("no name");
         assert_eq!(

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use merganser_sort::record::Format;
 use merganser_storage::file::FileDirectory;
 
-use super::scratch::{Kept, Space, Writer};
-use super::{Result, SessionError};
+use super::scratch::{ScratchBytes, ScratchSpace, ScratchWriter};
+use super::{SessionError, SessionResult};
 use crate::map::RowSink;
-use crate::ssdlet::{Output, SsdletError};
+use crate::ssdlet::{SsdletError, SsdletOutput};
 
 /// Bytes between entries of the index.
 const INDEX_BYTES: u64 = 1 << 20;
@@ -30,16 +30,16 @@ const READ_BYTES: usize = 256 << 10;
 pub const ROW_BYTES_MAX: usize = 2 << 20;
 
 /// The format in which rows of `output` are kept.
-fn format(output: &Output) -> Format {
+fn format(output: &SsdletOutput) -> Format {
     match output {
-        Output::Keyed { .. } => Format::Keyed,
-        Output::Ordered { format } => *format,
+        SsdletOutput::Keyed { .. } => Format::Keyed,
+        SsdletOutput::Ordered { format } => *format,
     }
 }
 
 /// Takes the rows of a run.
-pub(super) struct Recorder {
-    writer: Writer,
+pub(super) struct ResultRecorder {
+    writer: ScratchWriter,
     format: Format,
     rows: u64,
     index: Vec<(u64, u64)>,
@@ -47,10 +47,14 @@ pub(super) struct Recorder {
     pending: Vec<u8>,
 }
 
-impl Recorder {
-    pub(super) fn new(output: &Output, temp: &FileDirectory, space: &Arc<Space>) -> Result<Self> {
-        let writer = Writer::new(temp, space)?;
-        Ok(Recorder {
+impl ResultRecorder {
+    pub(super) fn new(
+        output: &SsdletOutput,
+        temp: &FileDirectory,
+        space: &Arc<ScratchSpace>,
+    ) -> SessionResult<Self> {
+        let writer = ScratchWriter::new(temp, space)?;
+        Ok(ResultRecorder {
             writer,
             format: format(output),
             rows: 0,
@@ -60,7 +64,7 @@ impl Recorder {
     }
 
     /// A row of `len` bytes begins at the place where the writer is.
-    fn begin_row(&mut self, len: usize) -> Result<()> {
+    fn begin_row(&mut self, len: usize) -> SessionResult<()> {
         if len > ROW_BYTES_MAX {
             return Err(too_long());
         }
@@ -72,7 +76,7 @@ impl Recorder {
         Ok(())
     }
 
-    fn write_records(&mut self, mut records: &[u8]) -> Result<()> {
+    fn write_records(&mut self, mut records: &[u8]) -> SessionResult<()> {
         while !records.is_empty() {
             let Some(len) = self.format.record_len(records) else {
                 if records.len() > ROW_BYTES_MAX {
@@ -88,19 +92,19 @@ impl Recorder {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Results> {
+    pub(super) fn finish(mut self) -> SessionResult<FinishedRows> {
         if !self.pending.is_empty() {
             let last = std::mem::take(&mut self.pending);
             self.begin_row(last.len())?;
             self.writer.write(&last)?;
         }
-        let Recorder { writer, format, rows, index, .. } = self;
-        Ok(Results { kept: writer.finish()?, format, rows, index })
+        let ResultRecorder { writer, format, rows, index, .. } = self;
+        Ok(FinishedRows { kept: writer.finish()?, format, rows, index })
     }
 }
 
-impl RowSink for Recorder {
-    fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
+impl RowSink for ResultRecorder {
+    fn keyed(&mut self, key: &[u8], value: &[u8]) -> SessionResult<bool, SsdletError> {
         let mut write = || {
             self.begin_row(key.len().saturating_add(value.len()))?;
             // Not cut: a row is shorter than 4 GiB.
@@ -112,7 +116,7 @@ impl RowSink for Recorder {
         write().map(|()| true).map_err(|e| SsdletError::Failed(e.to_string()))
     }
 
-    fn records(&mut self, records: &[u8]) -> Result<bool, SsdletError> {
+    fn records(&mut self, records: &[u8]) -> SessionResult<bool, SsdletError> {
         let failed = |e: SessionError| SsdletError::Failed(e.to_string());
         if self.pending.is_empty() {
             self.write_records(records).map_err(failed)?;
@@ -130,14 +134,14 @@ fn too_long() -> SessionError {
 }
 
 /// The rows of a finished run.
-pub struct Results {
-    kept: Kept,
+pub struct FinishedRows {
+    kept: ScratchBytes,
     format: Format,
     rows: u64,
     index: Vec<(u64, u64)>,
 }
 
-impl Results {
+impl FinishedRows {
     /// How many rows there are.
     #[must_use]
     pub fn rows(&self) -> u64 {
@@ -154,7 +158,7 @@ impl Results {
     ///
     /// # Errors
     /// When `row` is behind the last one, or the disk fails.
-    pub fn read(self: &Arc<Self>, row: u64) -> Result<RowReader> {
+    pub fn read(self: &Arc<Self>, row: u64) -> SessionResult<RowReader> {
         if row > self.rows {
             return Err(SessionError::Invalid(format!(
                 "the offset {row} is behind the last of {} rows",
@@ -177,7 +181,7 @@ impl Results {
 
 /// Reads rows in order.
 pub struct RowReader {
-    results: Arc<Results>,
+    results: Arc<FinishedRows>,
     /// Bytes of the file before `next_place`; `used` of them are passed.
     buffer: Vec<u8>,
     used: usize,
@@ -190,7 +194,7 @@ impl RowReader {
     ///
     /// # Errors
     /// When the disk fails.
-    pub fn next_row(&mut self) -> Result<Option<&[u8]>> {
+    pub fn next_row(&mut self) -> SessionResult<Option<&[u8]>> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -209,7 +213,7 @@ impl RowReader {
     }
 
     /// Reads more; false at the end.
-    fn fill(&mut self) -> Result<bool> {
+    fn fill(&mut self) -> SessionResult<bool> {
         self.buffer.drain(..std::mem::take(&mut self.used));
         // Doubled, so that a long row is not searched again and again for its end.
         let more = READ_BYTES.max(self.buffer.len());
@@ -244,20 +248,21 @@ mod tests {
     use super::*;
     use crate::ssdlet::{Combine, Type};
 
-    fn recorder(output: &Output) -> Recorder {
+    fn recorder(output: &SsdletOutput) -> ResultRecorder {
         let dir = tempfile::tempdir().expect("a folder");
         let temp = FileDirectory::open(dir.path()).expect("there");
-        Recorder::new(output, &temp, &Space::new(64 << 20)).expect("room")
+        ResultRecorder::new(output, &temp, &ScratchSpace::new(64 << 20)).expect("room")
     }
 
-    fn rows(results: &Arc<Results>, from: u64) -> Vec<Vec<u8>> {
+    fn rows(results: &Arc<FinishedRows>, from: u64) -> Vec<Vec<u8>> {
         let mut reader = results.read(from).expect("a row");
         std::iter::from_fn(|| reader.next_row().expect("readable").map(<[u8]>::to_vec)).collect()
     }
 
-    const LINES: Output = Output::Ordered { format: Format::Lines { delimiter: b'\n' } };
-    const KEYED: Output =
-        Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
+    const LINES: SsdletOutput =
+        SsdletOutput::Ordered { format: Format::Lines { delimiter: b'\n' } };
+    const KEYED: SsdletOutput =
+        SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
 
     proptest! {
         #[test]

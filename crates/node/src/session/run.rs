@@ -12,10 +12,10 @@ use merganser_storage::{Directory, Storage};
 
 use super::admission::{Admission, Demand};
 use super::data::DataFolder;
-use super::request::Source;
-use super::results::{Recorder, Results};
-use super::session::{Begun, Session};
-use super::{Result, SessionError};
+use super::request::RangeSource;
+use super::results::{FinishedRows, ResultRecorder};
+use super::session::{RunStart, Session};
+use super::{SessionError, SessionResult};
 use crate::map::{MapInput, MapOptions, MapOutput, MapReport, PartitionSize, map};
 use crate::ssdlet::SsdletError;
 
@@ -34,13 +34,13 @@ const RANGES_FREE_BYTES: usize = 1 << 20;
 
 /// How far a run is, and whether it shall end.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub(super) struct RunMeter {
     pub(super) bytes_total: AtomicU64,
     done: AtomicU64,
     pub(super) cancelled: AtomicBool,
 }
 
-impl Meter {
+impl RunMeter {
     /// Bytes of input that are done.
     pub(super) fn bytes_done(&self) -> u64 {
         let total = self.bytes_total.load(Ordering::Relaxed);
@@ -48,7 +48,7 @@ impl Meter {
     }
 }
 
-impl Progress for Meter {
+impl Progress for RunMeter {
     fn advance(&self, bytes: u64) {
         self.done.fetch_add(bytes, Ordering::Relaxed);
     }
@@ -59,7 +59,12 @@ impl Progress for Meter {
 }
 
 /// Does the run `begun` of `session`, and tells the session how it ended.
-pub(super) fn run(session: &Session, begun: &Begun, admission: &Arc<Admission>, data: &DataFolder) {
+pub(super) fn run(
+    session: &Session,
+    begun: &RunStart,
+    admission: &Arc<Admission>,
+    data: &DataFolder,
+) {
     let work = || {
         let memory_bytes = session.memory_bytes;
         let demand = Demand {
@@ -88,15 +93,15 @@ pub(super) fn run(session: &Session, begun: &Begun, admission: &Arc<Admission>, 
 
 fn work(
     session: &Session,
-    begun: &Begun,
+    begun: &RunStart,
     data: &DataFolder,
     memory_bytes: u64,
     threads: usize,
-) -> Result<(Results, MapReport)> {
+) -> SessionResult<(FinishedRows, MapReport)> {
     let description = session.ssdlet.description();
     let budget = Budget::new(memory_bytes);
     let (inputs, _reserved) = inputs(session, begun, data, &budget, threads)?;
-    let mut recorder = Recorder::new(&description.output, &session.temp, &session.space)?;
+    let mut recorder = ResultRecorder::new(&description.output, &session.temp, &session.space)?;
     let options = MapOptions {
         budget,
         threads,
@@ -113,11 +118,11 @@ fn work(
 /// one is an error: its bytes are no records.
 fn inputs(
     session: &Session,
-    begun: &Begun,
+    begun: &RunStart,
     data: &DataFolder,
     budget: &Budget,
     threads: usize,
-) -> Result<(Vec<MapInput>, Reservation)> {
+) -> SessionResult<(Vec<MapInput>, Reservation)> {
     let failed = |error: merganser_sort::Error| SessionError::from(SsdletError::from(error));
     let mut reserved = budget.reserve(0, "the ranges of a run").map_err(failed)?;
     let open = OpenSet::new(OPEN_FILES + threads);
@@ -128,15 +133,15 @@ fn inputs(
     for range in &*begun.ranges {
         let source = range.source()?;
         let key = match source {
-            Source::Path(path) => (true, path),
-            Source::Blob(name) => (false, name),
+            RangeSource::Path(path) => (true, path),
+            RangeSource::Blob(name) => (false, name),
         };
         let storage = match opened.get(&key) {
             Some(storage) => Arc::clone(storage),
             None => {
                 let storage: Arc<dyn Storage> = match source {
-                    Source::Path(path) => Arc::new(data.closable(path, &open)?),
-                    Source::Blob(name) => session.blob(name)?.storage(),
+                    RangeSource::Path(path) => Arc::new(data.closable(path, &open)?),
+                    RangeSource::Blob(name) => session.blob(name)?.storage(),
                 };
                 opened.insert(key, Arc::clone(&storage));
                 let bytes = opened.len() * FILE_BYTES + begun.ranges.len() * RANGE_BYTES;
@@ -153,7 +158,7 @@ fn inputs(
             whole if is_whole => whole,
             MapInput::Storage { storage, .. } => MapInput::Storage { storage, range: Some(bytes) },
             MapInput::Stream { .. } => {
-                let (Source::Path(name) | Source::Blob(name)) = source;
+                let (RangeSource::Path(name) | RangeSource::Blob(name)) = source;
                 return Err(SessionError::Invalid(format!(
                     "{name}: it is compressed, so that a part of it has no records; leave out start and length"
                 )));

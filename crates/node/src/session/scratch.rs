@@ -8,28 +8,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use merganser_storage::file::{FileDirectory, FileStorage};
 
-use super::{Result, SessionError};
+use super::{SessionError, SessionResult};
 
 /// Bytes that are collected before they are written.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The bytes that one session may keep.
 #[derive(Debug)]
-pub(super) struct Space {
+pub(super) struct ScratchSpace {
     max_bytes: u64,
     used_bytes: AtomicU64,
 }
 
-impl Space {
+impl ScratchSpace {
     pub(super) fn new(max_bytes: u64) -> Arc<Self> {
-        Arc::new(Space { max_bytes, used_bytes: AtomicU64::new(0) })
+        Arc::new(ScratchSpace { max_bytes, used_bytes: AtomicU64::new(0) })
     }
 
     pub(super) fn used_bytes(&self) -> u64 {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    fn take(&self, bytes: u64) -> Result<()> {
+    fn take(&self, bytes: u64) -> SessionResult<()> {
         let more = |used: u64| used.checked_add(bytes).filter(|used| *used <= self.max_bytes);
         match self.used_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
             Ok(_) => Ok(()),
@@ -42,13 +42,13 @@ impl Space {
 }
 
 /// Bytes that a session keeps, end to end.
-pub(super) struct Kept {
+pub(super) struct ScratchBytes {
     file: Arc<FileStorage>,
-    space: Arc<Space>,
+    space: Arc<ScratchSpace>,
     pub(super) bytes: u64,
 }
 
-impl Kept {
+impl ScratchBytes {
     /// The file.
     pub(super) fn storage(&self) -> Arc<FileStorage> {
         Arc::clone(&self.file)
@@ -70,23 +70,23 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ScratchBytes {
     fn drop(&mut self) {
         self.space.used_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// Bytes that are being written.
-pub(super) struct Writer {
-    kept: Kept,
+pub(super) struct ScratchWriter {
+    kept: ScratchBytes,
     buffer: Vec<u8>,
 }
 
-impl Writer {
-    pub(super) fn new(temp: &FileDirectory, space: &Arc<Space>) -> Result<Self> {
+impl ScratchWriter {
+    pub(super) fn new(temp: &FileDirectory, space: &Arc<ScratchSpace>) -> SessionResult<Self> {
         let file = temp.create_unnamed_file().map_err(|e| no_room(&e))?;
-        let kept = Kept { file, space: Arc::clone(space), bytes: 0 };
-        Ok(Writer { kept, buffer: Vec::with_capacity(BUFFER_BYTES) })
+        let kept = ScratchBytes { file, space: Arc::clone(space), bytes: 0 };
+        Ok(ScratchWriter { kept, buffer: Vec::with_capacity(BUFFER_BYTES) })
     }
 
     /// Bytes so far.
@@ -94,7 +94,7 @@ impl Writer {
         self.kept.bytes + self.buffer.len() as u64
     }
 
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> SessionResult<()> {
         while !bytes.is_empty() {
             let n = bytes.len().min(BUFFER_BYTES - self.buffer.len());
             self.buffer.extend_from_slice(&bytes[..n]);
@@ -106,7 +106,7 @@ impl Writer {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<()> {
+    fn flush(&mut self) -> SessionResult<()> {
         self.kept.space.take(self.buffer.len() as u64)?;
         let at = self.kept.bytes;
         // Taken before it is written, so that it goes back however this ends.
@@ -116,7 +116,7 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Kept> {
+    pub(super) fn finish(mut self) -> SessionResult<ScratchBytes> {
         self.flush()?;
         Ok(self.kept)
     }
@@ -134,8 +134,8 @@ mod tests {
     fn what_is_kept_reads_back_and_its_room_comes_back() {
         let dir = tempfile::tempdir().expect("a folder");
         let temp = FileDirectory::open(dir.path()).expect("there");
-        let space = Space::new(1 << 20);
-        let mut writer = Writer::new(&temp, &space).expect("room");
+        let space = ScratchSpace::new(1 << 20);
+        let mut writer = ScratchWriter::new(&temp, &space).expect("room");
         let bytes: Vec<u8> = (0..700_000_u32).map(|i| i as u8).collect();
         bytes.chunks(333).for_each(|chunk| writer.write(chunk).expect("room"));
         assert_eq!(writer.bytes(), 700_000);
@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(kept.read(699_500, &mut out).expect("there"), 500);
         assert_eq!(out[..500], bytes[699_500..]);
 
-        let mut second = Writer::new(&temp, &space).expect("room");
+        let mut second = ScratchWriter::new(&temp, &space).expect("room");
         let error = second.write(&bytes).and_then(|()| second.finish().map(|_| ()));
         assert!(matches!(error, Err(SessionError::Failed(_))), "700,000 twice are too many");
         assert_eq!(space.used_bytes(), 700_000);

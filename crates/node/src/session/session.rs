@@ -9,23 +9,23 @@ use merganser_storage::file::FileDirectory;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::holdings::{self, Held};
-use super::request::{NAMES_BYTES_MAX, RANGES_MAX, Range, SetRequest};
-use super::results::Results;
-use super::run::Meter;
-use super::scratch::{Kept, Space};
-use super::state::{Event, State};
-use super::{Result, SessionError};
+use super::holdings::{self, HeldBytes};
+use super::request::{NAMES_BYTES_MAX, RANGES_MAX, SessionRange, SetRequest};
+use super::results::FinishedRows;
+use super::run::RunMeter;
+use super::scratch::{ScratchBytes, ScratchSpace};
+use super::state::{SessionEvent, SessionState};
+use super::{SessionError, SessionResult};
 use crate::map::MapReport;
 use crate::ssdlet::Ssdlet;
 
 /// What a client learns about its session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct SessionStatus {
     /// The session's id.
     pub session: String,
     /// Where it is.
-    pub state: State,
+    pub state: SessionState,
     /// Number of the run that it is in, or that it collects ranges for, from 1.
     pub run: u64,
     /// Ranges of that run.
@@ -69,28 +69,28 @@ pub(super) struct Session {
     pub(super) memory_bytes: u64,
     pub(super) threads: usize,
     pub(super) temp: Arc<FileDirectory>,
-    pub(super) space: Arc<Space>,
+    pub(super) space: Arc<ScratchSpace>,
     pub(super) inner: Mutex<Inner>,
     /// Memory of the open SSDlet.
-    _held: Option<Held>,
+    _held: Option<HeldBytes>,
 }
 
 pub(super) struct Inner {
-    pub(super) state: State,
+    pub(super) state: SessionState,
     pub(super) run: u64,
-    ranges: Arc<Vec<Range>>,
+    ranges: Arc<Vec<SessionRange>>,
     /// Bytes of the names in them.
     names_bytes: usize,
     /// Memory of them all.
-    held: Vec<Held>,
-    meter: Arc<Meter>,
+    held: Vec<HeldBytes>,
+    meter: Arc<RunMeter>,
     /// The results of the run, if it is done.
-    pub(super) results: Option<Arc<Results>>,
+    pub(super) results: Option<Arc<FinishedRows>>,
     report: MapReport,
     /// The error of the run, if it failed.
     pub(super) error: Option<String>,
     granted: (u64, usize),
-    pub(super) blobs: BTreeMap<String, Arc<Kept>>,
+    pub(super) blobs: BTreeMap<String, Arc<ScratchBytes>>,
     /// Clients that are in the middle of something.
     pub(super) users: usize,
     pub(super) used_at: Instant,
@@ -101,21 +101,21 @@ pub(super) struct Inner {
 }
 
 /// A run that may begin now.
-pub(super) struct Begun {
-    pub(super) ranges: Arc<Vec<Range>>,
-    pub(super) meter: Arc<Meter>,
+pub(super) struct RunStart {
+    pub(super) ranges: Arc<Vec<SessionRange>>,
+    pub(super) meter: Arc<RunMeter>,
 }
 
 impl Session {
     pub(super) fn new(
         id: String,
-        (ssdlet, held): (Box<dyn Ssdlet>, Option<Held>),
+        (ssdlet, held): (Box<dyn Ssdlet>, Option<HeldBytes>),
         (memory_bytes, threads): (u64, usize),
         temp: Arc<FileDirectory>,
-        space: Arc<Space>,
+        space: Arc<ScratchSpace>,
     ) -> Arc<Self> {
         let inner = Inner {
-            state: State::Open,
+            state: SessionState::Open,
             run: 1,
             ranges: Arc::default(),
             names_bytes: 0,
@@ -147,12 +147,12 @@ impl Session {
     /// Memory that has to be reserved before the ranges of `request` are added.
     pub(super) fn due(&self, request: &SetRequest) -> u64 {
         let inner = self.inner.lock();
-        let bytes = |ranges: &[Range], names: usize| (size_of_val(ranges) + names) as u64;
-        let names = request.ranges.iter().map(Range::name_bytes).sum();
+        let bytes = |ranges: &[SessionRange], names: usize| (size_of_val(ranges) + names) as u64;
+        let names = request.ranges.iter().map(SessionRange::name_bytes).sum();
         let wanted = bytes(&request.ranges, names);
         match inner.state {
-            State::Open => {
-                let held = inner.held.iter().map(Held::bytes).sum();
+            SessionState::Open => {
+                let held = inner.held.iter().map(HeldBytes::bytes).sum();
                 holdings::due(wanted + bytes(&inner.ranges, inner.names_bytes), held)
             }
             _ => holdings::due(wanted, 0),
@@ -160,16 +160,16 @@ impl Session {
     }
 
     /// Adds ranges to the run that comes next, with the memory that was [due](Session::due).
-    pub(super) fn set(&self, request: &SetRequest, held: Option<Held>) -> Result<()> {
+    pub(super) fn set(&self, request: &SetRequest, held: Option<HeldBytes>) -> SessionResult<()> {
         let mut inner = self.inner.lock();
         self.check_open(&inner)?;
         inner.used_at = Instant::now();
-        let next = inner.state.after(Event::Set)?;
+        let next = inner.state.after(SessionEvent::Set)?;
         for range in &request.ranges {
             range.source()?;
         }
         let (earlier, earlier_bytes) = match inner.state {
-            State::Open => (inner.ranges.len(), inner.names_bytes),
+            SessionState::Open => (inner.ranges.len(), inner.names_bytes),
             _ => (0, 0),
         };
         if earlier + request.ranges.len() > RANGES_MAX {
@@ -178,14 +178,14 @@ impl Session {
             return Err(SessionError::Invalid(told));
         }
         let names_bytes =
-            earlier_bytes + request.ranges.iter().map(Range::name_bytes).sum::<usize>();
+            earlier_bytes + request.ranges.iter().map(SessionRange::name_bytes).sum::<usize>();
         if names_bytes > NAMES_BYTES_MAX {
             let told = format!(
                 "the names in the ranges of a run have at most {NAMES_BYTES_MAX} bytes together; use a further run"
             );
             return Err(SessionError::Invalid(told));
         }
-        if inner.state != State::Open {
+        if inner.state != SessionState::Open {
             inner.run += 1;
             inner.ranges = Arc::default();
             inner.held.clear();
@@ -204,18 +204,19 @@ impl Session {
     }
 
     /// Has the run begin, if it has not. Returns its number, and its ranges if the caller must start it.
-    pub(super) fn begin(&self) -> Result<(u64, Option<Begun>)> {
+    pub(super) fn begin(&self) -> SessionResult<(u64, Option<RunStart>)> {
         let mut inner = self.inner.lock();
         self.check_open(&inner)?;
         inner.used_at = Instant::now();
-        if inner.state == State::Open && inner.ranges.is_empty() {
+        if inner.state == SessionState::Open && inner.ranges.is_empty() {
             let told = "the session has no input yet: set ranges first";
             return Err(SessionError::State(told.to_owned()));
         }
         let was = inner.state;
-        inner.state = inner.state.after(Event::Begin)?;
-        let begins = was == State::Open;
-        let begun = || Begun { ranges: Arc::clone(&inner.ranges), meter: Arc::clone(&inner.meter) };
+        inner.state = inner.state.after(SessionEvent::Begin)?;
+        let begins = was == SessionState::Open;
+        let begun =
+            || RunStart { ranges: Arc::clone(&inner.ranges), meter: Arc::clone(&inner.meter) };
         Ok((inner.run, begins.then(begun)))
     }
 
@@ -223,23 +224,23 @@ impl Session {
     pub(super) fn admitted(&self, memory_bytes: u64, threads: usize) {
         let mut inner = self.inner.lock();
         inner.granted = (memory_bytes, threads);
-        inner.state = inner.state.after(Event::Admitted).expect("a queued run");
+        inner.state = inner.state.after(SessionEvent::Admitted).expect("a queued run");
     }
 
     /// The run is over.
-    pub(super) fn ended(&self, result: Result<(Results, MapReport)>) {
+    pub(super) fn ended(&self, result: SessionResult<(FinishedRows, MapReport)>) {
         let mut inner = self.inner.lock();
         inner.used_at = Instant::now();
         let event = match result {
             Ok((results, report)) => {
                 inner.results = Some(Arc::new(results));
                 inner.report = report;
-                Event::Finished
+                SessionEvent::Finished
             }
-            Err(SessionError::Cancelled) => Event::Stopped,
+            Err(SessionError::Cancelled) => SessionEvent::Stopped,
             Err(error) => {
                 inner.error = Some(error.to_string());
-                Event::Failed
+                SessionEvent::Failed
             }
         };
         inner.state = inner.state.after(event).expect("a run under way");
@@ -262,7 +263,7 @@ impl Session {
         inner.cancel();
     }
 
-    pub(super) fn check_open(&self, inner: &Inner) -> Result<()> {
+    pub(super) fn check_open(&self, inner: &Inner) -> SessionResult<()> {
         match inner.closed {
             false => Ok(()),
             true => Err(SessionError::NoSession { id: self.id.clone() }),
@@ -275,11 +276,11 @@ impl Session {
         inner.users == 0 && !inner.state.is_busy() && inner.used_at.elapsed() >= idle
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&self) -> SessionStatus {
         let mut inner = self.inner.lock();
         inner.used_at = Instant::now();
         let results = inner.results.as_ref();
-        Status {
+        SessionStatus {
             session: self.id.clone(),
             state: inner.state,
             run: inner.run,
@@ -302,7 +303,7 @@ impl Session {
     }
 
     /// The blob called `name`.
-    pub(super) fn blob(&self, name: &str) -> Result<Arc<Kept>> {
+    pub(super) fn blob(&self, name: &str) -> SessionResult<Arc<ScratchBytes>> {
         let inner = self.inner.lock();
         let found = inner.blobs.get(name).cloned();
         found.ok_or_else(|| SessionError::Missing(format!("the session has no blob called {name}")))

@@ -19,10 +19,10 @@ use super::holdings::Holdings;
 use super::in_use::{BlobWriter, Getting};
 use super::request::{OpenRequest, SetRequest};
 use super::run::{self, MEMORY_BYTES_MIN};
-use super::scratch::Space;
-use super::session::{Session, Status};
-use super::{Result, SessionError};
-use crate::ssdlet::Description;
+use super::scratch::ScratchSpace;
+use super::session::{Session, SessionStatus};
+use super::{SessionError, SessionResult};
+use crate::ssdlet::SsdletDescription;
 
 /// Streams that may wait for memory at once.
 const WAITING_STREAMS_MAX: usize = 64;
@@ -58,11 +58,11 @@ pub struct SessionOptions {
 
 /// The answer to OPEN.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Opened {
+pub struct OpenedSession {
     /// The id, which only this client knows.
     pub session: String,
     /// The SSDlet's formats and options.
-    pub description: Description,
+    pub description: SsdletDescription,
     /// A run gives at most this many rows, those with the least keys; nothing for all. The rows of several
     /// runs are then not those of all input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -104,11 +104,11 @@ impl Grant {
 
 /// The sessions of a server, and what they share.
 pub struct Sessions {
-    shared: Arc<Shared>,
+    shared: Arc<SessionResources>,
     reaper: Option<std::thread::JoinHandle<()>>,
 }
 
-struct Shared {
+struct SessionResources {
     data: DataFolder,
     catalog: Catalog,
     temp: Arc<FileDirectory>,
@@ -120,12 +120,12 @@ struct Shared {
     sessions_max: usize,
     idle: Duration,
     scratch_bytes: u64,
-    all: Mutex<All>,
+    all: Mutex<SessionTable>,
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct All {
+struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// Runs under way, of closed sessions as well.
     runs: usize,
@@ -145,7 +145,7 @@ impl Sessions {
         let streams = Shares { memory_bytes: streams_bytes, threads: usize::MAX };
         // A session has one run at most, and runs of closed ones end soon.
         let runs = Admission::new(runs, 2 * options.sessions_max);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SessionResources {
             data: DataFolder::new(options.data),
             catalog: Catalog::new(options.opener),
             temp: options.temp.private(),
@@ -174,7 +174,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When there are too many sessions, no such SSDlet, or arguments that make no sense.
-    pub fn open(&self, request: &OpenRequest) -> Result<Opened> {
+    pub fn open(&self, request: &OpenRequest) -> SessionResult<OpenedSession> {
         let shared = &*self.shared;
         shared.check_room(&shared.all.lock())?;
         let (args, limits) = (request.arguments()?, request.guest_limits()?);
@@ -185,7 +185,7 @@ impl Sessions {
         let memory = request.memory.unwrap_or(all.memory_bytes / RUN_SHARE);
         let memory = memory.max(MEMORY_BYTES_MIN).min(one.memory_bytes);
         let threads = request.threads.unwrap_or(one.threads).clamp(1, one.threads);
-        let opened = Opened {
+        let opened = OpenedSession {
             session: new_id().map_err(|e| SessionError::Failed(format!("no random id: {e}")))?,
             description: ssdlet.description().clone(),
             rows_most: ssdlet.rows_most(),
@@ -193,7 +193,7 @@ impl Sessions {
             threads,
         };
         let id = opened.session.clone();
-        let space = Space::new(shared.scratch_bytes);
+        let space = ScratchSpace::new(shared.scratch_bytes);
         let temp = Arc::clone(&shared.temp);
         let session = Session::new(id.clone(), (ssdlet, held), (memory, threads), temp, space);
         let mut all = shared.all.lock();
@@ -206,7 +206,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When a run is under way, or a range can't be.
-    pub fn set(&self, id: &str, request: &SetRequest) -> Result<Status> {
+    pub fn set(&self, id: &str, request: &SetRequest) -> SessionResult<SessionStatus> {
         let session = self.session(id)?;
         let held = self.shared.holdings.hold(session.due(request))?;
         session.set(request, held)?;
@@ -220,7 +220,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When there is no input, or no thread for the run.
-    pub fn get(&self, id: &str) -> Result<Getting> {
+    pub fn get(&self, id: &str) -> SessionResult<Getting> {
         let session = self.session(id)?;
         let run = self.begin(&session)?;
         Ok(Getting::new(&session, run))
@@ -230,7 +230,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When there is no such session.
-    pub fn look(&self, id: &str) -> Result<Getting> {
+    pub fn look(&self, id: &str) -> SessionResult<Getting> {
         let session = self.session(id)?;
         let run = session.inner.lock().run;
         Ok(Getting::new(&session, run))
@@ -240,7 +240,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When there is no such session.
-    pub fn status(&self, id: &str) -> Result<Status> {
+    pub fn status(&self, id: &str) -> SessionResult<SessionStatus> {
         Ok(self.session(id)?.status())
     }
 
@@ -248,7 +248,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When the name can't be, or there are too many.
-    pub fn put(&self, id: &str, name: &str) -> Result<BlobWriter> {
+    pub fn put(&self, id: &str, name: &str) -> SessionResult<BlobWriter> {
         BlobWriter::new(&self.session(id)?, name)
     }
 
@@ -256,7 +256,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When there is no such session.
-    pub fn cancel(&self, id: &str) -> Result<Status> {
+    pub fn cancel(&self, id: &str) -> SessionResult<SessionStatus> {
         let session = self.session(id)?;
         session.cancel();
         Ok(session.status())
@@ -266,7 +266,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When there is no such session.
-    pub fn close(&self, id: &str) -> Result<()> {
+    pub fn close(&self, id: &str) -> SessionResult<()> {
         let removed = self.shared.all.lock().sessions.remove(id);
         removed.ok_or_else(|| no_session(id))?.close();
         Ok(())
@@ -289,7 +289,7 @@ impl Sessions {
     ///
     /// # Errors
     /// When the bytes are not an SSDlet.
-    pub fn upload(&self, sha256: &str, bytes: &[u8]) -> Result<Description> {
+    pub fn upload(&self, sha256: &str, bytes: &[u8]) -> SessionResult<SsdletDescription> {
         self.shared.catalog.upload(sha256, bytes, &self.shared.lender)
     }
 
@@ -304,7 +304,7 @@ impl Sessions {
         memory_bytes: u64,
         least_bytes: u64,
         waiting: &dyn Fn(),
-    ) -> Result<Grant> {
+    ) -> SessionResult<Grant> {
         let streams = &self.shared.streams;
         let share = (streams.all().memory_bytes / STREAMS_SHARE).max(least_bytes);
         let memory_bytes = memory_bytes.min(share);
@@ -334,13 +334,13 @@ impl Sessions {
         }
     }
 
-    fn session(&self, id: &str) -> Result<Arc<Session>> {
+    fn session(&self, id: &str) -> SessionResult<Arc<Session>> {
         let all = self.shared.all.lock();
         all.sessions.get(id).cloned().ok_or_else(|| no_session(id))
     }
 
     /// Starts the run of `session` if it has not begun, and returns its number.
-    fn begin(&self, session: &Arc<Session>) -> Result<u64> {
+    fn begin(&self, session: &Arc<Session>) -> SessionResult<u64> {
         let (number, begun) = session.begin()?;
         let Some(begun) = begun else { return Ok(number) };
         self.shared.all.lock().runs += 1;
@@ -358,8 +358,8 @@ impl Sessions {
     }
 }
 
-impl Shared {
-    fn check_room(&self, all: &All) -> Result<()> {
+impl SessionResources {
+    fn check_room(&self, all: &SessionTable) -> SessionResult<()> {
         if all.ending {
             return Err(SessionError::Busy { what: "this server is ending".to_owned() });
         }

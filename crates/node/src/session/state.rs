@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Result, SessionError};
+use super::{SessionError, SessionResult};
 
 /// Where a session is. The table in [`super`] says what follows what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum SessionState {
     /// Its next run gets its ranges.
     Open,
     /// The run waits for memory and threads.
@@ -24,7 +24,7 @@ pub enum State {
 
 /// What happens to a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
+pub(super) enum SessionEvent {
     /// A client adds ranges.
     Set,
     /// A client wants the results of the ranges so far.
@@ -39,11 +39,11 @@ pub(super) enum Event {
     Stopped,
 }
 
-impl State {
+impl SessionState {
     /// Whether a run is under way.
     #[must_use]
     pub fn is_busy(self) -> bool {
-        matches!(self, State::Queued | State::Running)
+        matches!(self, SessionState::Queued | SessionState::Running)
     }
 
     /// The state after `event`.
@@ -53,22 +53,30 @@ impl State {
     ///
     /// # Panics
     /// For an event of a run that there is not.
-    pub(super) fn after(self, event: Event) -> Result<State> {
+    pub(super) fn after(self, event: SessionEvent) -> SessionResult<SessionState> {
         Ok(match (self, event) {
-            (State::Open | State::Done | State::Failed | State::Cancelled, Event::Set) => {
-                State::Open
-            }
-            (State::Queued | State::Running, Event::Set) => {
+            (
+                SessionState::Open
+                | SessionState::Done
+                | SessionState::Failed
+                | SessionState::Cancelled,
+                SessionEvent::Set,
+            ) => SessionState::Open,
+            (SessionState::Queued | SessionState::Running, SessionEvent::Set) => {
                 let told = "a run is under way: wait for its end or cancel it before the next set";
                 return Err(SessionError::State(told.to_owned()));
             }
-            (State::Open, Event::Begin) => State::Queued,
+            (SessionState::Open, SessionEvent::Begin) => SessionState::Queued,
             // The results of the same ranges are the same.
-            (state, Event::Begin) => state,
-            (State::Queued, Event::Admitted) => State::Running,
-            (State::Running, Event::Finished) => State::Done,
-            (State::Queued | State::Running, Event::Failed) => State::Failed,
-            (State::Queued | State::Running, Event::Stopped) => State::Cancelled,
+            (state, SessionEvent::Begin) => state,
+            (SessionState::Queued, SessionEvent::Admitted) => SessionState::Running,
+            (SessionState::Running, SessionEvent::Finished) => SessionState::Done,
+            (SessionState::Queued | SessionState::Running, SessionEvent::Failed) => {
+                SessionState::Failed
+            }
+            (SessionState::Queued | SessionState::Running, SessionEvent::Stopped) => {
+                SessionState::Cancelled
+            }
             (state, event) => unreachable!("{event:?} in {state:?}"),
         })
     }
@@ -80,18 +88,18 @@ mod tests {
 
     #[test]
     fn the_table_of_states() {
-        use Event::*;
-        let run = |events: &[Event]| {
-            events.iter().try_fold(State::Open, |state, event| state.after(*event))
+        use SessionEvent::*;
+        let run = |events: &[SessionEvent]| {
+            events.iter().try_fold(SessionState::Open, |state, event| state.after(*event))
         };
-        let state = |events: &[Event]| run(events).expect("allowed");
-        assert_eq!(state(&[Set, Set]), State::Open);
-        assert_eq!(state(&[Set, Begin]), State::Queued);
-        assert_eq!(state(&[Set, Begin, Begin, Admitted, Begin]), State::Running);
-        assert_eq!(state(&[Set, Begin, Admitted, Finished, Begin]), State::Done);
-        assert_eq!(state(&[Set, Begin, Admitted, Finished, Set]), State::Open);
-        assert_eq!(state(&[Set, Begin, Stopped]), State::Cancelled);
-        assert_eq!(state(&[Set, Begin, Admitted, Failed, Set, Begin]), State::Queued);
+        let state = |events: &[SessionEvent]| run(events).expect("allowed");
+        assert_eq!(state(&[Set, Set]), SessionState::Open);
+        assert_eq!(state(&[Set, Begin]), SessionState::Queued);
+        assert_eq!(state(&[Set, Begin, Begin, Admitted, Begin]), SessionState::Running);
+        assert_eq!(state(&[Set, Begin, Admitted, Finished, Begin]), SessionState::Done);
+        assert_eq!(state(&[Set, Begin, Admitted, Finished, Set]), SessionState::Open);
+        assert_eq!(state(&[Set, Begin, Stopped]), SessionState::Cancelled);
+        assert_eq!(state(&[Set, Begin, Admitted, Failed, Set, Begin]), SessionState::Queued);
         for busy in [&[Set, Begin, Set][..], &[Set, Begin, Admitted, Set]] {
             assert!(matches!(run(busy), Err(SessionError::State(_))));
         }

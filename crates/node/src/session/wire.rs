@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::SessionError;
-use super::request::{self, OpenRequest, Range, SetRequest, check_path};
-use crate::ssdlet::Description;
+use super::request::{self, OpenRequest, SessionRange, SetRequest, check_path};
+use crate::ssdlet::SsdletDescription;
 
 /// The longest JSON that is read, in bytes.
 pub const JSON_BYTES_MAX: usize = 4 << 20;
@@ -101,7 +101,7 @@ pub struct SetBody {
     pub session: String,
     /// The ranges that are added to its next run.
     #[serde(default, deserialize_with = "request::ranges")]
-    pub ranges: Vec<Range>,
+    pub ranges: Vec<SessionRange>,
     /// Whether the run begins.
     #[serde(default)]
     pub run: bool,
@@ -146,12 +146,12 @@ pub struct Uploaded {
     /// The name under which open finds it.
     pub sha256: String,
     /// Its formats and options.
-    pub description: Description,
+    pub description: SsdletDescription,
 }
 
 /// The subject of a DoGet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ticket {
+pub enum GetTicket {
     /// The rows of a session's run.
     Session(SessionTicket),
     /// A part of a view.
@@ -212,7 +212,7 @@ pub struct KeyRange {
     pub to: Option<String>,
 }
 
-impl Ticket {
+impl GetTicket {
     /// The ticket of these bytes.
     ///
     /// # Errors
@@ -220,13 +220,13 @@ impl Ticket {
     pub fn parse(bytes: &[u8]) -> Result<Self, SessionError> {
         /// Which of both it is.
         #[derive(Deserialize)]
-        struct Kind {
+        struct TicketKind {
             #[serde(default)]
             view: Option<serde::de::IgnoredAny>,
         }
-        let kind: Kind = json("ticket", bytes)?;
+        let kind: TicketKind = json("ticket", bytes)?;
         if kind.view.is_none() {
-            return Ok(Ticket::Session(json("ticket", bytes)?));
+            return Ok(GetTicket::Session(json("ticket", bytes)?));
         }
         let ticket: ViewTicket = json("ticket", bytes)?;
         check_path(&ticket.view)?;
@@ -236,15 +236,15 @@ impl Ticket {
             let told = "a ticket has one of records, bytes and keys";
             return Err(SessionError::Invalid(told.to_owned()));
         }
-        Ok(Ticket::View(ticket))
+        Ok(GetTicket::View(ticket))
     }
 
     /// Its bytes.
     #[must_use]
     pub fn to_json(&self) -> Vec<u8> {
         match self {
-            Ticket::Session(ticket) => to_json(ticket),
-            Ticket::View(ticket) => to_json(ticket),
+            GetTicket::Session(ticket) => to_json(ticket),
+            GetTicket::View(ticket) => to_json(ticket),
         }
     }
 }
@@ -283,10 +283,12 @@ mod tests {
 
     #[test]
     fn tickets_and_actions_are_exact() {
-        let ticket = |text: &str| Ticket::parse(text.as_bytes());
-        let Ok(Ticket::Session(first)) = ticket(r#"{"session":"s"}"#) else { panic!("a ticket") };
+        let ticket = |text: &str| GetTicket::parse(text.as_bytes());
+        let Ok(GetTicket::Session(first)) = ticket(r#"{"session":"s"}"#) else {
+            panic!("a ticket")
+        };
         assert_eq!((first.offset, first.text), (0, TextAs::Utf8));
-        let Ok(Ticket::View(view)) = ticket(r#"{"view":"a/b.view","records":[5,null]}"#) else {
+        let Ok(GetTicket::View(view)) = ticket(r#"{"view":"a/b.view","records":[5,null]}"#) else {
             panic!("a ticket")
         };
         assert_eq!(view.records, Some((5, None)));
@@ -316,16 +318,16 @@ mod tests {
         #[test]
         fn a_ticket_reads_back(offset: u64, id in "[a-z0-9]{1,40}", from in ".{0,20}", end: Option<u64>) {
             let tickets = [
-                Ticket::Session(SessionTicket { session: id.clone(), offset, text: TextAs::Binary }),
-                Ticket::View(ViewTicket { view: id.clone(), records: Some((offset, end)), ..ViewTicket::default() }),
-                Ticket::View(ViewTicket {
+                GetTicket::Session(SessionTicket { session: id.clone(), offset, text: TextAs::Binary }),
+                GetTicket::View(ViewTicket { view: id.clone(), records: Some((offset, end)), ..ViewTicket::default() }),
+                GetTicket::View(ViewTicket {
                     view: id,
                     keys: Some(KeyRange { from: Some(from), to: None }),
                     ..ViewTicket::default()
                 }),
             ];
             for ticket in tickets {
-                prop_assert_eq!(Ticket::parse(&ticket.to_json()).expect("its own"), ticket);
+                prop_assert_eq!(GetTicket::parse(&ticket.to_json()).expect("its own"), ticket);
             }
         }
     }

@@ -5,59 +5,59 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::error::Shortage;
-use super::{Result, ShuffleError};
+use super::{ShuffleError, ShuffleResult};
 
 /// The resources for all merges of a process.
 #[derive(Debug)]
-pub(super) struct Admission {
+pub(super) struct MergeAdmission {
     merges_max: u32,
     memory_max: u64,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenResources>,
 }
 
 /// The resources that are taken.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Taken {
+pub(super) struct TakenResources {
     pub(super) merges: u32,
     pub(super) memory_bytes: u64,
 }
 
 /// A part of it, given back when dropped.
 #[derive(Debug)]
-pub(super) struct Ticket {
-    admission: Arc<Admission>,
-    taken: Taken,
+pub(super) struct MergeTicket {
+    admission: Arc<MergeAdmission>,
+    taken: TakenResources,
 }
 
-impl Admission {
+impl MergeAdmission {
     pub(super) fn new(merges_max: u32, memory_max: u64) -> Arc<Self> {
-        Arc::new(Admission { merges_max, memory_max, taken: Mutex::default() })
+        Arc::new(MergeAdmission { merges_max, memory_max, taken: Mutex::default() })
     }
 
     /// Takes a merge's place and up to `memory_bytes`.
     ///
     /// # Errors
     /// [`ShuffleError::Busy`] when there is not so much left now.
-    pub(super) fn merge(self: &Arc<Self>, memory_bytes: u64) -> Result<Ticket> {
+    pub(super) fn merge(self: &Arc<Self>, memory_bytes: u64) -> ShuffleResult<MergeTicket> {
         // A merge that asks for more than there is gets all of it, once no other merge has any.
-        self.take(Taken { merges: 1, memory_bytes: memory_bytes.min(self.memory_max) })
+        self.take(TakenResources { merges: 1, memory_bytes: memory_bytes.min(self.memory_max) })
     }
 
     /// Takes memory for something that is no merge.
     ///
     /// # Errors
-    /// As [`Admission::merge`].
-    pub(super) fn memory(self: &Arc<Self>, memory_bytes: u64) -> Result<Ticket> {
-        self.take(Taken { merges: 0, memory_bytes })
+    /// As [`MergeAdmission::merge`].
+    pub(super) fn memory(self: &Arc<Self>, memory_bytes: u64) -> ShuffleResult<MergeTicket> {
+        self.take(TakenResources { merges: 0, memory_bytes })
     }
 
-    pub(super) fn taken(&self) -> Taken {
+    pub(super) fn taken(&self) -> TakenResources {
         *self.lock()
     }
 
-    fn take(self: &Arc<Self>, wanted: Taken) -> Result<Ticket> {
+    fn take(self: &Arc<Self>, wanted: TakenResources) -> ShuffleResult<MergeTicket> {
         let mut taken = self.lock();
-        let then = Taken {
+        let then = TakenResources {
             merges: taken.merges + wanted.merges,
             memory_bytes: taken.memory_bytes.saturating_add(wanted.memory_bytes),
         };
@@ -71,23 +71,23 @@ impl Admission {
             }
         } else {
             *taken = then;
-            return Ok(Ticket { admission: Arc::clone(self), taken: wanted });
+            return Ok(MergeTicket { admission: Arc::clone(self), taken: wanted });
         };
         Err(ShuffleError::Busy { shortage })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TakenResources> {
         self.taken.lock()
     }
 }
 
-impl Ticket {
+impl MergeTicket {
     pub(super) fn memory_bytes(&self) -> u64 {
         self.taken.memory_bytes
     }
 }
 
-impl Drop for Ticket {
+impl Drop for MergeTicket {
     fn drop(&mut self) {
         let mut taken = self.admission.lock();
         taken.merges -= self.taken.merges;
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_given_back_can_be_taken_again() {
-        let admission = Admission::new(2, 1000);
+        let admission = MergeAdmission::new(2, 1000);
         let first = admission.merge(600).expect("free");
         assert!(matches!(admission.merge(600), Err(ShuffleError::Busy { .. })), "memory");
         let second = admission.merge(400).expect("just enough");

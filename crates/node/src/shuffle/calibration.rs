@@ -14,7 +14,7 @@ use merganser_sort::record::ifile::{END_MARKER, push_record};
 use rustix::fs::{Advice, fadvise};
 
 use super::segment::forget;
-use super::{Result, SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
+use super::{SegmentMerge, SegmentSpec, ShuffleError, ShuffleResult, WritableOrder};
 
 /// Bytes of a key; the rest of a record is its value.
 const KEY_BYTES: usize = 10;
@@ -66,8 +66,12 @@ pub struct MergeCost {
 ///
 /// # Errors
 /// When the folder can't be written or read.
-pub fn calibrate(dir: &Path, record_bytes: &[usize], fan_ins: &[usize]) -> Result<Calibration> {
-    let scratch = Scratch::new(dir)?;
+pub fn calibrate(
+    dir: &Path,
+    record_bytes: &[usize],
+    fan_ins: &[usize],
+) -> ShuffleResult<Calibration> {
+    let scratch = CalibrationFolder::new(dir)?;
     let (write_ns, read_ns, seek_ns) = scratch.disk()?;
     let mut merges = Vec::new();
     let mut copy_ns = f64::MAX;
@@ -85,7 +89,7 @@ pub fn calibrate(dir: &Path, record_bytes: &[usize], fan_ins: &[usize]) -> Resul
 }
 
 /// The median of some measurements.
-fn median(mut measure: impl FnMut() -> Result<f64>) -> Result<f64> {
+fn median(mut measure: impl FnMut() -> ShuffleResult<f64>) -> ShuffleResult<f64> {
     let mut found = Vec::with_capacity(ROUNDS);
     for _ in 0..ROUNDS {
         found.push(measure()?);
@@ -95,7 +99,7 @@ fn median(mut measure: impl FnMut() -> Result<f64>) -> Result<f64> {
 }
 
 /// Nanoseconds a byte, or in all if there are only empty segments, to merge `segments`.
-fn merge(segments: &[SegmentSpec]) -> Result<f64> {
+fn merge(segments: &[SegmentSpec]) -> ShuffleResult<f64> {
     let order: WritableOrder = "raw".parse().expect("an order");
     let mut out = vec![0; 256 << 10];
     let begun = Instant::now();
@@ -106,7 +110,7 @@ fn merge(segments: &[SegmentSpec]) -> Result<f64> {
 }
 
 /// Nanoseconds a byte to read `segments` one after the other and copy them once.
-fn copy(segments: &[SegmentSpec]) -> Result<f64> {
+fn copy(segments: &[SegmentSpec]) -> ShuffleResult<f64> {
     let (mut chunk, mut out) = (vec![0; 256 << 10], vec![0; 256 << 10]);
     let begun = Instant::now();
     let mut bytes = 0;
@@ -127,17 +131,17 @@ fn copy(segments: &[SegmentSpec]) -> Result<f64> {
 }
 
 /// A folder that is removed when dropped.
-struct Scratch(PathBuf);
+struct CalibrationFolder(PathBuf);
 
-impl Scratch {
-    fn new(dir: &Path) -> Result<Self> {
+impl CalibrationFolder {
+    fn new(dir: &Path) -> ShuffleResult<Self> {
         let path = dir.join(format!(".merganser-advise.{}", std::process::id()));
         fs::create_dir(&path).map_err(failed(&path))?;
-        Ok(Scratch(path))
+        Ok(CalibrationFolder(path))
     }
 
     /// Nanoseconds to write and read a byte in a row, and to seek.
-    fn disk(&self) -> Result<(f64, f64, f64)> {
+    fn disk(&self) -> ShuffleResult<(f64, f64, f64)> {
         let path = self.0.join("disk");
         let io = failed(&path);
         let mut file =
@@ -180,7 +184,7 @@ impl Scratch {
     }
 
     /// Sorted segments of records with random keys, [`MERGE_BYTES`] in all.
-    fn segments(&self, record_bytes: usize, fan_in: usize) -> Result<Vec<SegmentSpec>> {
+    fn segments(&self, record_bytes: usize, fan_in: usize) -> ShuffleResult<Vec<SegmentSpec>> {
         let mut random = Random::new(record_bytes as u64);
         let records = (MERGE_BYTES / record_bytes / fan_in).max(1);
         let value = vec![b'v'; record_bytes.saturating_sub(KEY_BYTES + 2)];
@@ -202,7 +206,7 @@ impl Scratch {
     }
 
     /// Writes one spill for each of `segments`.
-    fn write_segments(&self, segments: &[Vec<u8>]) -> Result<Vec<SegmentSpec>> {
+    fn write_segments(&self, segments: &[Vec<u8>]) -> ShuffleResult<Vec<SegmentSpec>> {
         let write = |(number, records): (usize, &Vec<u8>)| {
             let path = self.0.join(format!("spill_{number}.out"));
             let mut bytes = records.clone();
@@ -217,7 +221,7 @@ impl Scratch {
     }
 }
 
-impl Drop for Scratch {
+impl Drop for CalibrationFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }

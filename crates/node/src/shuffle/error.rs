@@ -18,7 +18,7 @@ pub enum ShuffleError {
         /// The file.
         path: PathBuf,
         /// Why.
-        reason: Refusal,
+        reason: SpillRefusal,
     },
     /// The system failed to read.
     #[error("{}: reading at byte {offset}: {source}", path.display())]
@@ -68,7 +68,7 @@ pub enum ShuffleError {
 
 /// Why a spill may not be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Refusal {
+pub enum SpillRefusal {
     /// The path is relative, or goes up.
     #[error("a spill's path is absolute and has no .. in it")]
     Path,
@@ -89,8 +89,8 @@ pub enum Refusal {
     System(io::Error),
 }
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> Self {
+impl From<SpillRefusal> for io::Error {
+    fn from(refusal: SpillRefusal) -> Self {
         io::Error::new(io::ErrorKind::PermissionDenied, refusal)
     }
 }
@@ -126,4 +126,4 @@ pub enum Shortage {
 }
 
 /// The results of a merge.
-pub type Result<T, E = ShuffleError> = std::result::Result<T, E>;
+pub type ShuffleResult<T, E = ShuffleError> = Result<T, E>;

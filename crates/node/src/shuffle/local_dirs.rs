@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use super::error::Refusal;
+use super::error::SpillRefusal;
 use crate::beneath;
 
 /// Folders, below which files may be opened.
@@ -27,9 +27,9 @@ impl LocalDirs {
     pub(super) fn open(&self, path: &Path) -> io::Result<File> {
         let plain = |part: Component<'_>| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(plain) {
-            return Err(Refusal::Path.into());
+            return Err(SpillRefusal::Path.into());
         }
-        let (dir, below) = self.place(path).ok_or(Refusal::Outside)?;
+        let (dir, below) = self.place(path).ok_or(SpillRefusal::Outside)?;
         beneath::open_file(&dir, &below).map_err(refused)
     }
 
@@ -50,10 +50,10 @@ impl LocalDirs {
 
 /// The reason of a refusal, in the words for spills.
 fn refused(error: io::Error) -> io::Error {
-    match error.get_ref().and_then(|inner| inner.downcast_ref::<beneath::Refusal>()) {
-        Some(beneath::Refusal::Nul) => Refusal::Nul.into(),
-        Some(beneath::Refusal::Link) => Refusal::Link.into(),
-        Some(beneath::Refusal::NotRegular) => Refusal::NotRegular.into(),
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<beneath::PathRefusal>()) {
+        Some(beneath::PathRefusal::Nul) => SpillRefusal::Nul.into(),
+        Some(beneath::PathRefusal::Link) => SpillRefusal::Link.into(),
+        Some(beneath::PathRefusal::NotRegular) => SpillRefusal::NotRegular.into(),
         None => error,
     }
 }
@@ -93,7 +93,7 @@ mod tests {
             error.to_string()
         };
         // Wherever they lead: who may write there could change them between two looks.
-        let link = Refusal::Link.to_string();
+        let link = SpillRefusal::Link.to_string();
         let links =
             ["app/absolute", "app/relative", "out/secret", "inside", "same/spill_0.out", "out/a/b"];
         for path in links {

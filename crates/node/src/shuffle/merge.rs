@@ -12,9 +12,9 @@ use merganser_sort::merge::ifile::{IFileCount, IFileError, IFileMerge};
 use merganser_sort::record::ifile::END_MARKER;
 use rustix::io::Errno;
 
-use super::error::{Refusal, Shortage};
+use super::error::{Shortage, SpillRefusal};
 use super::segment::{CRC_BYTES, MARKER_BYTES, SegmentReader, SegmentSpec};
-use super::{Result, ShuffleError};
+use super::{ShuffleError, ShuffleResult};
 
 /// The least buffer of a segment.
 const BUFFER_BYTES_MIN: usize = 4 << 10;
@@ -73,7 +73,7 @@ impl SegmentMerge {
         order: &WritableOrder,
         segments: &[SegmentSpec],
         memory_bytes: usize,
-    ) -> Result<Self> {
+    ) -> ShuffleResult<Self> {
         Self::open_with(order, segments, memory_bytes, open)
     }
 
@@ -86,7 +86,7 @@ impl SegmentMerge {
         order: &WritableOrder,
         segments: &[SegmentSpec],
         memory_bytes: usize,
-    ) -> Result<Self> {
+    ) -> ShuffleResult<Self> {
         Self::open_sharing(order, segments, memory_bytes, Some(usize::MAX), open)
     }
 
@@ -99,7 +99,7 @@ impl SegmentMerge {
         segments: &[SegmentSpec],
         memory_bytes: usize,
         open: impl FnMut(&Path) -> io::Result<File>,
-    ) -> Result<Self> {
+    ) -> ShuffleResult<Self> {
         Self::open_sharing(order, segments, memory_bytes, None, open)
     }
 
@@ -110,7 +110,7 @@ impl SegmentMerge {
         memory_bytes: usize,
         spare: Option<usize>,
         mut open: impl FnMut(&Path) -> io::Result<File>,
-    ) -> Result<Self> {
+    ) -> ShuffleResult<Self> {
         let raw_len = merged_raw_len(segments)?;
         let sizes: Vec<u64> = segments.iter().map(SegmentSpec::records_bytes).collect();
         let (buffers, left) = share(&sizes, memory_bytes)?;
@@ -171,7 +171,7 @@ impl SegmentMerge {
     ///
     /// # Panics
     /// After [`SegmentMerge::read_records`].
-    pub fn read(&mut self, out: &mut [u8]) -> Result<usize> {
+    pub fn read(&mut self, out: &mut [u8]) -> ShuffleResult<usize> {
         assert!(!self.records_only, "its records were asked for before");
         let records = self.raw_len - MARKER_BYTES;
         let mut n = 0;
@@ -203,7 +203,7 @@ impl SegmentMerge {
     ///
     /// # Errors
     /// As [`SegmentMerge::read`].
-    pub fn skip(&mut self, bytes: u64) -> Result<()> {
+    pub fn skip(&mut self, bytes: u64) -> ShuffleResult<()> {
         let mut left = bytes.min(self.part_len() - self.at);
         let mut out = vec![0; left.min(SKIP_BYTES as u64) as usize];
         while left > 0 {
@@ -222,7 +222,7 @@ impl SegmentMerge {
     ///
     /// # Panics
     /// After [`SegmentMerge::read`].
-    pub fn read_records(&mut self, out: &mut [u8]) -> Result<usize> {
+    pub fn read_records(&mut self, out: &mut [u8]) -> ShuffleResult<usize> {
         assert!(self.records_only || self.at == 0, "its bytes were asked for before");
         self.records_only = true;
         self.advance(|merge| merge.read_records(out))
@@ -230,8 +230,10 @@ impl SegmentMerge {
 
     fn advance(
         &mut self,
-        step: impl FnOnce(&mut IFileMerge<SegmentReader>) -> Result<usize, IFileError<ShuffleError>>,
-    ) -> Result<usize> {
+        step: impl FnOnce(
+            &mut IFileMerge<SegmentReader>,
+        ) -> ShuffleResult<usize, IFileError<ShuffleError>>,
+    ) -> ShuffleResult<usize> {
         if self.failed {
             return Err(ShuffleError::Failed);
         }
@@ -262,7 +264,7 @@ impl fmt::Debug for SegmentMerge {
 
 /// Bytes of the merged segment without its checksum: known before anything is merged, for every record
 /// keeps its bytes.
-fn merged_raw_len(segments: &[SegmentSpec]) -> Result<u64> {
+fn merged_raw_len(segments: &[SegmentSpec]) -> ShuffleResult<u64> {
     let mut raw_len = MARKER_BYTES;
     for segment in segments {
         segment.check()?;
@@ -272,7 +274,7 @@ fn merged_raw_len(segments: &[SegmentSpec]) -> Result<u64> {
 }
 
 /// A buffer for each segment, none larger than the segment, and what is left for long keys.
-fn share(sizes: &[u64], memory: usize) -> Result<(Vec<usize>, usize)> {
+fn share(sizes: &[u64], memory: usize) -> ShuffleResult<(Vec<usize>, usize)> {
     let least: usize = sizes.iter().map(|size| BUFFER_BYTES_MIN.min(*size as usize)).sum();
     let needed = least + least / (SPARE_PART - 1);
     if memory < needed {
@@ -302,7 +304,7 @@ fn opening(path: &Path, error: io::Error) -> ShuffleError {
     match error.kind() {
         io::ErrorKind::NotFound => ShuffleError::Missing { path },
         io::ErrorKind::PermissionDenied => {
-            let reason = error.downcast().unwrap_or_else(Refusal::System);
+            let reason = error.downcast().unwrap_or_else(SpillRefusal::System);
             ShuffleError::Refused { path, reason }
         }
         _ if matches!(Errno::from_io_error(&error), Some(Errno::MFILE | Errno::NFILE)) => {

@@ -24,7 +24,7 @@ pub mod protocol;
 mod segment;
 pub mod server;
 
-pub use error::{Refusal, Result, Shortage, ShuffleError};
+pub use error::{Shortage, ShuffleError, ShuffleResult, SpillRefusal};
 pub use merganser_sort::key::{WritableOrder, WritableOrderError};
 pub use merge::SegmentMerge;
 pub use segment::SegmentSpec;

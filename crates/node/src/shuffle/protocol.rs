@@ -17,8 +17,8 @@
 //! has the tables.
 
 use super::{SegmentSpec, ShuffleError};
-pub use crate::message::{BadMessage, FRAME_HEAD_BYTES, HEAD_BYTES, Head, frame_head};
-use crate::message::{DATA, FRAME_BODY_BYTES_MAX, Heads, Reader, frame, frame_of, push_text};
+pub use crate::message::{BadMessage, FRAME_HEAD_BYTES, HEAD_BYTES, RequestHead, frame_head};
+use crate::message::{BodyReader, DATA, FRAME_BODY_BYTES_MAX, Heads, frame, frame_of, push_text};
 
 /// The only version there is.
 pub const VERSION: u16 = 1;
@@ -41,7 +41,7 @@ const SEGMENT_BYTES_MIN: usize = 2 + 3 * 8;
 
 /// What a client asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
+pub enum ShuffleRequest {
     /// To merge segments.
     Merge(MergeRequest),
     /// Asks for the version and the load.
@@ -63,7 +63,7 @@ pub struct MergeRequest {
 
 /// A part of an answer. Data is sent without being copied into one: see [`frame_head`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub enum MergeFrame {
     /// Bytes of the merged segment.
     Data(Vec<u8>),
     /// The merged segment was sent whole.
@@ -76,7 +76,7 @@ pub enum Frame {
     /// It was not.
     Error {
         /// Why.
-        kind: ErrorKind,
+        kind: ShuffleErrorKind,
         /// The same, as a sentence.
         sentence: String,
     },
@@ -95,7 +95,7 @@ pub enum Frame {
 
 /// Why there is no merged segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum ShuffleErrorKind {
     /// Too much is going on: come again.
     Busy = 1,
     /// A spill's bytes are not what they should be.
@@ -114,12 +114,12 @@ const END: u8 = 2;
 const ERROR: u8 = 3;
 const HELLO_FRAME: u8 = 4;
 
-impl Request {
+impl ShuffleRequest {
     /// Reads the head of a request.
     ///
     /// # Errors
     /// When it is not of this version. The connection is useless then.
-    pub fn head(bytes: [u8; HEAD_BYTES]) -> Result<Head, BadMessage> {
+    pub fn head(bytes: [u8; HEAD_BYTES]) -> Result<RequestHead, BadMessage> {
         HEADS.decode(bytes)
     }
 
@@ -127,12 +127,12 @@ impl Request {
     ///
     /// # Errors
     /// When it is malformed.
-    pub fn decode(head: Head, body: &[u8]) -> Result<Self, BadMessage> {
-        let mut rest = Reader(body);
+    pub fn decode(head: RequestHead, body: &[u8]) -> Result<Self, BadMessage> {
+        let mut rest = BodyReader(body);
         let request = if head.kind == HELLO {
-            Request::Hello
+            ShuffleRequest::Hello
         } else {
-            Request::Merge(MergeRequest::decode(&mut rest)?)
+            ShuffleRequest::Merge(MergeRequest::decode(&mut rest)?)
         };
         rest.end("request")?;
         Ok(request)
@@ -145,8 +145,8 @@ impl Request {
     pub fn encode(&self) -> Result<Vec<u8>, BadMessage> {
         let mut body = Vec::new();
         let kind = match self {
-            Request::Hello => HELLO,
-            Request::Merge(merge) => {
+            ShuffleRequest::Hello => HELLO,
+            ShuffleRequest::Merge(merge) => {
                 merge.encode(&mut body)?;
                 MERGE
             }
@@ -156,7 +156,7 @@ impl Request {
 }
 
 impl MergeRequest {
-    fn decode(rest: &mut Reader<'_>) -> Result<Self, BadMessage> {
+    fn decode(rest: &mut BodyReader<'_>) -> Result<Self, BadMessage> {
         let (skip, memory_bytes) = (rest.u64()?, rest.u64()?);
         let order = rest.text()?;
         let count = rest.u32()? as usize;
@@ -191,7 +191,7 @@ impl MergeRequest {
     }
 }
 
-impl Frame {
+impl MergeFrame {
     /// The whole frame.
     ///
     /// # Panics
@@ -199,21 +199,21 @@ impl Frame {
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
         frame(|bytes| match self {
-            Frame::Data(data) => {
+            MergeFrame::Data(data) => {
                 bytes.extend(data);
                 DATA
             }
-            Frame::End { records, compares } => {
+            MergeFrame::End { records, compares } => {
                 bytes.extend(records.to_be_bytes());
                 bytes.extend(compares.to_be_bytes());
                 END
             }
-            Frame::Error { kind, sentence } => {
+            MergeFrame::Error { kind, sentence } => {
                 bytes.extend((*kind as u16).to_be_bytes());
                 bytes.extend(sentence.as_bytes());
                 ERROR
             }
-            Frame::Hello { version, merges, memory_bytes, product } => {
+            MergeFrame::Hello { version, merges, memory_bytes, product } => {
                 bytes.extend(version.to_be_bytes());
                 bytes.extend(merges.to_be_bytes());
                 bytes.extend(memory_bytes.to_be_bytes());
@@ -229,17 +229,17 @@ impl Frame {
     /// When it is malformed.
     pub fn decode(bytes: &[u8]) -> Result<Option<(Self, usize)>, BadMessage> {
         let Some((kind, body)) = frame_of(bytes)? else { return Ok(None) };
-        let mut rest = Reader(body);
+        let mut rest = BodyReader(body);
         let frame = match kind {
-            DATA => Frame::Data(std::mem::take(&mut rest.0).to_vec()),
-            END => Frame::End { records: rest.u64()?, compares: rest.u64()? },
+            DATA => MergeFrame::Data(std::mem::take(&mut rest.0).to_vec()),
+            END => MergeFrame::End { records: rest.u64()?, compares: rest.u64()? },
             ERROR => {
                 let kind = rest.u16()?;
-                let kind = ErrorKind::of(kind)
+                let kind = ShuffleErrorKind::of(kind)
                     .ok_or_else(|| BadMessage(format!("there are no errors of kind {kind}")))?;
-                Frame::Error { kind, sentence: rest.rest_of_text()? }
+                MergeFrame::Error { kind, sentence: rest.rest_of_text()? }
             }
-            HELLO_FRAME => Frame::Hello {
+            HELLO_FRAME => MergeFrame::Hello {
                 version: rest.u16()?,
                 merges: rest.u32()?,
                 memory_bytes: rest.u64()?,
@@ -252,23 +252,23 @@ impl Frame {
     }
 }
 
-impl ErrorKind {
+impl ShuffleErrorKind {
     fn of(number: u16) -> Option<Self> {
-        use ErrorKind::{Busy, Damaged, Io, Missing, Order, Request};
+        use ShuffleErrorKind::{Busy, Damaged, Io, Missing, Order, Request};
         [Busy, Damaged, Missing, Order, Io, Request].into_iter().find(|kind| *kind as u16 == number)
     }
 }
 
-impl From<&ShuffleError> for ErrorKind {
+impl From<&ShuffleError> for ShuffleErrorKind {
     fn from(error: &ShuffleError) -> Self {
         match error {
-            ShuffleError::Missing { .. } => ErrorKind::Missing,
-            ShuffleError::Damaged { .. } => ErrorKind::Damaged,
+            ShuffleError::Missing { .. } => ShuffleErrorKind::Missing,
+            ShuffleError::Damaged { .. } => ShuffleErrorKind::Damaged,
             // To come again would change nothing about too little memory.
-            ShuffleError::Refused { .. } | ShuffleError::Memory { .. } => ErrorKind::Request,
-            ShuffleError::Busy { .. } => ErrorKind::Busy,
+            ShuffleError::Refused { .. } | ShuffleError::Memory { .. } => ShuffleErrorKind::Request,
+            ShuffleError::Busy { .. } => ShuffleErrorKind::Busy,
             ShuffleError::Io { .. } | ShuffleError::Output { .. } | ShuffleError::Failed => {
-                ErrorKind::Io
+                ShuffleErrorKind::Io
             }
         }
     }
@@ -280,16 +280,16 @@ mod tests {
 
     use super::*;
 
-    fn decode(bytes: &[u8]) -> Result<Request, BadMessage> {
+    fn decode(bytes: &[u8]) -> Result<ShuffleRequest, BadMessage> {
         let (head, body) = bytes.split_first_chunk().expect("a head");
-        let head = Request::head(*head)?;
+        let head = ShuffleRequest::head(*head)?;
         assert_eq!(head.body_bytes, body.len());
-        Request::decode(head, body)
+        ShuffleRequest::decode(head, body)
     }
 
-    fn merge() -> Request {
+    fn merge() -> ShuffleRequest {
         let path = "/d/spill_0.out".into();
-        Request::Merge(MergeRequest {
+        ShuffleRequest::Merge(MergeRequest {
             skip: 7,
             memory_bytes: 1 << 20,
             order: "text".to_owned(),
@@ -300,8 +300,8 @@ mod tests {
     #[test]
     fn requests_are_pinned() {
         let hello = b"MGSH\x00\x01\x00\x02\x00\x00\x00\x00";
-        assert_eq!(Request::Hello.encode().expect("short"), hello);
-        assert_eq!(decode(hello), Ok(Request::Hello));
+        assert_eq!(ShuffleRequest::Hello.encode().expect("short"), hello);
+        assert_eq!(decode(hello), Ok(ShuffleRequest::Hello));
         let bytes = b"MGSH\x00\x01\x00\x01\x00\x00\x00\x42\
             \x00\x00\x00\x00\x00\x00\x00\x07\x00\x00\x00\x00\x00\x10\x00\x00\
             \x00\x04text\x00\x00\x00\x01\
@@ -313,13 +313,18 @@ mod tests {
 
     #[test]
     fn frames_are_pinned() {
-        let error = Frame::Error { kind: ErrorKind::Missing, sentence: "gone".to_owned() };
-        let hello =
-            Frame::Hello { version: 1, merges: 3, memory_bytes: 258, product: "0.1.0".to_owned() };
-        let pinned: [(Frame, &[u8]); 4] = [
-            (Frame::Data(b"ab".to_vec()), b"\x01\x00\x00\x00\x02ab"),
+        let error =
+            MergeFrame::Error { kind: ShuffleErrorKind::Missing, sentence: "gone".to_owned() };
+        let hello = MergeFrame::Hello {
+            version: 1,
+            merges: 3,
+            memory_bytes: 258,
+            product: "0.1.0".to_owned(),
+        };
+        let pinned: [(MergeFrame, &[u8]); 4] = [
+            (MergeFrame::Data(b"ab".to_vec()), b"\x01\x00\x00\x00\x02ab"),
             (
-                Frame::End { records: 5, compares: 256 },
+                MergeFrame::End { records: 5, compares: 256 },
                 b"\x02\x00\x00\x00\x10\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\x01\0",
             ),
             (error, b"\x03\x00\x00\x00\x06\x00\x03gone"),
@@ -328,9 +333,9 @@ mod tests {
         for (frame, bytes) in pinned {
             assert_eq!(frame.encode(), bytes);
             for len in 0..bytes.len() {
-                assert_eq!(Frame::decode(&bytes[..len]), Ok(None), "{frame:?}, {len}");
+                assert_eq!(MergeFrame::decode(&bytes[..len]), Ok(None), "{frame:?}, {len}");
             }
-            assert_eq!(Frame::decode(bytes), Ok(Some((frame, bytes.len()))));
+            assert_eq!(MergeFrame::decode(bytes), Ok(Some((frame, bytes.len()))));
         }
         assert_eq!(frame_head(2), b"\x01\x00\x00\x00\x02"[..]);
     }
@@ -342,8 +347,8 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] = byte;
             let (head, body) = bytes.split_first_chunk().expect("a head");
-            Request::head(*head)
-                .and_then(|h| Request::decode(h, body))
+            ShuffleRequest::head(*head)
+                .and_then(|h| ShuffleRequest::decode(h, body))
                 .expect_err("bad")
                 .to_string()
         };
@@ -356,8 +361,8 @@ mod tests {
         assert!(told(34, 0xff).contains("segments are more than"));
         assert!(told(29, 0xff).contains("ends before all that it announces"));
         for len in 0..whole.len() - HEAD_BYTES {
-            let head = Head { version: VERSION, kind: MERGE, body_bytes: len };
-            Request::decode(head, &whole[HEAD_BYTES..][..len]).expect_err("it was cut");
+            let head = RequestHead { version: VERSION, kind: MERGE, body_bytes: len };
+            ShuffleRequest::decode(head, &whole[HEAD_BYTES..][..len]).expect_err("it was cut");
         }
     }
 
@@ -366,10 +371,10 @@ mod tests {
         fn any_bytes_are_a_message_or_an_error(
             kind in 0_u16..4, body in prop::collection::vec(any::<u8>(), 0..200),
         ) {
-            if let Ok(request) = Request::decode(Head { version: VERSION, kind, body_bytes: body.len() }, &body) {
+            if let Ok(request) = ShuffleRequest::decode(RequestHead { version: VERSION, kind, body_bytes: body.len() }, &body) {
                 prop_assert_eq!(decode(&request.encode().expect("it was short")), Ok(request));
             }
-            let _ = Frame::decode(&body);
+            let _ = MergeFrame::decode(&body);
         }
     }
 }

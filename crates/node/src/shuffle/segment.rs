@@ -25,7 +25,7 @@ use merganser_sort::merge::ifile::Source;
 use merganser_sort::record::ifile::END_MARKER;
 use rustix::fs::{Advice, fadvise};
 
-use super::{Result, ShuffleError};
+use super::{ShuffleError, ShuffleResult};
 
 /// Bytes of a segment that are no records: the marker behind them, which `raw` counts.
 pub(super) const MARKER_BYTES: u64 = END_MARKER.len() as u64;
@@ -62,7 +62,7 @@ impl SegmentSpec {
     }
 
     /// That its numbers agree with one another.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(super) fn check(&self) -> ShuffleResult<()> {
         let SegmentSpec { path, offset, raw, part } = self;
         let agrees = *raw >= MARKER_BYTES && raw.checked_add(CRC_BYTES) == Some(*part);
         if !agrees {
@@ -82,7 +82,7 @@ impl SegmentSpec {
 }
 
 /// Memory that the segments of a merge share beyond their own buffers, for long keys.
-pub(super) type Spare = Arc<AtomicUsize>;
+pub(super) type SpareBytes = Arc<AtomicUsize>;
 
 /// Reads one segment.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ pub(super) struct SegmentReader {
     /// The bytes of the buffer that are not consumed.
     start: usize,
     end: usize,
-    spare: Spare,
+    spare: SpareBytes,
 }
 
 impl SegmentReader {
@@ -111,8 +111,8 @@ impl SegmentReader {
         spec: &SegmentSpec,
         file: File,
         capacity: usize,
-        spare: &Spare,
-    ) -> Result<Self> {
+        spare: &SpareBytes,
+    ) -> ShuffleResult<Self> {
         let io = |source| ShuffleError::Io { path: spec.path.clone(), offset: 0, source };
         let len = file.metadata().map_err(io)?.len();
         let end = spec.offset + spec.part;
@@ -155,7 +155,7 @@ impl SegmentReader {
     }
 
     /// Reads on, as much as fits behind what is there; with the last record, the trailer, too.
-    fn read(&mut self) -> Result<()> {
+    fn read(&mut self) -> ShuffleResult<()> {
         let room = self.buffer.len() - TRAILER_BYTES - self.end;
         let records = (self.records_end - self.next).min(room as u64) as usize;
         let last = self.next + records as u64 == self.records_end;
@@ -188,7 +188,7 @@ impl SegmentReader {
     }
 
     /// Reads what comes next into the buffer, from `start` to `end`.
-    fn read_exactly(&mut self, start: usize, end: usize) -> Result<()> {
+    fn read_exactly(&mut self, start: usize, end: usize) -> ShuffleResult<()> {
         let mut at = start;
         while at < end {
             let offset = self.next + (at - start) as u64;
@@ -208,7 +208,7 @@ impl SegmentReader {
     }
 
     /// Makes the buffer hold `n` bytes, or what it should hold, if it does more for no reason.
-    fn resize(&mut self, n: usize) -> Result<()> {
+    fn resize(&mut self, n: usize) -> ShuffleResult<()> {
         let (now, then) = (self.buffer.len() - TRAILER_BYTES, n.max(self.capacity));
         if then > now {
             let more = then - now;
@@ -259,7 +259,7 @@ impl Source for SegmentReader {
         self.start += n;
     }
 
-    fn fill(&mut self, n: usize) -> Result<()> {
+    fn fill(&mut self, n: usize) -> ShuffleResult<()> {
         self.buffer.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if n.max(self.capacity) != self.buffer.len() - TRAILER_BYTES {

@@ -22,16 +22,18 @@ use merganser_server::{Address, Client, Connections, Incident, Limits, Presence,
 pub use merganser_server::Stopper;
 use merganser_storage::contained::{self, Cause};
 
-pub use crate::talk::BindError;
+pub use crate::talk::SocketBindError;
 
-use super::admission::{Admission, Ticket};
+use super::admission::{MergeAdmission, MergeTicket};
 use super::error::Shortage;
 use super::local_dirs::LocalDirs;
-use super::protocol::{ErrorKind, Frame, Head, MergeRequest, Request, VERSION, frame_head};
+use super::protocol::{
+    MergeFrame, MergeRequest, RequestHead, ShuffleErrorKind, ShuffleRequest, VERSION, frame_head,
+};
 use super::segment::forget;
 use super::{SegmentMerge, SegmentSpec, ShuffleError, WritableOrder};
 use crate::message::sentence;
-use crate::talk::{End, Events, Talk, converse};
+use crate::talk::{Events, Talk, TalkEnd, converse};
 
 /// The most connections at once. One more ends the one that is idle for longest.
 pub const CONNECTIONS_MAX: usize = 1024;
@@ -47,7 +49,7 @@ const DATA_BYTES: usize = 256 << 10;
 const SKIP_BYTES: u64 = 16 << 20;
 
 /// What to serve where.
-pub struct ServerOptions {
+pub struct ShuffleServerOptions {
     /// The socket's path.
     pub socket: PathBuf,
     /// The mode of its file.
@@ -70,10 +72,10 @@ pub struct ServerOptions {
     pub on_event: Box<dyn Fn(&str) + Send + Sync>,
 }
 
-/// A server that listens; [`Server::run`] serves.
-pub struct Server {
+/// A server that listens; [`ShuffleServer::run`] serves.
+pub struct ShuffleServer {
     connections: Connections,
-    admission: Arc<Admission>,
+    admission: Arc<MergeAdmission>,
     dirs: LocalDirs,
     keep_cache: bool,
     product: String,
@@ -81,13 +83,13 @@ pub struct Server {
     events: Events,
 }
 
-impl Server {
+impl ShuffleServer {
     /// Begins to listen.
     ///
     /// # Errors
     /// When the socket cannot be listened on.
-    pub fn bind(options: ServerOptions) -> Result<Self, BindError> {
-        let ServerOptions { socket, socket_mode, memory_bytes, merges, .. } = options;
+    pub fn bind(options: ShuffleServerOptions) -> Result<Self, SocketBindError> {
+        let ShuffleServerOptions { socket, socket_mode, memory_bytes, merges, .. } = options;
         let limits = Limits {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: Duration::ZERO,
@@ -96,10 +98,10 @@ impl Server {
         };
         let address = Address::Unix(socket.clone());
         let connections = Connections::listen(&address, socket_mode, limits)
-            .map_err(|source| BindError { socket, source })?;
-        Ok(Server {
+            .map_err(|source| SocketBindError { socket, source })?;
+        Ok(ShuffleServer {
             connections,
-            admission: Admission::new(merges, memory_bytes),
+            admission: MergeAdmission::new(merges, memory_bytes),
             dirs: LocalDirs::new(options.local_dirs),
             keep_cache: options.keep_cache,
             product: options.product,
@@ -129,7 +131,7 @@ impl Server {
     }
 }
 
-impl Service for Server {
+impl Service for ShuffleServer {
     const THREAD: &'static str = "shuffle";
     /// A merge recurses nowhere.
     const STACK_BYTES: usize = 256 << 10;
@@ -137,7 +139,7 @@ impl Service for Server {
     fn serve(&self, client: &Client) {
         let (stream, presence) = (client.stream(), client.presence());
         let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
-        Connection { server: self, talk, presence }.serve();
+        ShuffleConnection { server: self, talk, presence }.serve();
     }
 
     fn notice(&self, incident: Incident<'_>) {
@@ -157,45 +159,45 @@ impl Service for Server {
 }
 
 /// One client, in its thread.
-struct Connection<'a> {
-    server: &'a Server,
+struct ShuffleConnection<'a> {
+    server: &'a ShuffleServer,
     talk: Talk<'a>,
     presence: &'a Presence,
 }
 
-impl Connection<'_> {
+impl ShuffleConnection<'_> {
     fn serve(&self) {
         converse(
             &self.server.events,
             "client",
             || self.next(),
             |why| {
-                let _ = self.error(ErrorKind::Request, why);
+                let _ = self.error(ShuffleErrorKind::Request, why);
             },
         );
     }
 
     /// Takes one request and answers it.
-    fn next(&self) -> Result<(), End> {
+    fn next(&self) -> Result<(), TalkEnd> {
         let (head, until) = self.talk.head(self.presence)?;
-        let head = Request::head(head).map_err(End::Bad)?;
+        let head = ShuffleRequest::head(head).map_err(TalkEnd::Bad)?;
         // Nothing of it is used after a panic but the stream, where a frame may be cut: that ends it.
         let answered = contained::run(Cause::Mistake, || self.answer(head, until));
         let answered = answered.unwrap_or_else(|_| {
             self.server.events.tell("a merge was ended by a mistake in this program");
-            Err(End::Gone)
+            Err(TalkEnd::Gone)
         });
         self.presence.answered();
         answered
     }
 
     /// Takes the rest of a request and answers it.
-    fn answer(&self, head: Head, until: Instant) -> Result<(), End> {
+    fn answer(&self, head: RequestHead, until: Instant) -> Result<(), TalkEnd> {
         let request = match self.server.admission.memory(head.body_bytes as u64) {
             Ok(_taken) => {
                 let mut body = vec![0; head.body_bytes];
                 self.talk.receive(&mut body, until)?;
-                Request::decode(head, &body).map_err(End::Bad)?
+                ShuffleRequest::decode(head, &body).map_err(TalkEnd::Bad)?
             }
             Err(busy) => {
                 self.talk.discard(head.body_bytes, until)?;
@@ -203,26 +205,26 @@ impl Connection<'_> {
             }
         };
         match request {
-            Request::Hello => {
+            ShuffleRequest::Hello => {
                 let taken = self.server.admission.taken();
-                self.send(&Frame::Hello {
+                self.send(&MergeFrame::Hello {
                     version: VERSION,
                     merges: taken.merges,
                     memory_bytes: taken.memory_bytes,
                     product: self.server.product.clone(),
                 })
             }
-            Request::Merge(request) => self.merge(&request),
+            ShuffleRequest::Merge(request) => self.merge(&request),
         }
     }
 
-    fn merge(&self, request: &MergeRequest) -> Result<(), End> {
+    fn merge(&self, request: &MergeRequest) -> Result<(), TalkEnd> {
         let order: WritableOrder = match request.order.parse() {
             Ok(order) => order,
             Err(e) => {
                 let sentence = e.to_string();
                 self.server.events.tell(&format!("merge refused: {sentence}"));
-                return self.error(ErrorKind::Order, sentence);
+                return self.error(ShuffleErrorKind::Order, sentence);
             }
         };
         // Held until the last frame is sent.
@@ -238,7 +240,7 @@ impl Connection<'_> {
             }
             skip = if merge.is_done() { 0 } else { skip - step };
             if self.talk.stream.is_hung_up() {
-                return Err(End::Gone);
+                return Err(TalkEnd::Gone);
             }
         }
         let mut data = vec![0; DATA_BYTES];
@@ -251,7 +253,7 @@ impl Connection<'_> {
         }
         let count = merge.count();
         drop((merge, data, ticket));
-        self.send(&Frame::End { records: count.records, compares: count.compares })?;
+        self.send(&MergeFrame::End { records: count.records, compares: count.compares })?;
         if !self.server.keep_cache {
             self.forget(request);
         }
@@ -272,7 +274,7 @@ impl Connection<'_> {
         &self,
         order: &WritableOrder,
         request: &MergeRequest,
-    ) -> Result<(Ticket, SegmentMerge), ShuffleError> {
+    ) -> Result<(MergeTicket, SegmentMerge), ShuffleError> {
         let useful = SegmentMerge::useful_memory_bytes(&request.segments);
         let granted = request.memory_bytes.min(useful);
         let ticket = self.server.admission.merge(granted + DATA_BYTES as u64)?;
@@ -283,7 +285,7 @@ impl Connection<'_> {
     }
 
     /// Tells the client and the log; the connection stays.
-    fn fail(&self, error: &ShuffleError) -> Result<(), End> {
+    fn fail(&self, error: &ShuffleError) -> Result<(), TalkEnd> {
         let how = match error {
             ShuffleError::Busy { .. } => "merge turned away",
             _ => "merge failed",
@@ -293,24 +295,24 @@ impl Connection<'_> {
         self.error(error.into(), sentence)
     }
 
-    fn error(&self, kind: ErrorKind, sentence: String) -> Result<(), End> {
+    fn error(&self, kind: ShuffleErrorKind, sentence: String) -> Result<(), TalkEnd> {
         self.send(&error_frame(kind, sentence))
     }
 
-    fn send(&self, frame: &Frame) -> Result<(), End> {
+    fn send(&self, frame: &MergeFrame) -> Result<(), TalkEnd> {
         self.talk.write(&mut [IoSlice::new(&frame.encode())])
     }
 
-    fn send_data(&self, data: &[u8]) -> Result<(), End> {
+    fn send_data(&self, data: &[u8]) -> Result<(), TalkEnd> {
         self.talk.write(&mut [IoSlice::new(&frame_head(data.len())), IoSlice::new(data)])
     }
 }
 
-fn error_frame(kind: ErrorKind, told: String) -> Frame {
-    Frame::Error { kind, sentence: sentence(told) }
+fn error_frame(kind: ShuffleErrorKind, told: String) -> MergeFrame {
+    MergeFrame::Error { kind, sentence: sentence(told) }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ShuffleServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Server").field("admission", &self.admission).finish_non_exhaustive()
     }

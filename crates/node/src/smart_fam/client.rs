@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::log::{self, LogReader, LogWriter};
-use super::record::{self, Answer, Outcome, Request, from_hex};
-use super::wait::{Waiter, Waiting};
+use super::record::{self, CallAnswer, CallOutcome, CallRequest, from_hex};
+use super::wait::{PollIntervals, Waiter};
 use super::{FolderError, answer_file, is_name, request_file, rows_file};
 use crate::isc::host::rows;
 
@@ -57,7 +57,7 @@ pub enum CallError {
 
 /// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum MapResult {
+pub enum CallResult {
     /// Keys and values.
     Rows(Vec<(Vec<u8>, Vec<u8>)>),
     /// Records, end to end.
@@ -66,53 +66,57 @@ pub enum MapResult {
 
 /// A client of the modules in a folder. Its name is its own: of two clients with one name at the same
 /// time, both would append to one file.
-pub struct Client {
+pub struct ModuleClient {
     folder: PathBuf,
     name: String,
-    waiting: Waiting,
-    modules: BTreeMap<String, Calls>,
+    waiting: PollIntervals,
+    modules: BTreeMap<String, ModuleCalls>,
 }
 
-struct Calls {
+struct ModuleCalls {
     requests: LogWriter,
     next: u64,
     /// Where new answers come.
     answers: LogReader,
 }
 
-impl Client {
+impl ModuleClient {
     /// The client `name` in `folder`. After a crash, the same name finds the answers to its old requests.
     ///
     /// # Errors
     /// A name that no file may have.
-    pub fn new(folder: &Path, name: &str, waiting: Waiting) -> Result<Client, CallError> {
+    pub fn new(
+        folder: &Path,
+        name: &str,
+        waiting: PollIntervals,
+    ) -> Result<ModuleClient, CallError> {
         if !is_name(name) {
             return Err(CallError::Name(name.to_owned()));
         }
         let (folder, name) = (folder.to_owned(), name.to_owned());
-        Ok(Client { folder, name, waiting, modules: BTreeMap::new() })
+        Ok(ModuleClient { folder, name, waiting, modules: BTreeMap::new() })
     }
 
     /// Calls `module` and waits for its rows, at most `limit`.
     ///
     /// # Errors
-    /// As [`CallError`] says. After a timeout, [`Client::ask`] with the same number continues.
+    /// As [`CallError`] says. After a timeout, [`ModuleClient::ask`] with the same number continues.
     pub fn call(
         &mut self,
         module: &str,
         args: &Value,
         inputs: &[&str],
         limit: Duration,
-    ) -> Result<MapResult, CallError> {
+    ) -> Result<CallResult, CallError> {
         let id = self.calls(module)?.next;
         self.ask(module, id, args, inputs, limit)
     }
 
-    /// As [`Client::call`], with a number of the caller's choice, 1 or more. A number that was used before
+    /// As [`ModuleClient::call`], with a number of the caller's choice, 1 or more. A number that was used before
     /// has the answer that it had then, whatever the arguments are now.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// As [`ModuleClient::call`].
     pub fn ask(
         &mut self,
         module: &str,
@@ -120,7 +124,7 @@ impl Client {
         args: &Value,
         inputs: &[&str],
         limit: Duration,
-    ) -> Result<MapResult, CallError> {
+    ) -> Result<CallResult, CallError> {
         let folder = self.folder.join(module);
         let (waiting, client) = (self.waiting, self.name.clone());
         let calls = self.calls(module)?;
@@ -135,7 +139,7 @@ impl Client {
             return found(&body);
         }
         let inputs = inputs.iter().map(|input| (*input).to_owned()).collect();
-        let request = Request { args: args.clone(), inputs };
+        let request = CallRequest { args: args.clone(), inputs };
         let record = record::encode(id, &request).map_err(|e| CallError::TooLong(e.to_string()))?;
         let requests = folder.join(request_file(&client));
         calls.requests.append(&record).map_err(FolderError::on(&requests))?;
@@ -162,7 +166,7 @@ impl Client {
         }
     }
 
-    fn calls(&mut self, module: &str) -> Result<&mut Calls, CallError> {
+    fn calls(&mut self, module: &str) -> Result<&mut ModuleCalls, CallError> {
         if !is_name(module) {
             return Err(CallError::Name(module.to_owned()));
         }
@@ -184,7 +188,7 @@ impl Client {
                 true
             });
             used.map_err(FolderError::on(&path))?;
-            let calls = Calls { requests, next, answers };
+            let calls = ModuleCalls { requests, next, answers };
             self.modules.insert(module.to_owned(), calls);
         }
         Ok(self.modules.get_mut(module).expect("just there"))
@@ -203,15 +207,15 @@ fn look(answers: &mut LogReader, id: u64) -> io::Result<Option<Vec<u8>>> {
 }
 
 /// The result that an answer gives.
-fn result(id: u64, body: &[u8], rows_path: &Path) -> Result<MapResult, CallError> {
+fn result(id: u64, body: &[u8], rows_path: &Path) -> Result<CallResult, CallError> {
     let damaged = |detail: String| CallError::Damaged { id, detail };
-    let answer: Answer = serde_json::from_slice(body).map_err(|e| damaged(e.to_string()))?;
+    let answer: CallAnswer = serde_json::from_slice(body).map_err(|e| damaged(e.to_string()))?;
     let (keyed, bytes) = match answer.outcome {
-        Outcome::Failed { error } => return Err(CallError::Failed(error)),
-        Outcome::Inline { keyed, hex } => {
+        CallOutcome::Failed { error } => return Err(CallError::Failed(error)),
+        CallOutcome::Inline { keyed, hex } => {
             (keyed, from_hex(&hex).ok_or_else(|| damaged("it is not hexadecimal".to_owned()))?)
         }
-        Outcome::File { keyed, bytes, crc32c } => {
+        CallOutcome::File { keyed, bytes, crc32c } => {
             let file = log::open(rows_path).map_err(FolderError::on(rows_path))?;
             let mut found = Vec::new();
             file.take(bytes.saturating_add(1))
@@ -230,7 +234,7 @@ fn result(id: u64, body: &[u8], rows_path: &Path) -> Result<MapResult, CallError
         }
     };
     if !keyed {
-        return Ok(MapResult::Records(bytes));
+        return Ok(CallResult::Records(bytes));
     }
-    rows(&bytes).map(MapResult::Rows).map_err(|e| damaged(e.to_string()))
+    rows(&bytes).map(CallResult::Rows).map_err(|e| damaged(e.to_string()))
 }

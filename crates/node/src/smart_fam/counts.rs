@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 /// Counts of numbers. Clients count from 1, so a long row of numbers that occurred once takes the place of one.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct NumberCounts {
     /// Each number from 1 to this one occurred once, unless `others` has it.
     once_up_to: u64,
     others: BTreeMap<u64, u64>,
 }
 
-impl Counts {
+impl NumberCounts {
     /// How often `number` occurred.
     pub(super) fn of(&self, number: u64) -> u64 {
         let usual = u64::from((1..=self.once_up_to).contains(&number));
@@ -41,11 +41,11 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::Counts;
+    use super::NumberCounts;
 
     #[test]
     fn a_client_that_counts_takes_no_place() {
-        let mut counts = Counts::default();
+        let mut counts = NumberCounts::default();
         (1..=1000).for_each(|number| counts.add(number));
         assert_eq!((counts.places(), counts.of(0), counts.of(1000), counts.of(1001)), (0, 0, 1, 0));
         counts.add(7);
@@ -61,7 +61,7 @@ mod tests {
     proptest! {
         #[test]
         fn counts_are_those_of_a_map(numbers in prop::collection::vec(0u64..12, 0..60)) {
-            let mut counts = Counts::default();
+            let mut counts = NumberCounts::default();
             let mut expected: HashMap<u64, u64> = HashMap::new();
             for number in numbers {
                 counts.add(number);

@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::record;
-use crate::frame::{Frame, FrameError};
+use crate::frame::{FrameError, RecordFrame};
 
 /// A file longer than this is no log of this protocol.
 pub(super) const LOG_MAX: u64 = 1 << 30;
@@ -74,7 +74,7 @@ impl Pinned {
 }
 
 /// What a reader finds next.
-pub(super) enum Next {
+pub(super) enum LogItem {
     /// A whole record.
     Record {
         /// Its number.
@@ -119,16 +119,16 @@ impl LogReader {
     }
 
     /// The next record.
-    pub(super) fn next(&mut self) -> io::Result<Next> {
+    pub(super) fn next(&mut self) -> io::Result<LogItem> {
         let bytes = self.read(RECORD_MAX)?;
         Ok(match record::decode(&bytes) {
-            Ok(None) => Next::Nothing,
-            Ok(Some((Frame { id, body }, len))) => {
+            Ok(None) => LogItem::Nothing,
+            Ok(Some((RecordFrame { id, body }, len))) => {
                 let is_first = self.at == 0;
                 self.at += len as u64;
-                Next::Record { id, body: body.to_vec(), is_first }
+                LogItem::Record { id, body: body.to_vec(), is_first }
             }
-            Err(error) => Next::Bad(error),
+            Err(error) => LogItem::Bad(error),
         })
     }
 
@@ -138,7 +138,7 @@ impl LogReader {
         loop {
             let bytes = self.read(SCAN_BYTES)?;
             let mut rest = &bytes[..];
-            while let Ok(Some((Frame { id, body }, len))) = record::decode(rest) {
+            while let Ok(Some((RecordFrame { id, body }, len))) = record::decode(rest) {
                 self.at += len as u64;
                 rest = &rest[len..];
                 if !each(id, body) {
@@ -271,7 +271,7 @@ mod tests {
             std::fs::write(&path, &whole[..cut]).expect("written");
             let (mut one, mut all) = (LogReader::new(path.clone()), LogReader::new(path.clone()));
             let mut single = Vec::new();
-            while let Next::Record { id, .. } = one.next().expect("readable") {
+            while let LogItem::Record { id, .. } = one.next().expect("readable") {
                 single.push(id);
             }
             assert_eq!((single, one.at), (ids(&mut all), all.at), "{cut}");
@@ -279,7 +279,7 @@ mod tests {
         let mut some = LogReader::new(path);
         some.scan(|id, _| id < 3).expect("readable");
         assert!(
-            matches!(some.next(), Ok(Next::Record { id: 4, .. })),
+            matches!(some.next(), Ok(LogItem::Record { id: 4, .. })),
             "it stops behind the last one"
         );
     }

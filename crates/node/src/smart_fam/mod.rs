@@ -19,7 +19,7 @@
 //!
 //! The paper's daemons use inotify on both sides. Over NFS it reports nothing of what another machine
 //! did, so here both sides poll, less often while nothing happens. inotify only ends a wait early
-//! where the folder is local ([`Waiting`]).
+//! where the folder is local ([`PollIntervals`]).
 //!
 //! A client is trusted with nothing: names are checked, no link is followed, only regular files are
 //! opened, inputs are opened below the node's data folder, and a file that is no log is left alone.
@@ -37,10 +37,10 @@ mod work;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use client::{CallError, Client, MapResult};
+pub use client::{CallError, CallResult, ModuleClient};
 pub use node::{Serve, make_folder, serve};
-pub use record::{Answer, BODY_MAX, MAGIC, Outcome, Request};
-pub use wait::Waiting;
+pub use record::{BODY_MAX, CallAnswer, CallOutcome, CallRequest, MAGIC};
+pub use wait::PollIntervals;
 
 /// Results up to this many bytes are in the answer itself.
 pub const INLINE_MAX: usize = 64 << 10;

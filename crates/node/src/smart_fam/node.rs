@@ -15,10 +15,10 @@ use merganser_storage::file::descriptors;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
-use super::counts::Counts;
-use super::log::{LogReader, LogWriter, Next, is_permanent};
-use super::record::{self, Answer, Outcome};
-use super::wait::{Waiter, Waiting};
+use super::counts::NumberCounts;
+use super::log::{LogItem, LogReader, LogWriter, is_permanent};
+use super::record::{self, CallAnswer, CallOutcome};
+use super::wait::{PollIntervals, Waiter};
 use super::work::answer;
 use super::{FolderError, answer_file, is_name, is_rows_file, request_file};
 use crate::isc::Installed;
@@ -58,7 +58,7 @@ pub struct Serve {
     /// Where a map puts what does not fit into memory. Without any, that is an error.
     pub temp: Vec<Arc<dyn Directory>>,
     /// How it waits for requests.
-    pub waiting: Waiting,
+    pub waiting: PollIntervals,
 }
 
 /// Serves until `stop` is set. Requests are served one after another, those of all clients in turn.
@@ -86,7 +86,7 @@ pub fn serve(serve: &Serve, stop: &AtomicBool) -> Result<(), FolderError> {
         waiter.watch(&folder);
         remove_ended(&folder).map_err(FolderError::on(&shown))?;
         let (clients, quiet) = Default::default();
-        modules.push(Module { name, shown, folder, handle, clients, quiet });
+        modules.push(ServedModule { name, shown, folder, handle, clients, quiet });
     }
     // The calls need open files, too: half of them are for the clients.
     let clients_max = descriptors::left() / 2 / CLIENT_DESCRIPTORS;
@@ -191,7 +191,7 @@ fn remove_ended(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-struct Module<'a> {
+struct ServedModule<'a> {
     name: &'a str,
     /// Its name for errors.
     shown: PathBuf,
@@ -200,19 +200,19 @@ struct Module<'a> {
     handle: fs::File,
     clients: BTreeMap<String, Seen>,
     /// Clients that lost their place to another one, because they asked nothing.
-    quiet: BTreeMap<String, Quiet>,
+    quiet: BTreeMap<String, QuietFile>,
 }
 
 /// The file of requests of a client that was read to its end. Another file, or more of it, is asked again.
 #[derive(Debug, PartialEq, Eq)]
-struct Quiet {
+struct QuietFile {
     device: u64,
     inode: u64,
     /// `None` for a file that is of no use: it is left alone until it is made again.
     len: Option<u64>,
 }
 
-impl Quiet {
+impl QuietFile {
     /// Whether there is nothing new in the file that has these metadata now.
     fn is_still(&self, found: &fs::Metadata) -> bool {
         self.is_of(found) && self.len.is_none_or(|len| len == found.len())
@@ -228,11 +228,11 @@ struct Seen {
     /// Reads the request file that was found, and no other one of its name: that is another client's.
     requests: LogReader,
     /// `None` until the file of answers could be opened.
-    answers: Option<Answers>,
+    answers: Option<AnswerLog>,
     /// The next append to the answers. It stays here until it succeeds.
     due: Option<Due>,
     /// Its file when it was looked for last.
-    found: Quiet,
+    found: QuietFile,
     /// Since when it has asked nothing.
     quiet_since: Option<Instant>,
     /// Since when the next bytes are no record.
@@ -244,7 +244,7 @@ struct Seen {
 /// An append to the answers of a client.
 enum Due {
     /// The answer to a request.
-    Answer(u64, Answer),
+    Answer(u64, CallAnswer),
     /// The answer that this request has already, once more.
     Repeat(u64),
     /// The last answer, because of this error.
@@ -253,14 +253,14 @@ enum Due {
 
 /// The answers that were given: they are in the log, and their numbers here. A node that starts reads all requests
 /// again; those that were answered as often as they were asked are done.
-struct Answers {
+struct AnswerLog {
     path: PathBuf,
     log: LogWriter,
-    asked: Counts,
-    given: Counts,
+    asked: NumberCounts,
+    given: NumberCounts,
 }
 
-impl Module<'_> {
+impl ServedModule<'_> {
     /// Serves one request of each client; whether there was one. It takes at most `room` new clients.
     fn serve(
         &mut self,
@@ -362,7 +362,7 @@ impl Module<'_> {
         let client = client.clone();
         let seen = self.clients.remove(&client).expect("it was found");
         let len = seen.found.len.filter(|_| seen.served_from.is_some());
-        self.quiet.insert(client, Quiet { len, ..seen.found });
+        self.quiet.insert(client, QuietFile { len, ..seen.found });
         true
     }
 }
@@ -390,7 +390,7 @@ impl Seen {
             requests,
             answers: None,
             due: None,
-            found: Quiet { device: found.dev(), inode: found.ino(), len: Some(found.len()) },
+            found: QuietFile { device: found.dev(), inode: found.ino(), len: Some(found.len()) },
             quiet_since: None,
             bad_since: None,
             served_from: Some(Instant::now()),
@@ -430,18 +430,18 @@ impl Seen {
     ) -> io::Result<bool> {
         let answers = match &mut self.answers {
             Some(answers) => answers,
-            none => none.insert(Answers::open(folder.join(answer_file(client)))?),
+            none => none.insert(AnswerLog::open(folder.join(answer_file(client)))?),
         };
         if self.due.is_none() {
             let next = self.requests.next()?;
-            if !matches!(next, Next::Bad(_)) {
+            if !matches!(next, LogItem::Bad(_)) {
                 self.bad_since = None;
             }
             let due = match next {
-                Next::Nothing => return Ok(false),
-                Next::Record { id, body, is_first } => {
+                LogItem::Nothing => return Ok(false),
+                LogItem::Record { id, body, is_first } => {
                     if is_first {
-                        answers.asked = Counts::default();
+                        answers.asked = NumberCounts::default();
                     }
                     answers.asked.add(id);
                     match answers.given.of(id) {
@@ -449,7 +449,7 @@ impl Seen {
                             Due::Last("too many of its numbers are repeated or out of order".into())
                         }
                         0 => match answer(serve, module, folder, client, id, &body) {
-                            Some(outcome) => Due::Answer(id, Answer { outcome }),
+                            Some(outcome) => Due::Answer(id, CallAnswer { outcome }),
                             // The next node does it.
                             None => return Ok(false),
                         },
@@ -457,7 +457,7 @@ impl Seen {
                         _ => return Ok(true),
                     }
                 }
-                Next::Bad(error) => {
+                LogItem::Bad(error) => {
                     let since = *self.bad_since.get_or_insert_with(Instant::now);
                     if since.elapsed() < PATIENCE {
                         return Ok(false);
@@ -481,25 +481,25 @@ impl Seen {
     }
 }
 
-fn unreadable(error: &str) -> Answer {
+fn unreadable(error: &str) -> CallAnswer {
     let error = format!("the file of requests can't be read further: {error}; use a new client");
-    Answer { outcome: Outcome::Failed { error } }
+    CallAnswer { outcome: CallOutcome::Failed { error } }
 }
 
-impl Answers {
+impl AnswerLog {
     /// Opens or makes the file of answers at `path`, and counts those that are there.
-    fn open(path: PathBuf) -> io::Result<Answers> {
-        let mut given = Counts::default();
+    fn open(path: PathBuf) -> io::Result<AnswerLog> {
+        let mut given = NumberCounts::default();
         let log = LogWriter::open(&path, |id, _| {
             if given.places() <= NUMBERS_MAX {
                 given.add(id);
             }
         })?;
-        Ok(Answers { path, log, asked: Counts::default(), given })
+        Ok(AnswerLog { path, log, asked: NumberCounts::default(), given })
     }
 
     /// Appends an answer to `id`.
-    fn give(&mut self, id: u64, answer: &Answer) -> io::Result<()> {
+    fn give(&mut self, id: u64, answer: &CallAnswer) -> io::Result<()> {
         let record = record::encode(id, answer);
         self.log.append(&record.map_err(|e| io::Error::other(e.to_string()))?)?;
         self.given.add(id);
@@ -527,7 +527,7 @@ mod tests {
 
     use serde_json::json;
 
-    use super::super::record::Request;
+    use super::super::record::CallRequest;
     use super::*;
     use crate::ssdlet::builtin;
 
@@ -544,11 +544,11 @@ mod tests {
             memory_bytes: 64 << 20,
             threads: 1,
             temp: Vec::new(),
-            waiting: Waiting::default(),
+            waiting: PollIntervals::default(),
         };
         let handle = open_module(dir.path(), &folder).expect("made");
         let (name, clients) = ("wordcount", BTreeMap::new());
-        let mut module = Module {
+        let mut module = ServedModule {
             name,
             shown: folder.clone(),
             folder: folder.clone(),
@@ -568,7 +568,8 @@ mod tests {
                 fs::remove_file(&path).expect("there");
             }
             let inputs = vec![format!("none-{attempt}")];
-            let request = record::encode(1, &Request { args: json!({}), inputs }).expect("short");
+            let request =
+                record::encode(1, &CallRequest { args: json!({}), inputs }).expect("short");
             fs::write(&path, request).expect("written");
             assert!(serve());
             let mut given = Vec::new();

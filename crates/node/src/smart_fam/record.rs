@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::frame::{self, Frame, FrameError};
+use crate::frame::{self, FrameError, RecordFrame};
 
 /// Begins every record.
 pub const MAGIC: [u8; 4] = *b"MGsf";
@@ -12,7 +12,7 @@ pub const BODY_MAX: usize = 160 << 10;
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct CallRequest {
     /// Arguments of the SSDlet, a JSON object.
     pub args: serde_json::Value,
     /// Files, as paths below the node's data folder.
@@ -22,15 +22,15 @@ pub struct Request {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Answer {
+pub struct CallAnswer {
     /// How.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
 }
 
 /// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The result itself.
     Inline {
         /// Whether it is rows, each with the lengths of key and value (u32) before them, or records.
@@ -66,8 +66,8 @@ pub fn encode(id: u64, value: &impl Serialize) -> Result<Vec<u8>, FrameError> {
 ///
 /// # Errors
 /// Bytes that are no record.
-pub fn decode(bytes: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
-    Frame::decode(MAGIC, BODY_MAX, bytes)
+pub fn decode(bytes: &[u8]) -> Result<Option<(RecordFrame<'_>, usize)>, FrameError> {
+    RecordFrame::decode(MAGIC, BODY_MAX, bytes)
 }
 
 /// Bytes as hexadecimal digits.
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn the_longest_result_in_an_answer_fits() {
         let hex = to_hex(&vec![0xAB; super::super::INLINE_MAX]);
-        let answer = Answer { outcome: Outcome::Inline { keyed: true, hex: hex.clone() } };
+        let answer = CallAnswer { outcome: CallOutcome::Inline { keyed: true, hex: hex.clone() } };
         let record = encode(u64::MAX, &answer).expect("it fits");
         let (frame, _) = decode(&record).expect("good").expect("whole");
         assert_eq!(frame.value(), Ok(answer));

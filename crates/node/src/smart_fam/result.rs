@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::record::{Outcome, to_hex};
+use super::record::{CallOutcome, to_hex};
 use super::{INLINE_MAX, part_file, rows_file};
 use crate::map::RowSink;
 use crate::ssdlet::SsdletError;
@@ -19,20 +19,20 @@ pub(super) struct ResultSink {
     keyed: bool,
     /// All of it, until there is a file.
     short: Vec<u8>,
-    part: Option<Part>,
+    part: Option<PartialRows>,
     bytes: u64,
     crc: u32,
 }
 
 /// A file of rows that is being written. If it is dropped before it has its final name, it is removed.
-struct Part {
+struct PartialRows {
     folder: PathBuf,
     path: PathBuf,
     file: BufWriter<File>,
     stays: bool,
 }
 
-impl Drop for Part {
+impl Drop for PartialRows {
     fn drop(&mut self) {
         if !self.stays {
             let _ = fs::remove_file(&self.path);
@@ -40,9 +40,9 @@ impl Drop for Part {
     }
 }
 
-impl Part {
+impl PartialRows {
     /// Makes the part of the file `name` in `folder`.
-    fn new(folder: PathBuf, name: &str) -> io::Result<Part> {
+    fn new(folder: PathBuf, name: &str) -> io::Result<PartialRows> {
         let path = folder.join(part_file(name));
         // A part that a killed node left.
         match fs::remove_file(&path) {
@@ -53,7 +53,7 @@ impl Part {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o644).custom_flags(flags);
         let file = BufWriter::new(options.open(&path)?);
-        Ok(Part { folder, path, file, stays: false })
+        Ok(PartialRows { folder, path, file, stays: false })
     }
 
     /// Gives it its name.
@@ -98,16 +98,18 @@ impl ResultSink {
         if self.short.len() <= INLINE_MAX {
             return Ok(());
         }
-        let part = self.part.insert(Part::new(self.folder.clone(), &self.name)?);
+        let part = self.part.insert(PartialRows::new(self.folder.clone(), &self.name)?);
         part.file.write_all(&std::mem::take(&mut self.short))
     }
 
     /// Puts a file into its place, and gives the answer. Without it, nothing is left of the result.
-    pub(super) fn finish(self) -> io::Result<Outcome> {
+    pub(super) fn finish(self) -> io::Result<CallOutcome> {
         let ResultSink { keyed, short, part, bytes, crc, name, .. } = self;
-        let Some(part) = part else { return Ok(Outcome::Inline { keyed, hex: to_hex(&short) }) };
+        let Some(part) = part else {
+            return Ok(CallOutcome::Inline { keyed, hex: to_hex(&short) });
+        };
         part.put(&name)?;
-        Ok(Outcome::File { keyed, bytes, crc32c: crc })
+        Ok(CallOutcome::File { keyed, bytes, crc32c: crc })
     }
 }
 

@@ -9,7 +9,7 @@ use rustix::fs::inotify;
 
 /// How a side waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
+pub struct PollIntervals {
     /// The first wait.
     pub least: Duration,
     /// Each wait without news is twice as long as the one before, up to this.
@@ -18,23 +18,23 @@ pub struct Waiting {
     pub inotify: bool,
 }
 
-impl Default for Waiting {
+impl Default for PollIntervals {
     fn default() -> Self {
         let (least, most) = (Duration::from_millis(5), Duration::from_millis(250));
-        Waiting { least, most, inotify: true }
+        PollIntervals { least, most, inotify: true }
     }
 }
 
 /// Waits.
 pub(super) struct Waiter {
-    waiting: Waiting,
+    waiting: PollIntervals,
     now: Duration,
     /// `None` where there is no inotify, or it is not wanted.
     watch: Option<OwnedFd>,
 }
 
 impl Waiter {
-    pub(super) fn new(waiting: Waiting) -> Waiter {
+    pub(super) fn new(waiting: PollIntervals) -> Waiter {
         let flags = inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC;
         let watch = waiting.inotify.then(|| inotify::init(flags).ok()).flatten();
         Waiter { waiting, now: waiting.least, watch }

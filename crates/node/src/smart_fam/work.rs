@@ -10,11 +10,11 @@ use merganser_storage::Storage;
 use merganser_storage::contained::{self, Cause};
 
 use super::node::Serve;
-use super::record::{Outcome, Request};
+use super::record::{CallOutcome, CallRequest};
 use super::result::ResultSink;
 use crate::map::{MapInput, MapOptions, MapOutput, PartitionSize, map};
 use crate::session::DataFolder;
-use crate::ssdlet::{Output, SsdletError};
+use crate::ssdlet::{SsdletError, SsdletOutput};
 
 /// Ends a map when the node is to end.
 struct Stopping<'a>(&'a AtomicBool);
@@ -33,7 +33,7 @@ pub(super) fn answer(
     client: &str,
     id: u64,
     body: &[u8],
-) -> Option<Outcome> {
+) -> Option<CallOutcome> {
     let mut sink = ResultSink::new(folder, client, id);
     let mapped = contained::run(Cause::Mistake, || run((serve, stop), module, body, &mut sink));
     let mapped = mapped.unwrap_or_else(|_| {
@@ -49,7 +49,7 @@ pub(super) fn answer(
             Err(error.to_string())
         }
     };
-    Some(outcome.unwrap_or_else(|error| Outcome::Failed { error: shortened(error) }))
+    Some(outcome.unwrap_or_else(|error| CallOutcome::Failed { error: shortened(error) }))
 }
 
 /// An error that fits into a record.
@@ -65,10 +65,10 @@ fn run(
     body: &[u8],
     sink: &mut ResultSink,
 ) -> Result<(), SsdletError> {
-    let request: Request = serde_json::from_slice(body)
+    let request: CallRequest = serde_json::from_slice(body)
         .map_err(|e| SsdletError::Failed(format!("the request makes no sense: {e}")))?;
     let ssdlet = (serve.installed)(module, &request.args)?;
-    sink.set_keyed(matches!(ssdlet.description().output, Output::Keyed { .. }));
+    sink.set_keyed(matches!(ssdlet.description().output, SsdletOutput::Keyed { .. }));
     let budget = Budget::new(serve.memory_bytes);
     let data = DataFolder::new(serve.data.clone());
     let content = ssdlet.description().input.content();

@@ -14,19 +14,19 @@ use super::keyed::Keyed;
 
 /// Takes what a worker hands out for a chunk.
 pub struct Emitter<'a> {
-    to: To<'a>,
+    to: EmitTarget<'a>,
 }
 
-enum To<'a> {
-    Collect(&'a mut Collect),
+enum EmitTarget<'a> {
+    Collect(&'a mut CollectedOutput),
     Keyed(&'a mut Keyed),
-    Rows(&'a mut dyn Rows),
+    Rows(&'a mut dyn RowTaker),
     Ordered(&'a mut Ordered, &'a mut dyn Overflow),
 }
 
 /// Everything that was handed out, in memory: for tests of SSDlets.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Collect {
+pub struct CollectedOutput {
     /// Keys, and the values of each in the order in which they came.
     pub keyed: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
     /// Records in order, end to end.
@@ -43,7 +43,7 @@ pub(crate) struct Ordered {
 }
 
 /// Takes keyed output that is not combined here.
-pub(crate) trait Rows {
+pub(crate) trait RowTaker {
     /// A key and its value.
     fn row(&mut self, key: &[u8], value: &[u8]);
 
@@ -62,44 +62,44 @@ pub(crate) trait Overflow {
 
 impl<'a> Emitter<'a> {
     /// Collects in memory.
-    pub fn collecting(collect: &'a mut Collect) -> Self {
-        Emitter { to: To::Collect(collect) }
+    pub fn collecting(collect: &'a mut CollectedOutput) -> Self {
+        Emitter { to: EmitTarget::Collect(collect) }
     }
 
     /// Combines in memory.
     pub(crate) fn keyed(keyed: &'a mut Keyed) -> Self {
-        Emitter { to: To::Keyed(keyed) }
+        Emitter { to: EmitTarget::Keyed(keyed) }
     }
 
     /// Hands keys and values on.
-    pub(crate) fn rows(rows: &'a mut dyn Rows) -> Self {
-        Emitter { to: To::Rows(rows) }
+    pub(crate) fn rows(rows: &'a mut dyn RowTaker) -> Self {
+        Emitter { to: EmitTarget::Rows(rows) }
     }
 
     /// Keeps records in order.
     pub(crate) fn ordered(ordered: &'a mut Ordered, overflow: &'a mut dyn Overflow) -> Self {
-        Emitter { to: To::Ordered(ordered, overflow) }
+        Emitter { to: EmitTarget::Ordered(ordered, overflow) }
     }
 
-    /// A key and its value: [`super::Output::Keyed`] only.
+    /// A key and its value: [`super::SsdletOutput::Keyed`] only.
     #[inline]
     pub fn emit(&mut self, key: &[u8], value: &[u8]) {
         match &mut self.to {
-            To::Keyed(keyed) => keyed.emit(key, value),
-            To::Rows(rows) => rows.row(key, value),
-            To::Collect(collect) => {
+            EmitTarget::Keyed(keyed) => keyed.emit(key, value),
+            EmitTarget::Rows(rows) => rows.row(key, value),
+            EmitTarget::Collect(collect) => {
                 collect.keyed.entry(key.to_vec()).or_default().push(value.to_vec());
             }
-            To::Ordered(ordered, _) => ordered.misused = true,
+            EmitTarget::Ordered(ordered, _) => ordered.misused = true,
         }
     }
 
-    /// A key and a number: [`super::Output::Keyed`] whose values are [`super::Type::I64`].
+    /// A key and a number: [`super::SsdletOutput::Keyed`] whose values are [`super::Type::I64`].
     #[inline]
     pub fn add(&mut self, key: &[u8], number: i64) {
         match &mut self.to {
-            To::Keyed(keyed) => keyed.add(key, number),
-            To::Rows(rows) => rows.number(key, 0..key.len(), number),
+            EmitTarget::Keyed(keyed) => keyed.add(key, number),
+            EmitTarget::Rows(rows) => rows.number(key, 0..key.len(), number),
             _ => self.emit(key, &number.to_le_bytes()),
         }
     }
@@ -112,17 +112,17 @@ impl<'a> Emitter<'a> {
     #[inline]
     pub fn add_span(&mut self, bytes: &[u8], span: Range<usize>, number: i64) {
         match &mut self.to {
-            To::Keyed(keyed) => keyed.add_span(bytes, span, number),
-            To::Rows(rows) => rows.number(bytes, span, number),
+            EmitTarget::Keyed(keyed) => keyed.add_span(bytes, span, number),
+            EmitTarget::Rows(rows) => rows.number(bytes, span, number),
             _ => self.emit(&bytes[span], &number.to_le_bytes()),
         }
     }
 
-    /// Whole records, each with its terminator: [`super::Output::Ordered`] only.
+    /// Whole records, each with its terminator: [`super::SsdletOutput::Ordered`] only.
     #[inline]
     pub fn records(&mut self, records: &[u8]) {
         match &mut self.to {
-            To::Ordered(ordered, overflow) => {
+            EmitTarget::Ordered(ordered, overflow) => {
                 let buffer = &mut ordered.buffer;
                 if buffer.capacity() - buffer.len() >= records.len() {
                     buffer.extend_from_slice(records);
@@ -130,9 +130,9 @@ impl<'a> Emitter<'a> {
                     overflow.overflow(buffer, records);
                 }
             }
-            To::Collect(collect) => collect.ordered.extend_from_slice(records),
-            To::Keyed(keyed) => keyed.misused(),
-            To::Rows(rows) => rows.misused(),
+            EmitTarget::Collect(collect) => collect.ordered.extend_from_slice(records),
+            EmitTarget::Keyed(keyed) => keyed.misused(),
+            EmitTarget::Rows(rows) => rows.misused(),
         }
     }
 }

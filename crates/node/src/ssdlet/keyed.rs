@@ -5,9 +5,9 @@ use std::ops::Range;
 use merganser_sort::Budget;
 
 use super::{Combine, SsdletError, Type};
-use crate::table::{Full, Kind, Table};
+use crate::table::{Full, Table, TableKind};
 
-/// Bytes of a [`Place`] before a value.
+/// Bytes of an [`EmitPlace`] before a value.
 pub(crate) const PLACE_BYTES: usize = 20;
 
 /// Takes the rows of a full table; the table is cleared then.
@@ -16,15 +16,15 @@ pub(crate) type Spill = dyn FnMut(&Table) -> Result<(), SsdletError> + Send;
 /// The keyed output of one worker.
 pub(crate) struct Keyed {
     table: Table,
-    values: Values,
+    values: ValueType,
     spill: Box<Spill>,
     failure: Option<SsdletError>,
-    place: Place,
+    place: EmitPlace,
 }
 
 /// The kind of values that are combined.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Values {
+enum ValueType {
     /// Numbers, of 8 bytes.
     Numbers,
     /// How many there are.
@@ -39,13 +39,13 @@ enum Values {
 /// however that is cut into chunks: a chunk's own place stands for its records, and those are numbered
 /// in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EmitPlace {
     pub(crate) input: u32,
     pub(crate) offset: u64,
     pub(crate) ordinal: u64,
 }
 
-impl Place {
+impl EmitPlace {
     /// In byte order.
     fn bytes(self) -> [u8; PLACE_BYTES] {
         let mut bytes = [0; PLACE_BYTES];
@@ -68,30 +68,30 @@ impl Keyed {
         spill: Box<Spill>,
     ) -> Result<Self, SsdletError> {
         let (kind, values) = match (combine, of) {
-            (Combine::Sum, Type::I64) => (Kind::Sum, Values::Numbers),
+            (Combine::Sum, Type::I64) => (TableKind::Sum, ValueType::Numbers),
             (Combine::Sum, _) => {
                 let detail = "its values are to be summed, but are not of type i64";
                 return Err(SsdletError::Failed(detail.to_owned()));
             }
-            (Combine::Count, _) => (Kind::Sum, Values::Counts),
-            (Combine::Min, Type::I64) => (Kind::LeastI64, Values::Numbers),
-            (Combine::Max, Type::I64) => (Kind::GreatestI64, Values::Numbers),
-            (Combine::Min, Type::F64) => (Kind::LeastF64, Values::Numbers),
-            (Combine::Max, Type::F64) => (Kind::GreatestF64, Values::Numbers),
-            (Combine::Min, _) => (Kind::LeastBytes, Values::Bytes),
-            (Combine::Max, _) => (Kind::GreatestBytes, Values::Bytes),
+            (Combine::Count, _) => (TableKind::Sum, ValueType::Counts),
+            (Combine::Min, Type::I64) => (TableKind::LeastI64, ValueType::Numbers),
+            (Combine::Max, Type::I64) => (TableKind::GreatestI64, ValueType::Numbers),
+            (Combine::Min, Type::F64) => (TableKind::LeastF64, ValueType::Numbers),
+            (Combine::Max, Type::F64) => (TableKind::GreatestF64, ValueType::Numbers),
+            (Combine::Min, _) => (TableKind::LeastBytes, ValueType::Bytes),
+            (Combine::Max, _) => (TableKind::GreatestBytes, ValueType::Bytes),
             // The smallest place.
-            (Combine::First, _) => (Kind::LeastBytes, Values::Placed),
-            (Combine::None, _) => (Kind::All, Values::Bytes),
+            (Combine::First, _) => (TableKind::LeastBytes, ValueType::Placed),
+            (Combine::None, _) => (TableKind::All, ValueType::Bytes),
         };
         let table = Table::new(kind, budget, bytes_max)?;
-        let place = Place { input: 0, offset: 0, ordinal: 0 };
+        let place = EmitPlace { input: 0, offset: 0, ordinal: 0 };
         Ok(Keyed { table, values, spill, failure: None, place })
     }
 
     /// A chunk of `input` begins at `offset`.
     pub(crate) fn begin(&mut self, input: u32, offset: u64) {
-        self.place = Place { input, offset, ordinal: 0 };
+        self.place = EmitPlace { input, offset, ordinal: 0 };
     }
 
     /// What went wrong since the last call.
@@ -122,8 +122,8 @@ impl Keyed {
     #[inline]
     pub(super) fn add(&mut self, key: &[u8], number: i64) {
         let number = match self.values {
-            Values::Numbers => number,
-            Values::Counts => 1,
+            ValueType::Numbers => number,
+            ValueType::Counts => 1,
             _ => return self.put(key, &number.to_le_bytes()),
         };
         if self.table.add(key, number.cast_unsigned()).is_err() {
@@ -134,8 +134,8 @@ impl Keyed {
     #[inline]
     pub(super) fn add_span(&mut self, bytes: &[u8], span: Range<usize>, number: i64) {
         let number = match self.values {
-            Values::Numbers => number,
-            Values::Counts => 1,
+            ValueType::Numbers => number,
+            ValueType::Counts => 1,
             _ => return self.put(&bytes[span], &number.to_le_bytes()),
         };
         let (start, len) = (span.start, span.len());
@@ -149,22 +149,22 @@ impl Keyed {
     #[inline]
     pub(super) fn emit(&mut self, key: &[u8], value: &[u8]) {
         match self.values {
-            Values::Numbers => match value.try_into() {
+            ValueType::Numbers => match value.try_into() {
                 Ok(number) => self.add(key, i64::from_le_bytes(number)),
                 Err(_) => {
                     let len = value.len();
                     self.fail(format!("it handed out a number of {len} bytes; numbers have 8"));
                 }
             },
-            Values::Counts => self.add(key, 1),
-            Values::Bytes | Values::Placed => self.put(key, value),
+            ValueType::Counts => self.add(key, 1),
+            ValueType::Bytes | ValueType::Placed => self.put(key, value),
         }
     }
 
     fn put(&mut self, key: &[u8], value: &[u8]) {
         let place = self.place.bytes();
         let placed = [&place[..], value];
-        let parts = if self.values == Values::Placed { &placed[..] } else { &placed[1..] };
+        let parts = if self.values == ValueType::Placed { &placed[..] } else { &placed[1..] };
         self.place.ordinal += 1;
         if self.table.put(key, parts).is_err() {
             let len = key.len().saturating_add(value.len());

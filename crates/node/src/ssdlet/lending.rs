@@ -6,15 +6,15 @@ use std::fmt;
 
 use super::SsdletError;
 
-/// Openings up to this many bytes take nothing from a [`Lender`]: they are a part of the fixed overhead.
+/// Openings up to this many bytes take nothing from a [`MemoryLender`]: they are a part of the fixed overhead.
 pub const FREE_BYTES: u64 = 1 << 20;
 
 /// Lends the memory of a budget for a moment.
-pub trait Lender: Send + Sync {
+pub trait MemoryLender: Send + Sync {
     /// The most that it lends at once, in bytes.
     fn most_bytes(&self) -> u64;
 
-    /// Lends `bytes`, at most [`Lender::most_bytes`]. It may wait for them.
+    /// Lends `bytes`, at most [`MemoryLender::most_bytes`]. It may wait for them.
     ///
     /// # Errors
     /// When others have the memory for too long.
@@ -51,7 +51,7 @@ pub struct Alone {
     pub memory_bytes: u64,
 }
 
-impl Lender for Alone {
+impl MemoryLender for Alone {
     fn most_bytes(&self) -> u64 {
         self.memory_bytes
     }

@@ -33,17 +33,17 @@ use serde::{Deserialize, Serialize};
 
 pub use combine::{Combine, ValueOverflow};
 pub(crate) use combine::{Combined, set};
-pub use emitter::{Collect, Emitter};
-pub(crate) use emitter::{Ordered, Overflow, Rows};
+pub use emitter::{CollectedOutput, Emitter};
+pub(crate) use emitter::{Ordered, Overflow, RowTaker};
 pub use error::SsdletError;
 pub(crate) use keyed::{Keyed, PLACE_BYTES};
-pub use lending::{Alone, FREE_BYTES, Lender, Loan};
+pub use lending::{Alone, FREE_BYTES, Loan, MemoryLender};
 pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
 
 /// An SSDlet that was opened with its arguments.
 pub trait Ssdlet: Send + Sync {
     /// Its formats and options.
-    fn description(&self) -> &Description;
+    fn description(&self) -> &SsdletDescription;
 
     /// The state of one thread that runs it.
     ///
@@ -117,13 +117,13 @@ pub struct Chunk<'a> {
 
 /// The input and the output of an SSDlet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Description {
+pub struct SsdletDescription {
     /// Its name.
     pub name: String,
     /// How its input is divided into records.
     pub input: Format,
     /// What it hands out.
-    pub output: Output,
+    pub output: SsdletOutput,
     /// Memory of one worker in addition to its chunk, at most, in bytes.
     pub worker_bytes: u64,
 }
@@ -131,7 +131,7 @@ pub struct Description {
 /// What an SSDlet hands out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Output {
+pub enum SsdletOutput {
     /// Keys with values. The result is sorted by key, and values of one key are combined.
     Keyed {
         /// The type of keys.

@@ -13,22 +13,22 @@ const BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Bytes before a value.
 const VALUE_HEADER: usize = 8;
 
-pub(super) struct Arena {
+pub(super) struct KeyArena {
     budget: Budget,
-    blocks: Vec<Block>,
+    blocks: Vec<ArenaBlock>,
     /// Blocks before this one have no room.
     current: usize,
     reserved_bytes: u64,
 }
 
-struct Block {
+struct ArenaBlock {
     bytes: Vec<u8>,
     _memory: Reservation,
 }
 
-impl Arena {
+impl KeyArena {
     pub(super) fn new(budget: &Budget) -> Self {
-        Arena { budget: budget.clone(), blocks: Vec::new(), current: 0, reserved_bytes: 0 }
+        KeyArena { budget: budget.clone(), blocks: Vec::new(), current: 0, reserved_bytes: 0 }
     }
 
     pub(super) fn reserved_bytes(&self) -> u64 {
@@ -37,7 +37,7 @@ impl Arena {
 
     /// A block with room for `len` bytes; `None` where that would take more than `bytes_max` in all.
     fn room(&mut self, len: usize, bytes_max: u64) -> Option<usize> {
-        let has_room = |block: &Block| block.bytes.capacity() - block.bytes.len() >= len;
+        let has_room = |block: &ArenaBlock| block.bytes.capacity() - block.bytes.len() >= len;
         while let Some(block) = self.blocks.get(self.current) {
             if has_room(block) {
                 return Some(self.current);
@@ -56,7 +56,7 @@ impl Arena {
         let mut block = Vec::new();
         block.try_reserve_exact(bytes as usize).ok()?;
         self.reserved_bytes += bytes;
-        self.blocks.push(Block { bytes: block, _memory: memory });
+        self.blocks.push(ArenaBlock { bytes: block, _memory: memory });
         self.current = self.blocks.len() - 1;
         Some(self.current)
     }

@@ -2,7 +2,7 @@
 
 /// The values of a table and how they become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TableKind {
     /// Sums of signed numbers.
     Sum,
     /// The smallest signed number.
@@ -29,10 +29,10 @@ pub(super) enum Folded {
     Overflow,
 }
 
-impl Kind {
+impl TableKind {
     /// Whether values are 8 bytes that are in the slot.
     pub(crate) fn is_number(self) -> bool {
-        !matches!(self, Kind::LeastBytes | Kind::GreatestBytes | Kind::All)
+        !matches!(self, TableKind::LeastBytes | TableKind::GreatestBytes | TableKind::All)
     }
 
     /// Combines `number` into `value`.
@@ -40,18 +40,22 @@ impl Kind {
     pub(super) fn fold(self, value: &mut u64, number: u64) -> Folded {
         let signed = u64::cast_signed;
         let replaces = match self {
-            Kind::Sum => {
+            TableKind::Sum => {
                 let Some(sum) = signed(*value).checked_add(signed(number)) else {
                     return Folded::Overflow;
                 };
                 *value = sum.cast_unsigned();
                 return Folded::Done;
             }
-            Kind::LeastI64 => signed(number) < signed(*value),
-            Kind::GreatestI64 => signed(number) > signed(*value),
-            Kind::LeastF64 => f64::from_bits(number).total_cmp(&f64::from_bits(*value)).is_lt(),
-            Kind::GreatestF64 => f64::from_bits(number).total_cmp(&f64::from_bits(*value)).is_gt(),
-            Kind::LeastBytes | Kind::GreatestBytes | Kind::All => {
+            TableKind::LeastI64 => signed(number) < signed(*value),
+            TableKind::GreatestI64 => signed(number) > signed(*value),
+            TableKind::LeastF64 => {
+                f64::from_bits(number).total_cmp(&f64::from_bits(*value)).is_lt()
+            }
+            TableKind::GreatestF64 => {
+                f64::from_bits(number).total_cmp(&f64::from_bits(*value)).is_gt()
+            }
+            TableKind::LeastBytes | TableKind::GreatestBytes | TableKind::All => {
                 unreachable!("these values are not numbers")
             }
         };
@@ -65,7 +69,7 @@ impl Kind {
     pub(super) fn replaces(self, old: &[u8], new: &[&[u8]]) -> bool {
         let order = new.iter().copied().flatten().cmp(old);
         match self {
-            Kind::LeastBytes => order.is_lt(),
+            TableKind::LeastBytes => order.is_lt(),
             _ => order.is_gt(),
         }
     }

@@ -35,10 +35,10 @@ mod tests;
 use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 
-use arena::Arena;
+use arena::KeyArena;
 use kind::Folded;
-pub(crate) use kind::Kind;
-use slot::{EMPTY, INLINE_BYTES, Seeds, Slot, Words};
+pub(crate) use kind::TableKind;
+use slot::{EMPTY, INLINE_BYTES, KeyWords, Seeds, TableSlot};
 pub(crate) use sorted::SortedRows;
 
 /// Slots of a table at its beginning.
@@ -55,10 +55,10 @@ const ASIDE_MAX: usize = SLOTS_MIN / 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// A table of keys with combined values, or ([`Kind::All`]) a list of keys with values.
+/// A table of keys with combined values, or ([`TableKind::All`]) a list of keys with values.
 pub(crate) struct Table {
-    kind: Kind,
-    slots: Vec<Slot>,
+    kind: TableKind,
+    slots: Vec<TableSlot>,
     /// Slots in use.
     len: usize,
     /// More slots in use than this ask for growth.
@@ -66,9 +66,9 @@ pub(crate) struct Table {
     seeds: Seeds,
     /// Keys crowd with these seeds.
     crowded: bool,
-    arena: Arena,
+    arena: KeyArena,
     /// Partial sums of keys whose sum left 64 bits: equal keys twice. A reader of the rows sums with more bits.
-    aside: Vec<Slot>,
+    aside: Vec<TableSlot>,
     budget: Budget,
     memory: Reservation,
     /// Bytes of slots and arena, at most.
@@ -82,9 +82,13 @@ impl Table {
     ///
     /// # Errors
     /// When the budget does not give the least that a table takes.
-    pub(crate) fn new(kind: Kind, budget: &Budget, bytes_max: u64) -> merganser_sort::Result<Self> {
-        let slots = if kind == Kind::All { 0 } else { SLOTS_MIN };
-        let memory = budget.reserve((slots * size_of::<Slot>()) as u64, "combining")?;
+    pub(crate) fn new(
+        kind: TableKind,
+        budget: &Budget,
+        bytes_max: u64,
+    ) -> merganser_sort::Result<Self> {
+        let slots = if kind == TableKind::All { 0 } else { SLOTS_MIN };
+        let memory = budget.reserve((slots * size_of::<TableSlot>()) as u64, "combining")?;
         let mut table = Table {
             kind,
             slots: vec![EMPTY; slots],
@@ -92,7 +96,7 @@ impl Table {
             len_max: 0,
             seeds: Seeds::first(),
             crowded: false,
-            arena: Arena::new(budget),
+            arena: KeyArena::new(budget),
             aside: Vec::new(),
             budget: budget.clone(),
             memory,
@@ -126,7 +130,7 @@ impl Table {
     #[inline]
     pub(crate) fn add(&mut self, key: &[u8], number: u64) -> Result<(), Full> {
         if key.len() <= INLINE_BYTES {
-            self.add_words(Words::of_short(key), key.len(), number)
+            self.add_words(KeyWords::of_short(key), key.len(), number)
         } else {
             self.add_long(key, number)
         }
@@ -147,15 +151,15 @@ impl Table {
         if len <= INLINE_BYTES
             && let Some(sixteen) = bytes.get(start..).and_then(|rest| rest.first_chunk())
         {
-            return self.add_words(Words::of_first(sixteen, len), len, number);
+            return self.add_words(KeyWords::of_first(sixteen, len), len, number);
         }
         self.add(&bytes[start..start + len], number)
     }
 
     #[inline]
-    fn add_words(&mut self, words: Words, len: usize, number: u64) -> Result<(), Full> {
+    fn add_words(&mut self, words: KeyWords, len: usize, number: u64) -> Result<(), Full> {
         let hash = self.seeds.hash(words, len);
-        let tag = Slot::tag(hash, len);
+        let tag = TableSlot::tag(hash, len);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -167,7 +171,7 @@ impl Table {
                 }
             }
             if slot.tag == 0 {
-                return self.insert(at, Slot { tag, words, value: number }, hash);
+                return self.insert(at, TableSlot { tag, words, value: number }, hash);
             }
             at = (at + 1) & mask;
         }
@@ -188,7 +192,7 @@ impl Table {
                 let words = self.store_key(key)?;
                 self.insert_grown(
                     hash,
-                    Slot { tag: Slot::tag(hash, key.len()), words, value: number },
+                    TableSlot { tag: TableSlot::tag(hash, key.len()), words, value: number },
                 );
                 Ok(())
             }
@@ -198,8 +202,8 @@ impl Table {
     /// Where a key of more than [`INLINE_BYTES`] is (`Ok`), or would be, and its hash.
     fn find_long(&self, key: &[u8]) -> (Result<usize, usize>, u64) {
         let hash = self.seeds.hash_long(key);
-        let tag = Slot::tag(hash, key.len());
-        let first = Words::first_of_long(key);
+        let tag = TableSlot::tag(hash, key.len());
+        let first = KeyWords::first_of_long(key);
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -222,9 +226,9 @@ impl Table {
         if key.len() > INLINE_BYTES {
             return self.find_long(key);
         }
-        let words = Words::of_short(key);
+        let words = KeyWords::of_short(key);
         let hash = self.seeds.hash(words, key.len());
-        let tag = Slot::tag(hash, key.len());
+        let tag = TableSlot::tag(hash, key.len());
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         loop {
@@ -239,23 +243,23 @@ impl Table {
         }
     }
 
-    fn store_key(&mut self, key: &[u8]) -> Result<Words, Full> {
+    fn store_key(&mut self, key: &[u8]) -> Result<KeyWords, Full> {
         if key.len() <= INLINE_BYTES {
-            return Ok(Words::of_short(key));
+            return Ok(KeyWords::of_short(key));
         }
         let second = self.arena.push(&[key], self.arena_max()).ok_or(Full)?;
-        Ok(Words { first: Words::first_of_long(key), second })
+        Ok(KeyWords { first: KeyWords::first_of_long(key), second })
     }
 
     /// Puts a slot where a probe has found the end of its chain.
     #[cold]
     #[inline(never)]
-    fn insert(&mut self, at: usize, slot: Slot, hash: u64) -> Result<(), Full> {
+    fn insert(&mut self, at: usize, slot: TableSlot, hash: u64) -> Result<(), Full> {
         if self.grow_for(hash, at)? {
             // Places and, perhaps, hashes are others now.
             let hash = self.seeds.hash(slot.words, slot.len());
-            let tag = Slot::tag(hash, slot.len());
-            self.insert_grown(hash, Slot { tag, ..slot });
+            let tag = TableSlot::tag(hash, slot.len());
+            self.insert_grown(hash, TableSlot { tag, ..slot });
         } else {
             self.slots[at] = slot;
             self.len += 1;
@@ -264,7 +268,7 @@ impl Table {
     }
 
     /// Puts a slot of a new key into a table that has room.
-    fn insert_grown(&mut self, hash: u64, slot: Slot) {
+    fn insert_grown(&mut self, hash: u64, slot: TableSlot) {
         place(&mut self.slots, hash, slot);
         self.len += 1;
     }
@@ -289,7 +293,7 @@ impl Table {
     /// Twice as many slots.
     fn grow(&mut self) -> Result<(), Full> {
         let count = self.slots.len() * 2;
-        let bytes = (count * size_of::<Slot>()) as u64;
+        let bytes = (count * size_of::<TableSlot>()) as u64;
         // The old slots stay until all are moved.
         let both = self.memory.bytes() + bytes;
         if both + self.arena.reserved_bytes() > self.bytes_max {
@@ -308,7 +312,7 @@ impl Table {
                 } else {
                     self.seeds.hash_long(self.arena.get(slot.words.second, len))
                 };
-                place(&mut self.slots, hash, Slot { tag: Slot::tag(hash, len), ..*slot });
+                place(&mut self.slots, hash, TableSlot { tag: TableSlot::tag(hash, len), ..*slot });
             }
         }
         drop(old);
@@ -338,7 +342,7 @@ impl Table {
     /// # Errors
     /// [`Full`].
     pub(crate) fn put(&mut self, key: &[u8], value: &[&[u8]]) -> Result<(), Full> {
-        if self.kind == Kind::All {
+        if self.kind == TableKind::All {
             return self.append(key, value);
         }
         let (place, hash) = self.find(key);
@@ -356,7 +360,10 @@ impl Table {
                 let value = self.arena.push_value(value, self.arena_max()).ok_or(Full)?;
                 let words = self.store_key(key)?;
                 let hash = if moved { self.find(key).1 } else { hash };
-                self.insert_grown(hash, Slot { tag: Slot::tag(hash, key.len()), words, value });
+                self.insert_grown(
+                    hash,
+                    TableSlot { tag: TableSlot::tag(hash, key.len()), words, value },
+                );
                 Ok(())
             }
         }
@@ -365,7 +372,7 @@ impl Table {
     fn append(&mut self, key: &[u8], value: &[&[u8]]) -> Result<(), Full> {
         if self.slots.len() == self.slots.capacity() {
             let count = (self.slots.len() * 2).max(SLOTS_MIN);
-            let bytes = (count * size_of::<Slot>()) as u64;
+            let bytes = (count * size_of::<TableSlot>()) as u64;
             let both = self.memory.bytes() + bytes + self.arena.reserved_bytes();
             if both > self.bytes_max {
                 return Err(Full);
@@ -376,7 +383,7 @@ impl Table {
         }
         let value = self.arena.push_value(value, self.arena_max()).ok_or(Full)?;
         let words = self.store_key(key)?;
-        self.slots.push(Slot { tag: Slot::tag(1 << 63, key.len()), words, value });
+        self.slots.push(TableSlot { tag: TableSlot::tag(1 << 63, key.len()), words, value });
         self.len += 1;
         Ok(())
     }
@@ -415,7 +422,7 @@ impl Table {
         if std::mem::take(&mut self.crowded) {
             self.seeds = self.seeds.next();
         }
-        if self.kind == Kind::All {
+        if self.kind == TableKind::All {
             self.slots.clear();
             self.len = 0;
             return;
@@ -437,7 +444,7 @@ impl Table {
 
 /// Puts a slot into the first empty place of its chain.
 #[inline]
-fn place(slots: &mut [Slot], hash: u64, slot: Slot) {
+fn place(slots: &mut [TableSlot], hash: u64, slot: TableSlot) {
     let mask = slots.len() - 1;
     let mut at = hash as usize & mask;
     while slots[at].tag != 0 {

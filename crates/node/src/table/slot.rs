@@ -10,19 +10,20 @@ pub(super) const INLINE_BYTES: usize = 16;
 /// One row of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub(super) struct Slot {
+pub(super) struct TableSlot {
     /// The upper half of the hash, with its highest bit set, and the length of the key. 0 in an empty slot.
     pub(super) tag: u64,
-    pub(super) words: Words,
+    pub(super) words: KeyWords,
     /// A number, or the place of the value in the arena.
     pub(super) value: u64,
 }
 
-const _: () = assert!(size_of::<Slot>() == 32, "two slots in a cache line");
+const _: () = assert!(size_of::<TableSlot>() == 32, "two slots in a cache line");
 
-pub(super) const EMPTY: Slot = Slot { tag: 0, words: Words { first: 0, second: 0 }, value: 0 };
+pub(super) const EMPTY: TableSlot =
+    TableSlot { tag: 0, words: KeyWords { first: 0, second: 0 }, value: 0 };
 
-impl Slot {
+impl TableSlot {
     #[inline]
     pub(super) fn tag(hash: u64, len: usize) -> u64 {
         (hash | 1 << 63) & !u64::from(u32::MAX) | len as u64
@@ -50,7 +51,7 @@ impl Slot {
 /// A key of up to 16 bytes, filled up with zeros, as two little-endian numbers; of a longer one, the
 /// first 8 bytes and its place in the arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Words {
+pub(super) struct KeyWords {
     pub(super) first: u64,
     pub(super) second: u64,
 }
@@ -70,7 +71,7 @@ const MASKS: [(u64, u64); INLINE_BYTES + 1] = {
     masks
 };
 
-impl Words {
+impl KeyWords {
     /// A key of up to 16 bytes. Reads overlap, so that no length takes a loop.
     #[inline]
     pub(super) fn of_short(key: &[u8]) -> Self {
@@ -79,16 +80,16 @@ impl Words {
             let (head, tail) = (u64::from_le_bytes(*head), u64::from_le_bytes(*tail));
             // The tail without the bytes that are in the head, too.
             let second = tail.checked_shr(128 - 8 * len as u32).unwrap_or(0);
-            return Words { first: head, second };
+            return KeyWords { first: head, second };
         }
         if let (Some(head), Some(tail)) = (key.first_chunk(), key.last_chunk()) {
             let (head, tail) = (u32::from_le_bytes(*head), u32::from_le_bytes(*tail));
             let first = u64::from(head) | u64::from(tail) << (8 * (len - 4));
-            return Words { first, second: 0 };
+            return KeyWords { first, second: 0 };
         }
         let byte = |at: usize| u64::from(key[at]) << (8 * at);
         let first = if len == 0 { 0 } else { byte(0) | byte(len / 2) | byte(len - 1) };
-        Words { first, second: 0 }
+        KeyWords { first, second: 0 }
     }
 
     /// The first `len` bytes of `bytes`.
@@ -96,7 +97,7 @@ impl Words {
     pub(super) fn of_first(bytes: &[u8; INLINE_BYTES], len: usize) -> Self {
         let all = u128::from_le_bytes(*bytes);
         let (first, second) = MASKS[len];
-        Words { first: all as u64 & first, second: (all >> 64) as u64 & second }
+        KeyWords { first: all as u64 & first, second: (all >> 64) as u64 & second }
     }
 
     /// The first 8 bytes of a key that is longer than a slot holds.
@@ -148,7 +149,7 @@ impl Seeds {
     /// The hash of a key in two numbers. Each is multiplied by a constant of its own, so that no value of one
     /// hides the other; the high half of a product has all bits of a factor, and the low half spreads them.
     #[inline]
-    pub(super) fn hash(&self, words: Words, len: usize) -> u64 {
+    pub(super) fn hash(&self, words: KeyWords, len: usize) -> u64 {
         let both = fold(words.first ^ self.second, self.first)
             ^ fold(words.second.wrapping_add(len as u64 ^ LEN), self.second).rotate_left(32);
         fold(both, LEN)

@@ -5,25 +5,25 @@
 
 use std::cmp::Ordering;
 
-use super::arena::Arena;
-use super::slot::{EMPTY, INLINE_BYTES, Slot, Words};
-use super::{Kind, Table};
+use super::arena::KeyArena;
+use super::slot::{EMPTY, INLINE_BYTES, KeyWords, TableSlot};
+use super::{Table, TableKind};
 
 /// A table that takes no more; read it with [`SortedRows::advance`].
 pub(crate) struct SortedRows {
     table: Table,
     /// Rows that were read.
     next: usize,
-    slot: Slot,
+    slot: TableSlot,
     key: [u8; INLINE_BYTES],
     number: [u8; 8],
 }
 
 impl Table {
-    /// Sorts the rows by key; with [`Kind::All`], by value then.
+    /// Sorts the rows by key; with [`TableKind::All`], by value then.
     pub(crate) fn into_sorted(mut self) -> SortedRows {
         self.close();
-        let (arena, all) = (&self.arena, self.kind == Kind::All);
+        let (arena, all) = (&self.arena, self.kind == TableKind::All);
         self.slots.sort_unstable_by(|a, b| compare_rows(a, b, arena, all));
         SortedRows::of(self)
     }
@@ -31,7 +31,7 @@ impl Table {
     /// Sorts the rows by the partition of their key, and within a partition as [`Table::into_sorted`].
     pub(crate) fn into_partitioned(mut self, partition: impl Fn(&[u8]) -> u32) -> SortedRows {
         self.close();
-        let (arena, all) = (&self.arena, self.kind == Kind::All);
+        let (arena, all) = (&self.arena, self.kind == TableKind::All);
         let mut short = [0; INLINE_BYTES];
         for slot in &mut self.slots {
             let of = partition(key_of(slot, arena, &mut short));
@@ -47,7 +47,7 @@ impl Table {
     /// Leaves nothing in the slots but rows, whose keys compare as numbers.
     fn close(&mut self) {
         self.sorted = true;
-        if self.kind != Kind::All {
+        if self.kind != TableKind::All {
             self.slots.retain(|slot| slot.tag != 0);
         }
         // Few, and within what the emptied places leave.
@@ -63,14 +63,14 @@ impl Table {
 
 /// The order of two rows: by key, and by value if there are `all` values of a key.
 #[inline]
-fn compare_rows(a: &Slot, b: &Slot, arena: &Arena, all: bool) -> Ordering {
+fn compare_rows(a: &TableSlot, b: &TableSlot, arena: &KeyArena, all: bool) -> Ordering {
     let keys = compare(a, b, arena);
     if all { keys.then_with(|| arena.value(a.value).cmp(arena.value(b.value))) } else { keys }
 }
 
 /// The order of two keys.
 #[inline]
-fn compare(a: &Slot, b: &Slot, arena: &Arena) -> Ordering {
+fn compare(a: &TableSlot, b: &TableSlot, arena: &KeyArena) -> Ordering {
     let first = a.words.first.cmp(&b.words.first);
     if first != Ordering::Equal {
         return first;
@@ -85,13 +85,17 @@ fn compare(a: &Slot, b: &Slot, arena: &Arena) -> Ordering {
 
 /// The key of a slot of a sorted table.
 #[inline]
-fn key_of<'a>(slot: &Slot, arena: &'a Arena, short: &'a mut [u8; INLINE_BYTES]) -> &'a [u8] {
+fn key_of<'a>(
+    slot: &TableSlot,
+    arena: &'a KeyArena,
+    short: &'a mut [u8; INLINE_BYTES],
+) -> &'a [u8] {
     let len = slot.len();
     if len > INLINE_BYTES {
         return arena.get(slot.words.second, len);
     }
-    let Words { first, second } = slot.words;
-    *short = Words { first: first.swap_bytes(), second: second.swap_bytes() }.bytes();
+    let KeyWords { first, second } = slot.words;
+    *short = KeyWords { first: first.swap_bytes(), second: second.swap_bytes() }.bytes();
     &short[..len]
 }
 

@@ -2,12 +2,12 @@ use std::collections::BTreeMap;
 
 use merganser_random::Random;
 
-use super::slot::{INLINE_BYTES, Seeds, Words};
+use super::slot::{INLINE_BYTES, KeyWords, Seeds};
 use super::*;
 
 const ROOM: u64 = 64 << 20;
 
-fn table(kind: Kind) -> Table {
+fn table(kind: TableKind) -> Table {
     Table::new(kind, &Budget::new(ROOM), ROOM).expect("there is memory")
 }
 
@@ -28,17 +28,17 @@ fn counted(keys: &BTreeMap<Vec<u8>, u64>) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn words_hold_every_key_of_up_to_16_bytes() {
     let bytes: Vec<u8> = (1..=40).collect();
     for len in 0..=INLINE_BYTES {
-        let words = Words::of_short(&bytes[..len]);
+        let words = KeyWords::of_short(&bytes[..len]);
         assert_eq!(words.bytes()[..len], bytes[..len]);
         assert!(words.bytes()[len..].iter().all(|byte| *byte == 0));
-        assert_eq!(Words::of_first(bytes.first_chunk().expect("16"), len), words, "{len}");
+        assert_eq!(KeyWords::of_first(bytes.first_chunk().expect("16"), len), words, "{len}");
     }
 }
 
 #[test]
 fn keys_are_counted_in_the_order_of_their_bytes() {
     let mut random = Random::new(7);
-    let (mut table, mut expected) = (table(Kind::Sum), BTreeMap::new());
+    let (mut table, mut expected) = (table(TableKind::Sum), BTreeMap::new());
     for _ in 0..200_000 {
         // Few letters, and NULs: many keys begin with another one.
         let most = if random.one_in(3) { 40 } else { 6 };
@@ -79,7 +79,7 @@ fn keys_with_a_pattern_do_not_crowd() {
         |n| [0x243f_6a88_85a3_08d3, n << 20],
     ];
     for (number, pattern) in patterns.into_iter().enumerate() {
-        let mut table = table(Kind::Sum);
+        let mut table = table(TableKind::Sum);
         let keys = 100_000u64;
         for n in 0..keys {
             let [first, second] = pattern(n);
@@ -98,8 +98,8 @@ fn keys_with_a_pattern_do_not_crowd() {
             .sum();
         assert!(probes < 4 * keys as usize, "pattern {number}: {probes} probes");
         assert_eq!(
-            table.seeds.hash(Words::of_short(b"x"), 1),
-            seeds.hash(Words::of_short(b"x"), 1)
+            table.seeds.hash(KeyWords::of_short(b"x"), 1),
+            seeds.hash(KeyWords::of_short(b"x"), 1)
         );
     }
 }
@@ -107,14 +107,14 @@ fn keys_with_a_pattern_do_not_crowd() {
 /// Keys of one hash: the table takes other seeds, and ends.
 #[test]
 fn keys_that_were_chosen_to_crowd_are_spread_with_other_seeds() {
-    let mut table = table(Kind::Sum);
+    let mut table = table(TableKind::Sum);
     // All of one place in a table of this size.
     let mask = (1 << 18) - 1;
     let mut random = Random::new(1);
     let mut keys = Vec::new();
     while keys.len() < 600 {
         let key = random.bits().to_le_bytes();
-        if table.seeds.hash(Words::of_short(&key), 8) & mask < 64 {
+        if table.seeds.hash(KeyWords::of_short(&key), 8) & mask < 64 {
             keys.push(key);
         }
     }
@@ -125,8 +125,8 @@ fn keys_that_were_chosen_to_crowd_are_spread_with_other_seeds() {
     assert_eq!(table.len(), keys.len());
     let first = Seeds::first();
     assert_ne!(
-        table.seeds.hash(Words::of_short(b"x"), 1),
-        first.hash(Words::of_short(b"x"), 1),
+        table.seeds.hash(KeyWords::of_short(b"x"), 1),
+        first.hash(KeyWords::of_short(b"x"), 1),
         "other seeds"
     );
     assert!(rows(table).iter().all(|(_, n)| n[..] == 2u64.to_le_bytes()));
@@ -134,7 +134,7 @@ fn keys_that_were_chosen_to_crowd_are_spread_with_other_seeds() {
 
 #[test]
 fn a_table_keeps_within_its_memory_and_says_when_it_is_full() {
-    for kind in [Kind::Sum, Kind::LeastBytes, Kind::All] {
+    for kind in [TableKind::Sum, TableKind::LeastBytes, TableKind::All] {
         let budget = Budget::new(ROOM);
         for room in [100 << 10, 300 << 10, 1 << 20] {
             let mut table = Table::new(kind, &budget, room).expect("there is memory");
@@ -144,7 +144,7 @@ fn a_table_keeps_within_its_memory_and_says_when_it_is_full() {
                 let long = [n.to_le_bytes(), n.to_be_bytes(), [7; 8]].concat();
                 let key = &long[..if random.one_in(3) { 24 } else { 8 }];
                 let put = |table: &mut Table| match kind {
-                    Kind::Sum => table.add(key, 1),
+                    TableKind::Sum => table.add(key, 1),
                     _ => table.put(key, &[&long[..5], &long[..n as usize % 20]]),
                 };
                 if put(&mut table) == Err(Full) {
@@ -160,14 +160,15 @@ fn a_table_keeps_within_its_memory_and_says_when_it_is_full() {
         assert_eq!(budget.free_bytes(), ROOM);
         assert!(budget.peak_bytes() <= 1 << 20);
     }
-    assert!(Table::new(Kind::Sum, &Budget::new(100), ROOM).is_err());
-    let mut table = Table::new(Kind::LeastBytes, &Budget::new(ROOM), 64 << 10).expect("memory");
+    assert!(Table::new(TableKind::Sum, &Budget::new(100), ROOM).is_err());
+    let mut table =
+        Table::new(TableKind::LeastBytes, &Budget::new(ROOM), 64 << 10).expect("memory");
     assert_eq!(table.put(b"k", &[&[0; 100_000]]), Err(Full), "larger than the table");
 }
 
 #[test]
 fn the_least_and_the_greatest_bytes_stay() {
-    for (kind, least) in [(Kind::LeastBytes, true), (Kind::GreatestBytes, false)] {
+    for (kind, least) in [(TableKind::LeastBytes, true), (TableKind::GreatestBytes, false)] {
         let mut table = table(kind);
         let mut expected: BTreeMap<Vec<u8>, Vec<u8>> = BTreeMap::new();
         let mut random = Random::new(5);
@@ -188,13 +189,13 @@ fn the_least_and_the_greatest_bytes_stay() {
 
 #[test]
 fn sums_that_leave_64_bits_are_there_twice() {
-    let mut table = table(Kind::Sum);
+    let mut table = table(TableKind::Sum);
     for _ in 0..3 {
         table.add(b"k", i64::MAX.cast_unsigned()).expect("room");
     }
     let row = (b"k".to_vec(), i64::MAX.to_le_bytes().to_vec());
     assert_eq!(rows(table), [row.clone(), row.clone(), row]);
-    let mut table = Table::new(Kind::Sum, &Budget::new(ROOM), ROOM).expect("memory");
+    let mut table = Table::new(TableKind::Sum, &Budget::new(ROOM), ROOM).expect("memory");
     let mut full = 0;
     for _ in 0..1000 {
         if table.add(b"k", i64::MIN.cast_unsigned()) == Err(Full) {
@@ -211,12 +212,12 @@ fn rows_are_sorted_by_partition_and_then_by_key() {
         key.iter().fold(3, |sum: u32, byte| sum.wrapping_mul(31) ^ u32::from(*byte)) % 7
     };
     let mut random = Random::new(11);
-    for kind in [Kind::Sum, Kind::All] {
+    for kind in [TableKind::Sum, TableKind::All] {
         let (mut table, mut expected) = (table(kind), Vec::new());
         for n in 0..20_000_u64 {
             let key: Vec<u8> =
                 (0..random.index(30)).map(|_| [0, b'a', 0xff][random.index(3)]).collect();
-            if kind == Kind::All {
+            if kind == TableKind::All {
                 table.put(&key, &[&n.to_le_bytes()]).expect("room");
                 expected.push((of(&key), key, n.to_le_bytes().to_vec()));
             } else {
@@ -225,7 +226,7 @@ fn rows_are_sorted_by_partition_and_then_by_key() {
             }
         }
         expected.sort();
-        if kind == Kind::Sum {
+        if kind == TableKind::Sum {
             // Keys are there once, with their number.
             let counted = expected.chunk_by(|a, b| a.1 == b.1);
             expected = counted

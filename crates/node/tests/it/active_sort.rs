@@ -5,8 +5,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use merganser_node::active_sort::descriptor::{Chunk, Command, Descriptor, Extent, MergeId};
-use merganser_node::active_sort::{ActiveSort, Asking, Policy, Settings};
+use merganser_node::active_sort::descriptor::{
+    Descriptor, MergeCommand, MergeId, SectorExtent, SortedChunk,
+};
+use merganser_node::active_sort::{ActiveSort, ActiveSortSettings, Asking, ReadPolicy};
 use merganser_node::run::Runner;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
@@ -140,25 +142,26 @@ fn work(sample: &Sample, order: &OrderSpec, count: usize, base: u64, random: &mu
     let mut next = base / SECTOR;
     let mut left: Vec<u64> =
         chunks.iter().map(|chunk| (chunk.len() as u64).div_ceil(SECTOR)).collect();
-    let mut places: Vec<Vec<Extent>> = vec![Vec::new(); count];
+    let mut places: Vec<Vec<SectorExtent>> = vec![Vec::new(); count];
     while left.iter().any(|sectors| *sectors > 0) {
         let part = random.index(count);
         let sectors = left[part].min(1 + random.below(9));
         if sectors > 0 {
-            places[part].push(Extent { first: next, sectors });
+            places[part].push(SectorExtent { first: next, sectors });
             left[part] -= sectors;
             next += sectors + random.below(3);
         }
     }
     let sizes = chunks.iter().map(|chunk| chunk.len() as u64);
-    let described = sizes.zip(places).map(|(bytes, extents)| Chunk { bytes, extents }).collect();
+    let described =
+        sizes.zip(places).map(|(bytes, extents)| SortedChunk { bytes, extents }).collect();
     let first = INTERFACE / SECTOR + base / SECTOR;
     let sectors = (expected.len() as u64).div_ceil(SECTOR) + 1;
     let descriptor = Descriptor {
         merge: MergeId(base),
         order: order.clone(),
         chunks: described,
-        interface: Extent { first, sectors },
+        interface: SectorExtent { first, sectors },
     };
     Work { descriptor, chunks, expected }
 }
@@ -180,20 +183,20 @@ impl Work {
     }
 
     fn open(&self) -> Vec<u8> {
-        Command::Open(self.descriptor.clone()).encode().expect("a good descriptor")
+        MergeCommand::Open(self.descriptor.clone()).encode().expect("a good descriptor")
     }
 
     fn close(&self) -> Vec<u8> {
-        Command::Close(self.descriptor.merge).encode().expect("short")
+        MergeCommand::Close(self.descriptor.merge).encode().expect("short")
     }
 }
 
-fn settings(policy: Policy) -> Settings {
+fn settings(policy: ReadPolicy) -> ActiveSortSettings {
     let asking = Asking::BeforeStep;
-    Settings { chunk_pages: 3, output_pages: 2, page_bytes: Some(1024), policy, asking }
+    ActiveSortSettings { chunk_pages: 3, output_pages: 2, page_bytes: Some(1024), policy, asking }
 }
 
-fn runner(device: &Arc<dyn Storage>, settings: Settings) -> Runner<ActiveSort> {
+fn runner(device: &Arc<dyn Storage>, settings: ActiveSortSettings) -> Runner<ActiveSort> {
     Runner::new(ActiveSort::new(CONTROL, settings), Arc::clone(device), MEMORY)
 }
 
@@ -212,15 +215,17 @@ fn two_chunks_of_lines_are_read_as_one() {
     let device = MemoryStorage::new("ssd");
     device.write_at(0, b"ant\ncat\nfox\n").expect("written");
     device.write_at(4096, b"bee\ndog\n").expect("written");
-    let chunk = |first, bytes| Chunk { bytes, extents: vec![Extent { first, sectors: 1 }] };
+    let chunk =
+        |first, bytes| SortedChunk { bytes, extents: vec![SectorExtent { first, sectors: 1 }] };
     let descriptor = Descriptor {
         merge: MergeId(1),
         order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
         chunks: vec![chunk(0, 12), chunk(8, 8)],
-        interface: Extent { first: 1000, sectors: 1 },
+        interface: SectorExtent { first: 1000, sectors: 1 },
     };
-    let mut ssd = Runner::new(ActiveSort::new(1 << 30, Settings::default()), device, 64 << 20);
-    ssd.write(1 << 30, &Command::Open(descriptor).encode().expect("good")).expect("opened");
+    let mut ssd =
+        Runner::new(ActiveSort::new(1 << 30, ActiveSortSettings::default()), device, 64 << 20);
+    ssd.write(1 << 30, &MergeCommand::Open(descriptor).encode().expect("good")).expect("opened");
     let sector = ssd.read(1000 * 512, 512).expect("merged");
     assert_eq!(&sector[..20], b"ant\nbee\ncat\ndog\nfox\n");
     assert!(sector[20..].iter().all(|byte| *byte == 0), "the rest of the sector");
@@ -238,7 +243,7 @@ fn every_format_and_key() {
                     let work = work(&sample, order, 1 + random.index(6), 0, &mut random);
                     let device = memory();
                     work.store(&*device);
-                    let mut runner = runner(&device, settings(Policy::SkipBusy));
+                    let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
                     runner.write(CONTROL, &work.open()).expect("opened");
                     let result = read_all(&mut runner, &work, 1 + random.index(5000));
                     let result = result.unwrap_or_else(|e| panic!("{sample}, {order:?}: {e}"));
@@ -267,13 +272,13 @@ proptest! {
     #[test]
     fn any_reads_of_any_merges(
         seed in any::<u64>(),
-        policy in prop::sample::select(vec![Policy::SkipBusy, Policy::Wait, Policy::Queue]),
+        policy in prop::sample::select(vec![ReadPolicy::SkipBusy, ReadPolicy::Wait, ReadPolicy::Queue]),
         merges in 1_usize..4,
         sequential in any::<bool>(),
     ) {
         let mut random = Random::new(seed);
         let device = memory();
-        let settings = Settings {
+        let settings = ActiveSortSettings {
             chunk_pages: 1 + random.index(4),
             output_pages: 1 + random.index(3),
             page_bytes: Some(512 << random.index(3)),
@@ -344,7 +349,7 @@ fn a_record_longer_than_a_chunk_buffer_is_merged_and_its_memory_counted() {
     assert!(work.expected.len() > 20_000);
     let device = memory();
     work.store(&*device);
-    let mut runner = runner(&device, settings(Policy::SkipBusy));
+    let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
     runner.write(CONTROL, &work.open()).expect("opened");
     assert_eq!(runner.claimed_bytes(), (3 * 3 + 2) * 1024);
     let half = work.expected.len() / 2;
@@ -365,7 +370,7 @@ fn a_page_that_cannot_be_read_is_the_hosts_error() {
         let reads = {
             let (device, faulty, work) = faulty(&sample, &order, Plan::quiet(1));
             let before = faulty.counts().reads;
-            let mut runner = runner(&device, settings(Policy::SkipBusy));
+            let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
             runner.write(CONTROL, &work.open()).expect("opened");
             assert!(read_all(&mut runner, &work, 999).expect("good") == work.expected);
             faulty.counts().reads - before
@@ -376,7 +381,7 @@ fn a_page_that_cannot_be_read_is_the_hosts_error() {
             for fault in [Fault::FailRead { nth }, Fault::ShortRead { nth }] {
                 let plan = Plan { seed: nth, faults: vec![fault] };
                 let (device, _faulty, work) = faulty(&sample, &order, plan);
-                let mut runner = runner(&device, settings(Policy::SkipBusy));
+                let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
                 runner.write(CONTROL, &work.open()).expect("opened");
                 let error = match read_all(&mut runner, &work, 999) {
                     Err(error) => error.to_string(),
@@ -414,15 +419,17 @@ fn a_record_without_end_is_an_error_that_says_where() {
     let device = MemoryStorage::new("ssd");
     device.write_at(0, b"ant\ncat").expect("written");
     device.write_at(512, b"bee\ndog\n").expect("written");
-    let chunk = |first, bytes| Chunk { bytes, extents: vec![Extent { first, sectors: 1 }] };
+    let chunk =
+        |first, bytes| SortedChunk { bytes, extents: vec![SectorExtent { first, sectors: 1 }] };
     let descriptor = Descriptor {
         merge: MergeId(3),
         order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
         chunks: vec![chunk(1, 8), chunk(0, 7)],
-        interface: Extent { first: 1000, sectors: 1 },
+        interface: SectorExtent { first: 1000, sectors: 1 },
     };
-    let mut ssd = Runner::new(ActiveSort::new(CONTROL, Settings::default()), device, 64 << 20);
-    ssd.write(CONTROL, &Command::Open(descriptor).encode().expect("good")).expect("opened");
+    let mut ssd =
+        Runner::new(ActiveSort::new(CONTROL, ActiveSortSettings::default()), device, 64 << 20);
+    ssd.write(CONTROL, &MergeCommand::Open(descriptor).encode().expect("good")).expect("opened");
     let error = ssd.read(512_000, 512).expect_err("cut short").to_string();
     let wanted = "merge 3: chunk 1: the record that begins at its byte 4 (byte 4 of the device) does \
                   not end in it";
@@ -432,23 +439,24 @@ fn a_record_without_end_is_an_error_that_says_where() {
 
 /// A merge of `chunks` chunks of nothing, at a place of its own.
 fn empty_merge(id: u64, chunks: usize) -> Descriptor {
-    let extent = |at: u64| Extent { first: 1000 * id + at, sectors: 1 };
-    let chunk = |at: usize| Chunk { bytes: 4, extents: vec![extent(at as u64)] };
+    let extent = |at: u64| SectorExtent { first: 1000 * id + at, sectors: 1 };
+    let chunk = |at: usize| SortedChunk { bytes: 4, extents: vec![extent(at as u64)] };
     Descriptor {
         merge: MergeId(id),
         order: OrderSpec::new(Format::Fixed { bytes: 4 }),
         chunks: (0..chunks).map(chunk).collect(),
-        interface: Extent { first: (1 << 30) + 1000 * id, sectors: 8 },
+        interface: SectorExtent { first: (1 << 30) + 1000 * id, sectors: 8 },
     }
 }
 
 #[test]
 fn one_merge_of_four_chunks_takes_a_mebibyte_and_a_full_device_says_so() {
-    let settings = Settings { page_bytes: Some(32 << 10), ..Settings::default() };
+    let settings =
+        ActiveSortSettings { page_bytes: Some(32 << 10), ..ActiveSortSettings::default() };
     let program = ActiveSort::new(CONTROL, settings);
     let mut ssd = Runner::new(program, MemoryStorage::new("ssd"), 5 << 20);
     let open = |ssd: &mut Runner<ActiveSort>, descriptor: Descriptor| {
-        ssd.write(CONTROL, &Command::Open(descriptor).encode().expect("good"))
+        ssd.write(CONTROL, &MergeCommand::Open(descriptor).encode().expect("good"))
     };
     let one = (1 << 20) + (256 << 10);
     for id in 1..=4 {
@@ -463,7 +471,7 @@ fn one_merge_of_four_chunks_takes_a_mebibyte_and_a_full_device_says_so() {
          result): 0 of 5242880 bytes are free; close another merge, or merge fewer chunks"
     );
     assert_eq!(ssd.program().open_merges(), 4);
-    let close = Command::Close(MergeId(2)).encode().expect("short");
+    let close = MergeCommand::Close(MergeId(2)).encode().expect("short");
     ssd.write(CONTROL, &close).expect("closed");
     open(&mut ssd, empty_merge(5, 4)).expect("there is room again");
     let error = ssd.write(CONTROL, &close).expect_err("closed already");
@@ -472,10 +480,10 @@ fn one_merge_of_four_chunks_takes_a_mebibyte_and_a_full_device_says_so() {
 
 #[test]
 fn what_gets_in_the_way_is_refused() {
-    let program = ActiveSort::new(CONTROL, Settings::default());
+    let program = ActiveSort::new(CONTROL, ActiveSortSettings::default());
     let mut ssd = Runner::new(program, MemoryStorage::new("ssd"), 1 << 30);
     let mut open = |descriptor: Descriptor| {
-        let bytes = Command::Open(descriptor).encode().expect("good");
+        let bytes = MergeCommand::Open(descriptor).encode().expect("good");
         ssd.write(CONTROL, &bytes).map_err(|e| e.to_string())
     };
     assert_eq!(open(empty_merge(1, 2)), Ok(()));
@@ -487,14 +495,14 @@ fn what_gets_in_the_way_is_refused() {
         ),
         (
             Descriptor {
-                interface: Extent { first: CONTROL / 512 - 1, sectors: 2 },
+                interface: SectorExtent { first: CONTROL / 512 - 1, sectors: 2 },
                 ..empty_merge(2, 2)
             },
             "merge 2: its interface covers the control address",
         ),
         (
             Descriptor {
-                chunks: vec![Chunk { bytes: 4, extents: vec![empty_merge(1, 1).interface] }],
+                chunks: vec![SortedChunk { bytes: 4, extents: vec![empty_merge(1, 1).interface] }],
                 ..empty_merge(2, 2)
             },
             "merge 2: one of its chunks is the result of merge 1, which is not stored",
@@ -526,7 +534,7 @@ fn closing_while_the_host_reads_ends_its_reads() {
     let device = memory();
     work.store(&*device);
     for turns in 0..20 {
-        let mut runner = runner(&device, settings(Policy::SkipBusy));
+        let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
         runner.write(CONTROL, &work.open()).expect("opened");
         let all = HostRequest::Read { offset: work.interface(), len: work.expected.len() };
         let read = runner.start(all);

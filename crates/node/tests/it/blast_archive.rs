@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use merganser_node::blast::archive::{ArchiveError, Merged, Part, merge};
+use merganser_node::blast::archive::{ArchiveError, Merged, PartitionArchives, merge};
 use proptest::prelude::*;
 
 /// An alignment: query, subject, score, e-value in the archive's form.
@@ -81,8 +81,10 @@ fn archive(queries: &[u64], hits: &[Hit]) -> String {
 }
 
 fn merged(parts: &[(u64, String)], most: usize) -> Result<(String, Merged), ArchiveError> {
-    let part =
-        |(first, text): &(u64, String)| Part { reader: Cursor::new(text.clone()), first: *first };
+    let part = |(first, text): &(u64, String)| PartitionArchives {
+        reader: Cursor::new(text.clone()),
+        first: *first,
+    };
     let mut out = Vec::new();
     let merged = merge(parts.iter().map(part).collect(), most, 50, None, &mut out)?;
     Ok((String::from_utf8(out).expect("text"), merged))
@@ -164,7 +166,7 @@ proptest! {
         let at = at % damaged.len();
         damaged[at] = byte;
         let mut out = Vec::new();
-        let part = Part { reader: Cursor::new(damaged), first: 0 };
+        let part = PartitionArchives { reader: Cursor::new(damaged), first: 0 };
         if merge(vec![part], 500, 500, None, &mut out).is_ok() {
             prop_assert!(out.len() + 40 > whole.len());
         }
@@ -201,7 +203,8 @@ fn frames_give_each_query_an_archive() {
         archive(&[1, 2], &[hit(2, 0)]) + &archive(&[3], &[]),
     ];
     let framed = |frames: &str| {
-        let part = |first, text: &String| Part { reader: Cursor::new(text.clone()), first };
+        let part =
+            |first, text: &String| PartitionArchives { reader: Cursor::new(text.clone()), first };
         let parts = vec![part(0, &parts[0]), part(5, &parts[1])];
         let mut out = Vec::new();
         let merged = merge(parts, 500, 500, Some(Cursor::new(frames.to_owned())), &mut out);

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use merganser_node::map::{MapInput, MapOptions, MapOutput, PartitionSize, RowSink, map};
 use merganser_node::ssdlet::builtin::{ALL, open};
 use merganser_node::ssdlet::{
-    Chunk, Collect, Description, Emitter, Output, Ssdlet, SsdletError, i64_of_key,
+    Chunk, CollectedOutput, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput,
+    i64_of_key,
 };
 use merganser_sort::key::decimal::OwnedDecimal;
 use merganser_sort::record::Format;
@@ -30,16 +31,21 @@ fn opened(name: &str, args: &Value) -> Box<dyn Ssdlet> {
     open(name, args).unwrap_or_else(|error| panic!("{name} {args}: {error}"))
 }
 
-fn record_len(description: &Description, bytes: &[u8]) -> usize {
+fn record_len(description: &SsdletDescription, bytes: &[u8]) -> usize {
     description.input.record_len(bytes).unwrap_or(bytes.len())
 }
 
 /// The output of an SSDlet for inputs whose last records have their terminators.
-fn run_cut(name: &str, args: &Value, inputs: &[&[u8]], cuts: Cuts) -> Result<Collect, SsdletError> {
+fn run_cut(
+    name: &str,
+    args: &Value,
+    inputs: &[&[u8]],
+    cuts: Cuts,
+) -> Result<CollectedOutput, SsdletError> {
     let ssdlet = opened(name, args);
     let description = ssdlet.description();
-    let mut collect = Collect::default();
-    let ordered = matches!(description.output, Output::Ordered { .. });
+    let mut collect = CollectedOutput::default();
+    let ordered = matches!(description.output, SsdletOutput::Ordered { .. });
     let count = if ordered { 1 } else { cuts.workers };
     let mut workers = (0..count).map(|_| ssdlet.worker()).collect::<Result<Vec<_>, _>>()?;
     let has_header = matches!(description.input, Format::Csv { header: true, .. });
@@ -76,19 +82,19 @@ fn run_cut(name: &str, args: &Value, inputs: &[&[u8]], cuts: Cuts) -> Result<Col
     Ok(collect)
 }
 
-fn run(name: &str, args: Value, inputs: &[&[u8]]) -> Collect {
+fn run(name: &str, args: Value, inputs: &[&[u8]]) -> CollectedOutput {
     run_cut(name, &args, inputs, WHOLE).unwrap_or_else(|error| panic!("{name} {args}: {error}"))
 }
 
 /// The sums of all keys.
-fn sums(collect: &Collect) -> BTreeMap<Vec<u8>, i64> {
+fn sums(collect: &CollectedOutput) -> BTreeMap<Vec<u8>, i64> {
     let number = |value: &Vec<u8>| i64::from_le_bytes(value[..].try_into().expect("8 bytes"));
     let sum = |values: &Vec<Vec<u8>>| values.iter().map(number).sum();
     collect.keyed.iter().map(|(key, values)| (key.clone(), sum(values))).collect()
 }
 
 /// Sums as lines `key=sum`.
-fn shown(collect: &Collect) -> String {
+fn shown(collect: &CollectedOutput) -> String {
     let lines: Vec<_> = sums(collect)
         .iter()
         .map(|(key, sum)| format!("{}={sum}", String::from_utf8_lossy(key)))
@@ -96,7 +102,7 @@ fn shown(collect: &Collect) -> String {
     lines.join(" ")
 }
 
-fn ordered(collect: &Collect) -> String {
+fn ordered(collect: &CollectedOutput) -> String {
     String::from_utf8(collect.ordered.clone()).expect("text")
 }
 
@@ -150,7 +156,7 @@ fn match_knows_quoted_newlines_and_fixed_records() {
 
 #[test]
 fn histogram_is_in_the_order_of_numbers() {
-    let rows = |collect: &Collect| {
+    let rows = |collect: &CollectedOutput| {
         let key = |key: &Vec<u8>| OwnedDecimal::of_key(key).expect("a number").get().to_string();
         sums(collect).iter().map(|(k, sum)| (key(k), *sum)).collect::<Vec<_>>()
     };
@@ -226,7 +232,7 @@ fn samples_depend_on_places_alone() {
 }
 
 /// The first rows of a keyed result: key and first value.
-fn first_rows(collect: &Collect, count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn first_rows(collect: &CollectedOutput, count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
     let rows = collect.keyed.iter().map(|(key, values)| (key.clone(), values[0].clone()));
     rows.take(count as usize).collect()
 }
@@ -428,7 +434,7 @@ fn the_registry_is_in_order_and_complete() {
 
 /// What `grep` would do: one record after the other.
 fn naive_match(
-    description: &Description,
+    description: &SsdletDescription,
     input: &[u8],
     is_match: impl Fn(&[u8]) -> bool,
 ) -> Vec<u8> {

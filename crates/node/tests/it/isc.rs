@@ -9,14 +9,15 @@ use merganser_device::device::{Command as DeviceCommand, Device};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
-use merganser_node::isc::command::{Command, Extent, Split};
-use merganser_node::isc::host::{Door, Session, rows};
+use merganser_node::isc::command::{ByteExtent, DeviceSplit, SessionCommand};
+use merganser_node::isc::host::{DeviceDoor, HostSession, rows};
 use merganser_node::isc::split::cut;
-use merganser_node::isc::status::State;
-use merganser_node::isc::{Installed, Isc, SESSIONS_MAX, Settings};
+use merganser_node::isc::status::IscState;
+use merganser_node::isc::{Installed, Isc, IscSettings, SESSIONS_MAX};
 use merganser_node::run::Runner;
 use merganser_node::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, builtin,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
+    builtin,
 };
 use merganser_sort::record::Format;
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
@@ -29,13 +30,14 @@ use serde_json::{Value, json};
 const CONTROL: u64 = 1 << 40;
 const MEMORY: u64 = 8 << 20;
 const SESSION: u64 = 2 << 20;
-const SETTINGS: Settings = Settings { pages: 3, page_bytes: Some(4096), window_bytes: 2 << 20 };
+const SETTINGS: IscSettings =
+    IscSettings { pages: 3, page_bytes: Some(4096), window_bytes: 2 << 20 };
 
 /// Hands out each record with its place as key: shows what a worker sees.
-struct Places(Description);
+struct Places(SsdletDescription);
 
 impl Ssdlet for Places {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.0
     }
 
@@ -74,9 +76,11 @@ fn installed(format: Format) -> Installed {
         if name != "places" {
             return builtin::open(name, args);
         }
-        let output = Output::Keyed { key: Type::Text, value: Type::Bytes, combine: Combine::None };
+        let output =
+            SsdletOutput::Keyed { key: Type::Text, value: Type::Bytes, combine: Combine::None };
         let name = name.to_owned();
-        Ok(Box::new(Places(Description { name, input: format, output, worker_bytes: 100 })) as _)
+        Ok(Box::new(Places(SsdletDescription { name, input: format, output, worker_bytes: 100 }))
+            as _)
     })
 }
 
@@ -84,19 +88,19 @@ fn runner(storage: Arc<dyn Storage>, format: Format) -> Runner<Isc> {
     Runner::new(Isc::new(CONTROL, SETTINGS, installed(format)), storage, MEMORY)
 }
 
-fn open(door: &mut dyn Door, nonce: u64, name: &str) -> io::Result<Session> {
-    Session::open(door, CONTROL, nonce, name, &json!({}), SESSION)
+fn open(door: &mut dyn DeviceDoor, nonce: u64, name: &str) -> io::Result<HostSession> {
+    HostSession::open(door, CONTROL, nonce, name, &json!({}), SESSION)
 }
 
 /// Scatters `input` over the device from `base` on; where each of its bytes is.
-fn scatter(storage: &dyn Storage, input: &[u8], base: u64, random: &mut Random) -> Vec<Extent> {
+fn scatter(storage: &dyn Storage, input: &[u8], base: u64, random: &mut Random) -> Vec<ByteExtent> {
     let mut extents = Vec::new();
     let (mut at, mut next) = (0, base);
     while at < input.len() {
         let bytes = 512 * (1 + random.below(20));
         let end = (at + bytes as usize).min(input.len());
         storage.write_at(next, &input[at..end]).expect("written");
-        extents.push(Extent { offset: next, bytes });
+        extents.push(ByteExtent { offset: next, bytes });
         next += bytes + 512 * random.below(3);
         at = end;
     }
@@ -106,7 +110,12 @@ fn scatter(storage: &dyn Storage, input: &[u8], base: u64, random: &mut Random) 
 }
 
 /// The part `range` of scattered extents as a split.
-fn part(extents: &[Extent], range: std::ops::Range<u64>, offsets: (u64, u64), place: u64) -> Split {
+fn part(
+    extents: &[ByteExtent],
+    range: std::ops::Range<u64>,
+    offsets: (u64, u64),
+    place: u64,
+) -> DeviceSplit {
     let mut at = 0;
     let (mut before, mut found) = (None, Vec::new());
     for extent in extents {
@@ -115,12 +124,12 @@ fn part(extents: &[Extent], range: std::ops::Range<u64>, offsets: (u64, u64), pl
             let first = (from - at) / 512 * 512;
             before.get_or_insert(from - at - first);
             let bytes = (to - at).next_multiple_of(512) - first;
-            found.push(Extent { offset: extent.offset + first, bytes });
+            found.push(ByteExtent { offset: extent.offset + first, bytes });
         }
         at += extent.bytes;
     }
     let before = before.unwrap_or(0);
-    Split {
+    DeviceSplit {
         input: 0,
         place,
         bytes: before + (range.end - range.start),
@@ -131,9 +140,14 @@ fn part(extents: &[Extent], range: std::ops::Range<u64>, offsets: (u64, u64), pl
 }
 
 /// The splits of `input` and its split records, as the host gives them to the device.
-fn splits(input: &dyn Storage, extents: &[Extent], split_bytes: u64, format: Format) -> Vec<Split> {
+fn splits(
+    input: &dyn Storage,
+    extents: &[ByteExtent],
+    split_bytes: u64,
+    format: Format,
+) -> Vec<DeviceSplit> {
     let cuts = cut(input, split_bytes, format).expect("read");
-    let mut all: Vec<Split> = Vec::new();
+    let mut all: Vec<DeviceSplit> = Vec::new();
     for cut in &cuts.splits {
         let mapped = cut.mapped();
         if !mapped.is_empty() {
@@ -150,19 +164,19 @@ fn splits(input: &dyn Storage, extents: &[Extent], split_bytes: u64, format: For
 
 /// Maps `splits` in one session, and gives its rows.
 fn map(
-    door: &mut dyn Door,
+    door: &mut dyn DeviceDoor,
     control: u64,
     name: &str,
-    splits: Vec<Split>,
+    splits: Vec<DeviceSplit>,
 ) -> io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
     // A worker of the built-in SSDlets may take a megabyte for itself.
-    let session = Session::open(door, control, 77, name, &json!({}), 2 * SESSION)?;
+    let session = HostSession::open(door, control, 77, name, &json!({}), 2 * SESSION)?;
     let count = splits.len();
     for (number, split) in splits.into_iter().enumerate() {
         session.set(door, split, number + 1 < count)?;
     }
     let result = session.wait(door).and_then(|status| {
-        assert_eq!((status.splits, status.state), (count as u64, State::Done));
+        assert_eq!((status.splits, status.state), (count as u64, IscState::Done));
         assert_eq!(status.runs.len(), 1);
         session.result(door, &status)
     });
@@ -251,15 +265,15 @@ fn count_words_in_a_modelled_device() -> (f64, f64) {
     let profile = SsdProfile::preset("isc").expect("a preset");
     let mut ssd = Ssd::new(&profile, 1).expect("a device");
     let control = 1 << 32;
-    let settings = Settings { page_bytes: None, pages: 64, ..SETTINGS };
+    let settings = IscSettings { page_bytes: None, pages: 64, ..SETTINGS };
     ssd.attach(Box::new(Isc::new(control, settings, installed(Format::Keyed))));
     let mut door = Modelled { ssd, now: SimTime(0) };
     let bytes = input.len() as u64;
     let mut stored = input.clone();
     stored.resize(input.len().next_multiple_of(512), 0);
     door.write(0, &stored).expect("written");
-    let extents = vec![Extent { offset: 0, bytes: stored.len() as u64 }];
-    let split = Split { input: 0, place: 0, bytes, start_offset: 0, end_offset: 0, extents };
+    let extents = vec![ByteExtent { offset: 0, bytes: stored.len() as u64 }];
+    let split = DeviceSplit { input: 0, place: 0, bytes, start_offset: 0, end_offset: 0, extents };
     let before = door.now;
     let found = map(&mut door, control, "wordcount", vec![split]).expect("mapped");
     let counted: Vec<(&[u8], i64)> = found
@@ -295,7 +309,7 @@ impl Modelled {
     }
 }
 
-impl Door for Modelled {
+impl DeviceDoor for Modelled {
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         self.run(RequestKind::Read, offset, Buffer::new(len)).map(|buffer| buffer.to_vec())
     }
@@ -315,9 +329,9 @@ impl Door for Modelled {
     }
 }
 
-fn whole(bytes: u64) -> Split {
-    let extents = vec![Extent { offset: 0, bytes: bytes.next_multiple_of(512) }];
-    Split { input: 0, place: 0, bytes, start_offset: 0, end_offset: 0, extents }
+fn whole(bytes: u64) -> DeviceSplit {
+    let extents = vec![ByteExtent { offset: 0, bytes: bytes.next_multiple_of(512) }];
+    DeviceSplit { input: 0, place: 0, bytes, start_offset: 0, end_offset: 0, extents }
 }
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
@@ -326,15 +340,15 @@ const LINES: Format = Format::Lines { delimiter: b'\n' };
 fn a_session_maps_several_runs() {
     let device = MemoryStorage::from_bytes("device", &b"a b a\nc\n".repeat(64));
     let mut runner = runner(device, LINES);
-    let door: &mut dyn Door = &mut runner;
+    let door: &mut dyn DeviceDoor = &mut runner;
     let session = open(door, 1, "wordcount").expect("opened");
     let status = session.status(door).expect("read");
-    assert_eq!(status.state, State::Waiting);
+    assert_eq!(status.state, IscState::Waiting);
     for bytes in [8, 512] {
         session.set(door, whole(bytes), true).expect("taken");
         // It waits for the last one.
         while door.pause().is_ok() {}
-        assert_eq!(session.status(door).expect("read").state, State::Waiting);
+        assert_eq!(session.status(door).expect("read").state, IscState::Waiting);
         session.set(door, whole(8), false).expect("taken");
         let status = session.wait(door).expect("done");
         assert_eq!((status.splits, status.mapped_bytes), (2, bytes + 8));
@@ -363,10 +377,10 @@ fn a_large_result_is_put_in_sorted_runs() {
         Arc::clone(&device) as Arc<dyn Storage>,
         16 << 20,
     );
-    let door: &mut dyn Door = &mut runner;
+    let door: &mut dyn DeviceDoor = &mut runner;
     let memory = 2 << 20;
-    let open = |door: &mut dyn Door| {
-        Session::open(door, CONTROL, 1, "wordcount", &json!({}), memory).expect("opened")
+    let open = |door: &mut dyn DeviceDoor| {
+        HostSession::open(door, CONTROL, 1, "wordcount", &json!({}), memory).expect("opened")
     };
     // Without PUT it is too large.
     let session = open(door);
@@ -380,7 +394,7 @@ fn a_large_result_is_put_in_sorted_runs() {
     let session = open(door);
     let page = u64::from(device.geometry().page_bytes);
     let area = [(1 << 24, page * 100), (1 << 23, page * 5000)];
-    let area = area.map(|(offset, bytes)| Extent { offset, bytes });
+    let area = area.map(|(offset, bytes)| ByteExtent { offset, bytes });
     session.put(door, area.to_vec()).expect("taken");
     session.set(door, whole(input.len() as u64), false).expect("taken");
     let late = session.put(door, area.to_vec()).expect_err("late").to_string();
@@ -408,8 +422,8 @@ fn a_large_result_is_put_in_sorted_runs() {
 
     // Too small an area is an error too.
     let session = open(&mut runner);
-    let door: &mut dyn Door = &mut runner;
-    session.put(door, vec![Extent { offset: 1 << 24, bytes: page }]).expect("taken");
+    let door: &mut dyn DeviceDoor = &mut runner;
+    session.put(door, vec![ByteExtent { offset: 1 << 24, bytes: page }]).expect("taken");
     session.set(door, whole(input.len() as u64), false).expect("taken");
     let said = session.wait(door).expect_err("too small").to_string();
     assert!(said.starts_with("PUT: the result is longer than the"), "{said}");
@@ -422,7 +436,7 @@ fn a_fault_ends_its_session_and_no_other() {
     let input = b"good\nbad\ngood\n";
     let device = MemoryStorage::from_bytes("device", &[&input[..], &[b'\n'; 4096]].concat());
     let mut runner = runner(device, LINES);
-    let door: &mut dyn Door = &mut runner;
+    let door: &mut dyn DeviceDoor = &mut runner;
     let bad = open(door, 1, "places").expect("opened");
     let good = open(door, 2, "wordcount").expect("opened");
     bad.set(door, whole(14), false).expect("taken");
@@ -457,13 +471,13 @@ fn a_page_that_can_not_be_read_is_named() {
 fn what_is_wrong_is_refused() {
     let device = MemoryStorage::from_bytes("device", &[b'\n'; 4096]);
     let mut runner = runner(device, LINES);
-    let door: &mut dyn Door = &mut runner;
+    let door: &mut dyn DeviceDoor = &mut runner;
     let said = open(door, 1, "nothing").expect_err("unknown").to_string();
     assert_eq!(said, "there is no SSDlet named nothing");
-    let small = Session::open(door, CONTROL, 1, "wordcount", &json!({}), 100);
+    let small = HostSession::open(door, CONTROL, 1, "wordcount", &json!({}), 100);
     let said = small.expect_err("too small").to_string();
     assert!(said.starts_with("wordcount needs at least"), "{said}");
-    let large = Session::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY + 1);
+    let large = HostSession::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY + 1);
     let said = large.expect_err("too large").to_string();
     assert!(said.contains("free; close another session"), "{said}");
     let session = open(door, 1, "wordcount").expect("opened");
@@ -474,7 +488,7 @@ fn what_is_wrong_is_refused() {
     assert_eq!(said, "SET: the last split of this run was given; read the result first");
     let said = door.write(CONTROL + 4096, &[0; 512]).expect_err("no command").to_string();
     assert!(said.starts_with("a command begins at the control address"), "{said}");
-    let close = Command::Close.encode(99).expect("good");
+    let close = SessionCommand::Close.encode(99).expect("good");
     let said = door.write(CONTROL, &close).expect_err("not open").to_string();
     assert_eq!(said, "session 99 is not open");
     door.write(CONTROL, b"garbage").expect_err("no command");
@@ -495,15 +509,15 @@ fn what_is_wrong_is_refused() {
 fn sessions_are_limited_and_numbers_are_not_used_again() {
     let device = MemoryStorage::from_bytes("device", &[b'\n'; 4096]);
     let mut runner = Runner::new(Isc::new(CONTROL, SETTINGS, installed(LINES)), device, 1 << 30);
-    let door: &mut dyn Door = &mut runner;
-    let mut sessions: Vec<Session> = (0..SESSIONS_MAX as u64)
+    let door: &mut dyn DeviceDoor = &mut runner;
+    let mut sessions: Vec<HostSession> = (0..SESSIONS_MAX as u64)
         .map(|nonce| open(door, nonce, "wordcount").expect("open"))
         .collect();
     let said = open(door, 1000, "wordcount").expect_err("full").to_string();
     assert_eq!(said, "32 sessions are open; close one");
     let first = sessions.remove(0);
     first.close(door).expect("closed");
-    let old = Command::Close.encode(1).expect("good");
+    let old = SessionCommand::Close.encode(1).expect("good");
     open(door, 1000, "wordcount").expect("there is a slot");
     door.write(CONTROL, &old).expect_err("its number is gone");
 }
@@ -520,7 +534,7 @@ fn closing_early_releases_everything() {
         for _ in 0..turns {
             runner.turn();
         }
-        let close = Command::Close.encode(1).expect("good");
+        let close = SessionCommand::Close.encode(1).expect("good");
         let id = runner.start(HostRequest::Write { offset: CONTROL, bytes: &close });
         while runner.turn() {}
         assert!(runner.answer(id).expect("answered").is_ok());

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use merganser_node::matrix::{
-    Element, Matrix, MatrixError, MatrixFormat, MatrixOptions, MatrixReport, Shape, multiply,
+    Matrix, MatrixElement, MatrixError, MatrixFormat, MatrixOptions, MatrixReport, MatrixShape,
+    multiply,
 };
 use merganser_sort::{Budget, Error, Progress, Silent};
 use merganser_storage::memory::MemoryDirectory;
@@ -17,13 +18,13 @@ fn file(name: &str, bytes: &[u8]) -> Arc<dyn Storage> {
     storage
 }
 
-fn shape(rows: u64, columns: u64) -> Shape {
-    Shape { rows, columns }
+fn shape(rows: u64, columns: u64) -> MatrixShape {
+    MatrixShape { rows, columns }
 }
 
-fn raw_i32(shape: Shape, values: &[i32]) -> Matrix {
+fn raw_i32(shape: MatrixShape, values: &[i32]) -> Matrix {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    Matrix::raw(file("m", &bytes), Element::I32, shape).expect("a matrix")
+    Matrix::raw(file("m", &bytes), MatrixElement::I32, shape).expect("a matrix")
 }
 
 fn options(memory_bytes: u64, threads: usize, format: MatrixFormat) -> MatrixOptions {
@@ -89,7 +90,7 @@ fn the_bytes_of_a_product_are_pinned() {
     let golden = include_str!("../golden/matrix.npy.txt");
     assert_eq!(dump.join("\n"), golden.trim_end());
     let again = Matrix::open(file("c.npy", &bytes)).expect("reads what it wrote");
-    assert_eq!((again.element(), again.shape()), (Element::I32, shape(1, 3)));
+    assert_eq!((again.element(), again.shape()), (MatrixElement::I32, shape(1, 3)));
 }
 
 proptest! {
@@ -115,11 +116,11 @@ proptest! {
 }
 
 /// Matrices of `f64` or `f32` whose products need rounding.
-fn floats(element: Element, shape: Shape, seed: u64) -> Vec<u8> {
+fn floats(element: MatrixElement, shape: MatrixShape, seed: u64) -> Vec<u8> {
     let count = shape.rows * shape.columns;
     values(count, seed)
         .flat_map(|value| match element {
-            Element::F32 => (value as f32 / 3e7).to_le_bytes().to_vec(),
+            MatrixElement::F32 => (value as f32 / 3e7).to_le_bytes().to_vec(),
             _ => (f64::from(value) / 3e7).to_le_bytes().to_vec(),
         })
         .collect()
@@ -127,7 +128,7 @@ fn floats(element: Element, shape: Shape, seed: u64) -> Vec<u8> {
 
 #[test]
 fn memory_and_threads_change_no_byte() {
-    for element in [Element::F32, Element::F64] {
+    for element in [MatrixElement::F32, MatrixElement::F64] {
         let (left, right) = (shape(333, 1100), shape(1100, 517));
         let a = Matrix::raw(file("a", &floats(element, left, 1)), element, left).expect("a matrix");
         let b =
@@ -157,11 +158,11 @@ fn memory_and_threads_change_no_byte() {
 #[test]
 fn float_products_are_near_the_exact_ones() {
     let (left, right) = (shape(5, 700), shape(700, 3));
-    let (a, b) = (floats(Element::F64, left, 3), floats(Element::F64, right, 4));
+    let (a, b) = (floats(MatrixElement::F64, left, 3), floats(MatrixElement::F64, right, 4));
     let number =
         |bytes: &[u8], at: usize| f64::from_le_bytes(bytes[at * 8..][..8].try_into().expect("8"));
-    let left = Matrix::raw(file("a", &a), Element::F64, left).expect("a matrix");
-    let right = Matrix::raw(file("b", &b), Element::F64, right).expect("a matrix");
+    let left = Matrix::raw(file("a", &a), MatrixElement::F64, left).expect("a matrix");
+    let right = Matrix::raw(file("b", &b), MatrixElement::F64, right).expect("a matrix");
     let (bytes, _) = product(&left, &right, &options(64 << 20, 2, MatrixFormat::Raw));
     for i in 0..5 {
         for j in 0..3 {
@@ -207,7 +208,8 @@ fn a_transposed_matrix_is_read_column_by_column() {
 fn factors_that_do_not_fit_are_named() {
     let a = raw_i32(shape(1, 2), &[1, 2]);
     let b = raw_i32(shape(1, 2), &[1, 2]);
-    let floats = Matrix::raw(file("f", &[0; 8]), Element::F32, shape(2, 1)).expect("a matrix");
+    let floats =
+        Matrix::raw(file("f", &[0; 8]), MatrixElement::F32, shape(2, 1)).expect("a matrix");
     let out = file("c", b"");
     let refusal = |a, b| {
         let options = options(1 << 20, 1, MatrixFormat::Raw);
@@ -215,8 +217,10 @@ fn factors_that_do_not_fit_are_named() {
     };
     assert!(refusal(&a, &b).starts_with("memory/m has 2 columns and memory/m has 1 rows"));
     assert!(refusal(&a, &floats).contains("of type i32 and memory/f of type f32"));
-    let many = Matrix::raw(file("many", b""), Element::I32, shape(u64::MAX, 0)).expect("empty");
-    let wide = Matrix::raw(file("wide", b""), Element::I32, shape(0, u64::MAX)).expect("empty");
+    let many =
+        Matrix::raw(file("many", b""), MatrixElement::I32, shape(u64::MAX, 0)).expect("empty");
+    let wide =
+        Matrix::raw(file("wide", b""), MatrixElement::I32, shape(0, u64::MAX)).expect("empty");
     assert!(refusal(&many, &wide).contains("larger than a file can be"));
 }
 
@@ -232,12 +236,12 @@ fn sums_of_nothing_are_zeros() {
 fn a_failed_read_or_write_ends_the_product() {
     let bytes: Vec<u8> = values(90_000, 5).flat_map(i32::to_le_bytes).collect();
     let square = shape(300, 300);
-    let good = Matrix::raw(file("a", &bytes), Element::I32, square).expect("a matrix");
+    let good = Matrix::raw(file("a", &bytes), MatrixElement::I32, square).expect("a matrix");
     let least_bytes = least_bytes(&good, &good);
     let run = |fault| {
         let faulty = Faulty::new(MemoryDirectory::new(), Plan { seed: 1, faults: vec![fault] });
-        let bad =
-            Matrix::raw(faulty.wrap(file("b", &bytes)), Element::I32, square).expect("a matrix");
+        let bad = Matrix::raw(faulty.wrap(file("b", &bytes)), MatrixElement::I32, square)
+            .expect("a matrix");
         let out = faulty.create("c").expect("creates");
         let options = options(least_bytes, 2, MatrixFormat::Raw);
         let failed = multiply(&good, &bad, &*out, &options, &Silent);

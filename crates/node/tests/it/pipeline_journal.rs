@@ -3,7 +3,8 @@
 use std::ffi::OsStr;
 
 use merganser_node::pipeline::{
-    Cut, Event, Header, InputNote, MergeBy, Partitions, PieceFormat, Record, Work,
+    InputNote, JournalHeader, MergeBy, PartitionCut, Partitions, PieceFormat, PipelineEvent,
+    PipelineRecord, PipelineWork,
 };
 use merganser_sort::Error;
 use merganser_sort::journal::{CommandNote, FileNote, Text};
@@ -12,7 +13,7 @@ fn text(text: &str) -> Text {
     Text::from(OsStr::new(text))
 }
 
-fn header() -> Header {
+fn header() -> JournalHeader {
     let words = ["merganser", "pipeline", "in.fa", "-o", "out"].map(text).to_vec();
     let command = CommandNote {
         words,
@@ -22,7 +23,7 @@ fn header() -> Header {
         mode: 0o644,
         owner: None,
     };
-    let work = Work {
+    let work = PipelineWork {
         records: PieceFormat::Fasta,
         as_stored: false,
         partitions: Partitions::Auto,
@@ -41,37 +42,37 @@ fn header() -> Header {
         InputNote { name: text("in.fa"), file: Some(file) },
         InputNote { name: text("-"), file: None },
     ];
-    Header::new(command, work, inputs)
+    JournalHeader::new(command, work, inputs)
 }
 
-fn cut(k: u32, start: u64, bytes: u64) -> Event {
-    Event::Cut(Cut { k, start, bytes, records: 7, crc: 0x0123_4567 })
+fn cut(k: u32, start: u64, bytes: u64) -> PipelineEvent {
+    PipelineEvent::Cut(PartitionCut { k, start, bytes, records: 7, crc: 0x0123_4567 })
 }
 
 /// Each kind of line, in an order that can be.
-fn events() -> Vec<Event> {
+fn events() -> Vec<PipelineEvent> {
     vec![
-        Event::Sized { bytes: 3_000_000 },
+        PipelineEvent::Sized { bytes: 3_000_000 },
         cut(0, 0, 50_000),
-        Event::Ran { k: 0, stage: 0, bytes: 20_000, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Ran { k: 0, stage: 0, bytes: 20_000, crc: Some(0x89ab_cdef) },
         cut(1, 50_000, 190_000),
-        Event::Ran { k: 1, stage: 0, bytes: 80_000, crc: Some(0x89ab_cdef) },
-        Event::Ran { k: 0, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
-        Event::Gathered { k: 0, bytes: 36, crc: Some(0x89ab_cdef) },
-        Event::Ran { k: 1, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
-        Event::Split { first: 2, start: 240_000, partitions: 1 },
+        PipelineEvent::Ran { k: 1, stage: 0, bytes: 80_000, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Ran { k: 0, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Gathered { k: 0, bytes: 36, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Ran { k: 1, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Split { first: 2, start: 240_000, partitions: 1 },
         cut(2, 240_000, 2_760_000),
-        Event::AllCut { partitions: 3 },
-        Event::Ran { k: 2, stage: 0, bytes: 1, crc: Some(0x89ab_cdef) },
-        Event::Ran { k: 2, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
-        Event::Gathered { k: 1, bytes: 72, crc: Some(0x89ab_cdef) },
-        Event::Gathered { k: 2, bytes: 108, crc: Some(0x89ab_cdef) },
-        Event::Merged { bytes: 108, crc: Some(0x89ab_cdef) },
+        PipelineEvent::AllCut { partitions: 3 },
+        PipelineEvent::Ran { k: 2, stage: 0, bytes: 1, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Ran { k: 2, stage: 1, bytes: 36, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Gathered { k: 1, bytes: 72, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Gathered { k: 2, bytes: 108, crc: Some(0x89ab_cdef) },
+        PipelineEvent::Merged { bytes: 108, crc: Some(0x89ab_cdef) },
     ]
 }
 
-fn record(events: Vec<Event>) -> Record {
-    let mut record = Record { header: header(), events, whole_bytes: 0 };
+fn record(events: Vec<PipelineEvent>) -> PipelineRecord {
+    let mut record = PipelineRecord { header: header(), events, whole_bytes: 0 };
     record.whole_bytes = record.encode().len() as u64;
     record
 }
@@ -93,11 +94,11 @@ fn any_beginning_is_the_journal_of_an_earlier_moment() {
     let whole = record(events());
     whole.check("x").expect("in order");
     let bytes = whole.encode();
-    assert_eq!(Record::decode("x", &bytes).expect("whole"), whole);
+    assert_eq!(PipelineRecord::decode("x", &bytes).expect("whole"), whole);
     let first = bytes.iter().position(|byte| *byte == b'\n').expect("a line") + 1;
     for end in 0..bytes.len() {
         let lines = bytes[..end].iter().filter(|byte| **byte == b'\n').count();
-        match Record::decode("x", &bytes[..end]) {
+        match PipelineRecord::decode("x", &bytes[..end]) {
             Err(error) => assert!(end < first && matches!(error, Error::Corrupt { .. })),
             Ok(read) => {
                 assert_eq!(read.events, events()[..lines - 1], "cut at {end}");
@@ -116,7 +117,7 @@ fn every_changed_byte_is_noticed() {
         for bit in [0x01, 0x20, 0x80] {
             let mut damaged = bytes.clone();
             damaged[at] ^= bit;
-            match Record::decode("x", &damaged) {
+            match PipelineRecord::decode("x", &damaged) {
                 Err(error) => assert!(matches!(error, Error::Corrupt { .. }), "byte {at}"),
                 // The last line can be one that a crash cut.
                 Ok(read) => {
@@ -131,7 +132,7 @@ fn every_changed_byte_is_noticed() {
 /// Lines that are whole and can't follow one another: nothing is built upon them.
 #[test]
 fn contradictions_are_damage() {
-    let ran = |k, stage| Event::Ran { k, stage, bytes: 1, crc: Some(0x89ab_cdef) };
+    let ran = |k, stage| PipelineEvent::Ran { k, stage, bytes: 1, crc: Some(0x89ab_cdef) };
     for wrong in [
         vec![ran(0, 0)],
         vec![cut(1, 0, 5)],
@@ -141,20 +142,21 @@ fn contradictions_are_damage() {
         vec![cut(0, 0, 5), ran(0, 1)],
         vec![cut(0, 0, 5), ran(0, 0), ran(0, 0)],
         vec![cut(0, 0, 5), ran(0, 0), ran(0, 1), ran(0, 2)],
-        vec![cut(0, 0, 5), Event::Gathered { k: 0, bytes: 0, crc: Some(0x89ab_cdef) }],
-        vec![cut(0, 0, 5), Event::AllCut { partitions: 2 }],
-        vec![Event::AllCut { partitions: 0 }, cut(0, 0, 5)],
-        vec![cut(0, 0, 5), Event::Sized { bytes: 5 }],
-        vec![Event::Split { first: 0, start: 0, partitions: 0 }],
-        vec![Event::Split { first: 1, start: 0, partitions: 1 }],
-        vec![Event::Merged { bytes: 0, crc: Some(0x89ab_cdef) }],
+        vec![cut(0, 0, 5), PipelineEvent::Gathered { k: 0, bytes: 0, crc: Some(0x89ab_cdef) }],
+        vec![cut(0, 0, 5), PipelineEvent::AllCut { partitions: 2 }],
+        vec![PipelineEvent::AllCut { partitions: 0 }, cut(0, 0, 5)],
+        vec![cut(0, 0, 5), PipelineEvent::Sized { bytes: 5 }],
+        vec![PipelineEvent::Split { first: 0, start: 0, partitions: 0 }],
+        vec![PipelineEvent::Split { first: 1, start: 0, partitions: 1 }],
+        vec![PipelineEvent::Merged { bytes: 0, crc: Some(0x89ab_cdef) }],
         vec![
-            Event::AllCut { partitions: 0 },
-            Event::Merged { bytes: 0, crc: Some(0x89ab_cdef) },
-            Event::Merged { bytes: 0, crc: Some(0x89ab_cdef) },
+            PipelineEvent::AllCut { partitions: 0 },
+            PipelineEvent::Merged { bytes: 0, crc: Some(0x89ab_cdef) },
+            PipelineEvent::Merged { bytes: 0, crc: Some(0x89ab_cdef) },
         ],
     ] {
-        let read = Record::decode("x", &record(wrong.clone()).encode()).expect("whole lines");
+        let read =
+            PipelineRecord::decode("x", &record(wrong.clone()).encode()).expect("whole lines");
         assert!(matches!(read.check("x"), Err(Error::Corrupt { .. })), "{wrong:?}");
     }
 }
@@ -163,7 +165,7 @@ fn contradictions_are_damage() {
 fn other_versions_are_named() {
     let json = r#"{"format":"merganser-pipeline-journal","version":2,"more":1}"#;
     let line = format!("{:08x} {json}\n", crc32c::crc32c(json.as_bytes()));
-    let error = Record::decode("x", line.as_bytes()).expect_err("another version");
+    let error = PipelineRecord::decode("x", line.as_bytes()).expect_err("another version");
     assert!(matches!(error, Error::UnknownVersion { version: 2, .. }), "{error}");
 }
 
@@ -171,9 +173,9 @@ fn other_versions_are_named() {
 #[test]
 fn lines_without_checksums_of_outputs_are_read() {
     let lines = [
-        Event::Ran { k: 0, stage: 0, bytes: 5, crc: None },
-        Event::Gathered { k: 0, bytes: 5, crc: None },
-        Event::Merged { bytes: 5, crc: None },
+        PipelineEvent::Ran { k: 0, stage: 0, bytes: 5, crc: None },
+        PipelineEvent::Gathered { k: 0, bytes: 5, crc: None },
+        PipelineEvent::Merged { bytes: 5, crc: None },
     ];
     let json = [
         r#"{"ran":{"k":0,"stage":0,"bytes":5}}"#,
@@ -182,7 +184,7 @@ fn lines_without_checksums_of_outputs_are_read() {
     ];
     for (event, json) in lines.iter().zip(json) {
         assert_eq!(serde_json::to_string(event).expect("plain data"), json);
-        assert_eq!(serde_json::from_str::<Event>(json).expect("read"), *event);
+        assert_eq!(serde_json::from_str::<PipelineEvent>(json).expect("read"), *event);
     }
 }
 
@@ -190,12 +192,14 @@ fn lines_without_checksums_of_outputs_are_read() {
 #[test]
 fn a_journal_without_checksums_of_outputs_is_read() {
     let old = include_bytes!("../golden/pipeline-journal-without-checksums");
-    let read = Record::decode("x", old).expect("an old journal");
+    let read = PipelineRecord::decode("x", old).expect("an old journal");
     read.check("x").expect("in order");
     let without = events().into_iter().map(|event| match event {
-        Event::Ran { k, stage, bytes, .. } => Event::Ran { k, stage, bytes, crc: None },
-        Event::Gathered { k, bytes, .. } => Event::Gathered { k, bytes, crc: None },
-        Event::Merged { bytes, .. } => Event::Merged { bytes, crc: None },
+        PipelineEvent::Ran { k, stage, bytes, .. } => {
+            PipelineEvent::Ran { k, stage, bytes, crc: None }
+        }
+        PipelineEvent::Gathered { k, bytes, .. } => PipelineEvent::Gathered { k, bytes, crc: None },
+        PipelineEvent::Merged { bytes, .. } => PipelineEvent::Merged { bytes, crc: None },
         other => other,
     });
     assert_eq!(read, record(without.collect()));

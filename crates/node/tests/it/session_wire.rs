@@ -1,12 +1,14 @@
 //! Golden bytes of the JSON of sessions: a change of a field shows in review.
 
-use merganser_node::session::request::{OpenRequest, Range};
+use merganser_node::session::request::{OpenRequest, SessionRange};
 use merganser_node::session::wire::{
-    FileStatus, KeyRange, PathBody, SessionBody, SessionTicket, SetBody, TextAs, Ticket, Uploaded,
-    ViewTicket, to_json,
+    FileStatus, GetTicket, KeyRange, PathBody, SessionBody, SessionTicket, SetBody, TextAs,
+    Uploaded, ViewTicket, to_json,
 };
-use merganser_node::session::{BlobStatus, Listing, Offered, Opened, State, Status};
-use merganser_node::ssdlet::{Combine, Description, Output, Type};
+use merganser_node::session::{
+    BlobStatus, Listing, Offered, OpenedSession, SessionState, SessionStatus,
+};
+use merganser_node::ssdlet::{Combine, SsdletDescription, SsdletOutput, Type};
 use merganser_sort::record::Format;
 use serde::Serialize;
 
@@ -17,10 +19,10 @@ fn line(name: &str, value: &impl Serialize) -> String {
 #[test]
 fn the_json_of_every_message() {
     let session = || "00112233445566778899aabbccddeeff".to_owned();
-    let description = || Description {
+    let description = || SsdletDescription {
         name: "wordcount".to_owned(),
         input: Format::Lines { delimiter: b'\n' },
-        output: Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
+        output: SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
         worker_bytes: 0,
     };
     let open = OpenRequest {
@@ -34,11 +36,11 @@ fn the_json_of_every_message() {
         guest_memory: Some(1 << 20),
     };
     let guest = OpenRequest { args: "needle".into(), ..OpenRequest::default() };
-    let blob = Range { blob: Some("part".to_owned()), ..Range::default() };
-    let range = Range { start: 10, length: Some(100), ..Range::of("logs/a.txt") };
-    let status = Status {
+    let blob = SessionRange { blob: Some("part".to_owned()), ..SessionRange::default() };
+    let range = SessionRange { start: 10, length: Some(100), ..SessionRange::of("logs/a.txt") };
+    let status = SessionStatus {
         session: session(),
-        state: State::Done,
+        state: SessionState::Done,
         run: 1,
         ranges: 2,
         bytes_total: 100,
@@ -52,8 +54,11 @@ fn the_json_of_every_message() {
         error: None,
         blobs: vec![BlobStatus { name: "part".to_owned(), bytes: 6 }],
     };
-    let failed =
-        Status { state: State::Failed, error: Some("at byte 7: odd".to_owned()), ..status.clone() };
+    let failed = SessionStatus {
+        state: SessionState::Failed,
+        error: Some("at byte 7: odd".to_owned()),
+        ..status.clone()
+    };
     let offered = Offered { name: "wordcount".to_owned(), about: "how often".to_owned() };
     let listing = Listing {
         ssdlets: vec![offered],
@@ -62,17 +67,17 @@ fn the_json_of_every_message() {
         memory: 192 << 20,
         threads: 3,
     };
-    let opened = Opened {
+    let opened = OpenedSession {
         session: session(),
         description: description(),
         rows_most: None,
         memory: 64 << 20,
         threads: 2,
     };
-    let view = |ticket| Ticket::View(ViewTicket { view: "a/b.view".to_owned(), ..ticket });
+    let view = |ticket| GetTicket::View(ViewTicket { view: "a/b.view".to_owned(), ..ticket });
     let keys = KeyRange { from: Some(r"\x00".to_owned()), to: None };
     let tickets = [
-        Ticket::Session(SessionTicket { session: session(), offset: 7, text: TextAs::Binary }),
+        GetTicket::Session(SessionTicket { session: session(), offset: 7, text: TextAs::Binary }),
         view(ViewTicket::default()),
         view(ViewTicket { records: Some((5, Some(10))), ..ViewTicket::default() }),
         view(ViewTicket { bytes: Some((5, None)), ..ViewTicket::default() }),

@@ -8,13 +8,14 @@ use std::sync::{Arc, mpsc};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use merganser_node::session::request::{OpenRequest, Range, SetRequest, Wanted};
+use merganser_node::session::request::{OpenRequest, SessionRange, SetRequest, Wanted};
 use merganser_node::session::{
-    GuestLimits, Offered, SessionError, SessionOptions, Sessions, SsdletOpener, State, Status,
-    key_and_value,
+    GuestLimits, Offered, SessionError, SessionOptions, SessionState, SessionStatus, Sessions,
+    SsdletOpener, key_and_value,
 };
 use merganser_node::ssdlet::{
-    Chunk, Combine, Description, Emitter, Lender, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, MemoryLender, Ssdlet, SsdletDescription, SsdletError, SsdletOutput,
+    Type, Worker,
 };
 use merganser_sort::record::Format;
 use merganser_storage::file::FileDirectory;
@@ -28,7 +29,7 @@ struct Zoo {
 }
 
 struct Animal {
-    description: Description,
+    description: SsdletDescription,
     held: Arc<AtomicBool>,
 }
 
@@ -38,14 +39,16 @@ impl SsdletOpener for Zoo {
         wanted: Wanted<'_>,
         args: &Value,
         _: GuestLimits,
-        _: &dyn Lender,
+        _: &dyn MemoryLender,
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let Wanted::Name(name) = wanted else { return Ok(None) };
         let output = match name {
             "copy" | "panic" | "fail" | "hold" | "enter" | "endless" => {
-                Output::Ordered { format: LINES }
+                SsdletOutput::Ordered { format: LINES }
             }
-            "mixed" => Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
+            "mixed" => {
+                SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum }
+            }
             _ => return Ok(None),
         };
         if args.get("bad").is_some() {
@@ -53,7 +56,7 @@ impl SsdletOpener for Zoo {
             return Err(SsdletError::Args { ssdlet: name.to_owned(), detail });
         }
         let description =
-            Description { name: name.to_owned(), input: LINES, output, worker_bytes: 0 };
+            SsdletDescription { name: name.to_owned(), input: LINES, output, worker_bytes: 0 };
         Ok(Some(Box::new(Animal { description, held: Arc::clone(&self.held) })))
     }
 
@@ -61,13 +64,18 @@ impl SsdletOpener for Zoo {
         vec![Offered { name: "copy".to_owned(), about: "its input".to_owned() }]
     }
 
-    fn upload(&self, _: &str, _: &[u8], _: &dyn Lender) -> Result<Description, SsdletError> {
+    fn upload(
+        &self,
+        _: &str,
+        _: &[u8],
+        _: &dyn MemoryLender,
+    ) -> Result<SsdletDescription, SsdletError> {
         Err(SsdletError::Failed("not here".to_owned()))
     }
 }
 
 impl Ssdlet for Animal {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -144,7 +152,7 @@ impl Node {
         self.sessions.open(&request).expect("opened").session
     }
 
-    fn set(&self, id: &str, ranges: &[Range]) -> Result<Status, SessionError> {
+    fn set(&self, id: &str, ranges: &[SessionRange]) -> Result<SessionStatus, SessionError> {
         self.sessions.set(id, &SetRequest { ranges: ranges.to_vec(), run: false })
     }
 
@@ -161,7 +169,7 @@ impl Node {
         Ok(rows)
     }
 
-    fn wait_for(&self, id: &str, state: State) -> Status {
+    fn wait_for(&self, id: &str, state: SessionState) -> SessionStatus {
         let until = Instant::now() + Duration::from_secs(30);
         loop {
             let status = self.sessions.status(id).expect("open");
@@ -188,18 +196,21 @@ fn a_session_counts_words_again_and_again() {
     let node = node();
     let id = node.open("wordcount");
     assert!(matches!(node.rows(&id, 0), Err(SessionError::State(_))), "nothing was set");
-    node.set(&id, &[Range::of("a")]).expect("set");
-    node.set(&id, &[Range::of("c"), Range::of("a")]).expect("set");
+    node.set(&id, &[SessionRange::of("a")]).expect("set");
+    node.set(&id, &[SessionRange::of("c"), SessionRange::of("a")]).expect("set");
     let all = [("a".to_owned(), 2), ("b".to_owned(), 4), ("c".to_owned(), 1)];
     assert_eq!(counts(&node.rows(&id, 0).expect("done")), all);
     assert_eq!(counts(&node.rows(&id, 1).expect("done")), all[1..], "from any row on");
     assert!(node.rows(&id, 3).expect("done").is_empty());
     assert!(matches!(node.rows(&id, 4), Err(SessionError::Invalid(_))));
     let status = node.sessions.status(&id).expect("open");
-    assert_eq!((status.state, status.run, status.ranges, status.rows), (State::Done, 1, 3, 3));
+    assert_eq!(
+        (status.state, status.run, status.ranges, status.rows),
+        (SessionState::Done, 1, 3, 3)
+    );
     assert!(status.kept_bytes > 0 && status.memory > 0 && status.threads > 0, "{status:?}");
 
-    node.set(&id, &[Range::of("c")]).expect("a new run");
+    node.set(&id, &[SessionRange::of("c")]).expect("a new run");
     let status = node.sessions.status(&id).expect("open");
     assert_eq!((status.run, status.ranges, status.kept_bytes), (2, 1, 0), "results are gone");
     assert_eq!(counts(&node.rows(&id, 0).expect("done")), [("c".to_owned(), 1)]);
@@ -215,8 +226,8 @@ fn ranges_that_adjoin_have_every_record_once() {
     fs::write(node.dir.path().join("data/lines"), &lines).expect("written");
     for cut in [0, 1, 7, 1000, 1001, lines.len() as u64] {
         let id = node.open("copy");
-        let first = Range { length: Some(cut), ..Range::of("lines") };
-        let rest = Range { start: cut, ..Range::of("lines") };
+        let first = SessionRange { length: Some(cut), ..SessionRange::of("lines") };
+        let rest = SessionRange { start: cut, ..SessionRange::of("lines") };
         node.set(&id, &[first, rest]).expect("set");
         assert_eq!(node.rows(&id, 0).expect("done").concat(), lines.as_bytes(), "cut at {cut}");
         node.sessions.close(&id).expect("open");
@@ -234,7 +245,7 @@ fn a_part_of_a_compressed_file_is_refused_and_all_of_it_is_not() {
     fs::write(node.dir.path().join("data/a.gz"), packed).expect("written");
     let rows = |start, length| {
         let id = node.open("copy");
-        node.set(&id, &[Range { start, length, ..Range::of("a.gz") }]).expect("set");
+        node.set(&id, &[SessionRange { start, length, ..SessionRange::of("a.gz") }]).expect("set");
         let rows = node.rows(&id, 0).map(|rows| rows.concat());
         node.sessions.close(&id).expect("open");
         rows.map_err(|error| error.to_string())
@@ -254,7 +265,7 @@ fn a_file_that_is_no_text_is_refused() {
     let node = node();
     fs::write(node.dir.path().join("data/x.parquet"), b"PAR1\x15\x04\nb\n").expect("written");
     let id = node.open("copy");
-    node.set(&id, &[Range::of("c"), Range::of("x.parquet")]).expect("set");
+    node.set(&id, &[SessionRange::of("c"), SessionRange::of("x.parquet")]).expect("set");
     let told = node.rows(&id, 0).expect_err("refused").to_string();
     assert!(told.contains("x.parquet: is a Parquet file, which is not read here"), "{told}");
     node.sessions.close(&id).expect("open");
@@ -268,8 +279,8 @@ fn a_blob_is_an_input_of_a_later_run() {
     blob.write(b"x\n").expect("room");
     blob.write(b"y\n").expect("room");
     assert_eq!(blob.finish().expect("room").bytes, 4);
-    let range = Range { blob: Some("part".to_owned()), ..Range::default() };
-    node.set(&id, &[range, Range::of("c")]).expect("set");
+    let range = SessionRange { blob: Some("part".to_owned()), ..SessionRange::default() };
+    node.set(&id, &[range, SessionRange::of("c")]).expect("set");
     assert_eq!(node.rows(&id, 0).expect("done"), [b"x\n", b"y\n", b"c\n"]);
     let mut large = node.sessions.put(&id, "large").expect("room");
     let refused = large.write(&vec![0; 2 << 20]).expect_err("too large");
@@ -280,7 +291,7 @@ fn a_blob_is_an_input_of_a_later_run() {
     // The blob's 4 bytes and the result's 6.
     assert_eq!(unfinished.kept_bytes, 10);
     let other = node.open("copy");
-    let range = Range { blob: Some("part".to_owned()), ..Range::default() };
+    let range = SessionRange { blob: Some("part".to_owned()), ..SessionRange::default() };
     node.set(&other, &[range]).expect("set");
     assert!(node.rows(&other, 0).is_err(), "blobs are their session's own");
 }
@@ -293,14 +304,14 @@ fn a_failing_ssdlet_ends_its_own_run_with_one_sentence() {
         [("fail", "a: at byte 7: it is odd"), ("panic", "mistake"), ("endless", "more than")]
     {
         let id = node.open(name);
-        node.set(&id, &[Range::of("a")]).expect("set");
+        node.set(&id, &[SessionRange::of("a")]).expect("set");
         let failed = node.rows(&id, 0).expect_err("it fails").to_string();
         assert!(failed.contains(told) && !failed.contains('\n'), "{failed}");
         assert_eq!(node.sessions.status(&id).expect("open").error, Some(failed));
-        node.set(&id, &[Range::of("a")]).expect("a new run");
+        node.set(&id, &[SessionRange::of("a")]).expect("a new run");
         node.sessions.close(&id).expect("open");
     }
-    node.set(&good, &[Range::of("c")]).expect("set");
+    node.set(&good, &[SessionRange::of("c")]).expect("set");
     assert_eq!(node.rows(&good, 0).expect("done"), [b"c\n"]);
 }
 
@@ -312,11 +323,11 @@ fn files_elsewhere_are_refused_when_they_are_set_or_opened() {
     let id = node.open("copy");
     let absolute = node.dir.path().join("secret").display().to_string();
     for path in ["../secret", &absolute, "a/../../secret", ""] {
-        let refused = node.set(&id, &[Range::of(path)]).expect_err("refused");
+        let refused = node.set(&id, &[SessionRange::of(path)]).expect_err("refused");
         assert!(matches!(refused, SessionError::Refused { .. }), "{path}: {refused}");
     }
     for path in ["link", "missing", "."] {
-        let refused = node.set(&id, &[Range::of(path)]).and_then(|_| node.rows(&id, 0));
+        let refused = node.set(&id, &[SessionRange::of(path)]).and_then(|_| node.rows(&id, 0));
         let told = refused.expect_err("refused").to_string();
         assert!(told.starts_with(path), "{told}");
         assert!(!told.contains(Path::new(&absolute).parent().unwrap().to_str().unwrap()), "{told}");
@@ -327,21 +338,21 @@ fn files_elsewhere_are_refused_when_they_are_set_or_opened() {
 fn runs_wait_for_their_turn_and_can_be_cancelled() {
     let node = node_with(|options| options.threads = 1);
     let (first, second, third) = (node.open("hold"), node.open("copy"), node.open("copy"));
-    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
     node.sessions.set(&first, &go).expect("set");
-    node.wait_for(&first, State::Running);
+    node.wait_for(&first, SessionState::Running);
     node.sessions.set(&second, &go).expect("set");
     node.sessions.set(&third, &go).expect("set");
-    assert_eq!(node.sessions.status(&second).expect("open").state, State::Queued);
+    assert_eq!(node.sessions.status(&second).expect("open").state, SessionState::Queued);
     assert!(matches!(node.sessions.set(&first, &go), Err(SessionError::State(_))));
     assert!(matches!(node.sessions.set(&second, &go), Err(SessionError::State(_))));
     node.sessions.cancel(&second).expect("open");
-    node.wait_for(&second, State::Cancelled);
+    node.wait_for(&second, SessionState::Cancelled);
     assert!(matches!(node.rows(&second, 0), Err(SessionError::Cancelled)));
     node.held.store(false, Ordering::Relaxed);
     assert_eq!(node.rows(&third, 0).expect("done"), [b"c\n"]);
     assert_eq!(node.rows(&first, 0).expect("done"), [b"c\n"]);
-    node.set(&second, &[Range::of("c")]).expect("a new run");
+    node.set(&second, &[SessionRange::of("c")]).expect("a new run");
     assert_eq!(node.rows(&second, 0).expect("done"), [b"c\n"]);
 }
 
@@ -350,7 +361,7 @@ fn runs_wait_for_their_turn_and_can_be_cancelled() {
 fn the_names_of_a_run_are_bounded() {
     let node = node();
     let id = node.open("copy");
-    let long = vec![Range::of("x".repeat(4096)); 1100];
+    let long = vec![SessionRange::of("x".repeat(4096)); 1100];
     node.set(&id, &long).expect("some MiB");
     let told = node.set(&id, &long).expect_err("too many bytes").to_string();
     assert!(told.contains("at most 8388608 bytes"), "{told}");
@@ -363,18 +374,18 @@ fn the_names_of_a_run_are_bounded() {
 fn a_get_belongs_to_its_run() {
     let node = node();
     let id = node.open("hold");
-    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
     node.held.store(false, Ordering::Relaxed);
     node.sessions.set(&id, &go).expect("set");
     let getting = node.sessions.get(&id).expect("open");
-    node.wait_for(&id, State::Done);
+    node.wait_for(&id, SessionState::Done);
     assert!(getting.results().expect("over").is_some());
     node.held.store(true, Ordering::Relaxed);
     node.sessions.set(&id, &go).expect("a new run");
-    node.wait_for(&id, State::Running);
+    node.wait_for(&id, SessionState::Running);
     assert!(matches!(getting.results(), Err(SessionError::State(_))), "not the new run");
     node.held.store(false, Ordering::Relaxed);
-    node.wait_for(&id, State::Done);
+    node.wait_for(&id, SessionState::Done);
     assert!(matches!(getting.results(), Err(SessionError::State(_))), "not its rows");
 }
 
@@ -383,9 +394,9 @@ fn a_get_belongs_to_its_run() {
 fn a_get_that_is_given_up_is_forgotten() {
     let node = node();
     let id = node.open("hold");
-    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
     node.sessions.set(&id, &go).expect("set");
-    node.wait_for(&id, State::Running);
+    node.wait_for(&id, SessionState::Running);
     let waits = Arc::new(());
     let getting = node.sessions.get(&id).expect("open");
     let held = Arc::clone(&waits);
@@ -404,7 +415,7 @@ fn a_run_of_many_files_has_few_of_them_open() {
     let names: Vec<_> = (0..300).map(|n| format!("{n:03}")).collect();
     let data = node.dir.path().join("data");
     names.iter().for_each(|name| fs::write(data.join(name), format!("{name}\n")).expect("written"));
-    let ranges: Vec<_> = names.iter().map(Range::of).collect();
+    let ranges: Vec<_> = names.iter().map(SessionRange::of).collect();
     let go = SetRequest { ranges, run: true };
     let begin = |id: &str| {
         node.held.store(true, Ordering::Relaxed);
@@ -483,7 +494,7 @@ fn only_the_first_rows_are_kept_where_no_more_are_wanted() {
     };
     let opened = node.sessions.open(&request).expect("opened");
     assert_eq!(opened.rows_most, Some(3), "clients that would merge rows of several runs know it");
-    node.set(&opened.session, &[Range::of("lines")]).expect("set");
+    node.set(&opened.session, &[SessionRange::of("lines")]).expect("set");
     assert_eq!(node.rows(&opened.session, 0).expect("done").len(), 3);
     let all = OpenRequest { ssdlet: Some("copy".to_owned()), ..OpenRequest::default() };
     assert_eq!(node.sessions.open(&all).expect("opened").rows_most, None);
@@ -493,7 +504,7 @@ fn only_the_first_rows_are_kept_where_no_more_are_wanted() {
 fn the_end_of_the_server_ends_runs() {
     let node = node();
     let id = node.open("enter");
-    let go = SetRequest { ranges: vec![Range::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
     node.sessions.set(&id, &go).expect("set");
     while !ENTERED.load(Ordering::Relaxed) {
         sleep(Duration::from_millis(1));

@@ -10,8 +10,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use merganser_node::shuffle::protocol::{ErrorKind, Frame, MergeRequest, Request};
-use merganser_node::shuffle::server::{Server, ServerOptions, Stopper};
+use merganser_node::shuffle::protocol::{
+    MergeFrame, MergeRequest, ShuffleErrorKind, ShuffleRequest,
+};
+use merganser_node::shuffle::server::{ShuffleServer, ShuffleServerOptions, Stopper};
 use merganser_node::shuffle::{SegmentMerge, SegmentSpec};
 use merganser_sort::record::ifile::push_record;
 use merganser_storage::contained::{self, Cause};
@@ -20,7 +22,7 @@ use parking_lot::Mutex;
 /// Bytes of a large merge: more than all buffers on the way to a client that does not read.
 const LARGE: usize = 8 << 20;
 
-type Client = crate::frames::Client<Frame>;
+type Client = crate::frames::Client<MergeFrame>;
 
 struct Fixture {
     folder: tempfile::TempDir,
@@ -37,12 +39,12 @@ impl Fixture {
         })
     }
 
-    fn with(change: impl FnOnce(&mut ServerOptions)) -> Self {
+    fn with(change: impl FnOnce(&mut ShuffleServerOptions)) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&events);
         fs::create_dir(folder.path().join("local")).expect("made");
-        let mut options = ServerOptions {
+        let mut options = ShuffleServerOptions {
             socket: folder.path().join("s"),
             socket_mode: 0o600,
             local_dirs: vec![folder.path().join("local")],
@@ -54,14 +56,14 @@ impl Fixture {
             on_event: Box::new(move |event| told.lock().push(event.to_owned())),
         };
         change(&mut options);
-        let server = Server::bind(options).expect("it listens");
+        let server = ShuffleServer::bind(options).expect("it listens");
         let stopper = server.stopper();
         let running = Some(std::thread::spawn(|| server.run()));
         Fixture { folder, stopper, running, events }
     }
 
     fn connect(&self) -> Client {
-        Client::connect(&self.folder.path().join("s"), Frame::decode)
+        Client::connect(&self.folder.path().join("s"), MergeFrame::decode)
     }
 
     /// Two spills, with about this many bytes in all.
@@ -88,8 +90,8 @@ impl Fixture {
         let until = Instant::now() + Duration::from_secs(20);
         loop {
             let mut client = self.connect();
-            client.ask(&Request::Hello);
-            let Frame::Hello { merges: now, memory_bytes, .. } = client.frame() else {
+            client.ask(&ShuffleRequest::Hello);
+            let MergeFrame::Hello { merges: now, memory_bytes, .. } = client.frame() else {
                 panic!("no hello");
             };
             if (now, memory_bytes) == (merges, memory) {
@@ -117,31 +119,31 @@ impl Drop for Fixture {
 }
 
 impl Client {
-    fn ask(&mut self, request: &Request) {
+    fn ask(&mut self, request: &ShuffleRequest) {
         self.send(&request.encode().expect("a request"));
     }
 
     /// The data of a whole answer and its last frame.
-    fn answer(&mut self) -> (Vec<u8>, Frame) {
+    fn answer(&mut self) -> (Vec<u8>, MergeFrame) {
         let mut data = Vec::new();
         loop {
             match self.frame() {
-                Frame::Data(more) => data.extend(more),
+                MergeFrame::Data(more) => data.extend(more),
                 last => return (data, last),
             }
         }
     }
 
-    fn error(&mut self) -> (ErrorKind, String) {
+    fn error(&mut self) -> (ShuffleErrorKind, String) {
         match self.answer().1 {
-            Frame::Error { kind, sentence } => (kind, sentence),
+            MergeFrame::Error { kind, sentence } => (kind, sentence),
             other => panic!("{other:?}"),
         }
     }
 }
 
-fn merge(segments: &[SegmentSpec], skip: u64) -> Request {
-    Request::Merge(MergeRequest {
+fn merge(segments: &[SegmentSpec], skip: u64) -> ShuffleRequest {
+    ShuffleRequest::Merge(MergeRequest {
         skip,
         memory_bytes: 1 << 20,
         order: "int".to_owned(),
@@ -167,12 +169,13 @@ fn one_connection_takes_one_request_after_the_other() {
         client.ask(&merge(&spills, skip as u64));
         let (data, end) = client.answer();
         assert!(data == expected[skip.min(expected.len())..], "skip {skip}");
-        let Frame::End { records, compares } = end else { panic!("{end:?}") };
+        let MergeFrame::End { records, compares } = end else { panic!("{end:?}") };
         assert_eq!(records, 2 * (LARGE as u64 / 2000));
         assert!(compares >= records / 2);
     }
-    client.ask(&Request::Hello);
-    let hello = Frame::Hello { version: 1, merges: 0, memory_bytes: 0, product: "test".to_owned() };
+    client.ask(&ShuffleRequest::Hello);
+    let hello =
+        MergeFrame::Hello { version: 1, merges: 0, memory_bytes: 0, product: "test".to_owned() };
     assert_eq!(client.frame(), hello);
     client.ask(&merge(&[], 0));
     assert_eq!(client.answer().0, [0xff, 0xff, 0xff, 0xff, 0, 0]);
@@ -185,27 +188,33 @@ fn what_cannot_be_merged_is_told_by_kind_and_the_connection_goes_on() {
     let spills = fixture.spills(100_000);
     let mut client = fixture.connect();
     let mut told = |change: &dyn Fn(&mut MergeRequest)| {
-        let Request::Merge(mut request) = merge(&spills, 0) else { unreachable!() };
+        let ShuffleRequest::Merge(mut request) = merge(&spills, 0) else { unreachable!() };
         change(&mut request);
-        client.ask(&Request::Merge(request));
+        client.ask(&ShuffleRequest::Merge(request));
         client.error()
     };
     let (kind, sentence) = told(&|r| r.order = "words".to_owned());
-    assert_eq!((kind, sentence.starts_with("order 'words'")), (ErrorKind::Order, true));
+    assert_eq!((kind, sentence.starts_with("order 'words'")), (ShuffleErrorKind::Order, true));
     let gone = fixture.folder.path().join("local/gone");
     let (kind, sentence) = told(&|r| r.segments[1].path = gone.clone());
-    assert_eq!((kind, sentence.ends_with("the spill is not there")), (ErrorKind::Missing, true));
+    assert_eq!(
+        (kind, sentence.ends_with("the spill is not there")),
+        (ShuffleErrorKind::Missing, true)
+    );
     let (kind, sentence) = told(&|r| r.segments[0].offset = 1);
-    assert_eq!((kind, sentence.contains("damaged at byte")), (ErrorKind::Damaged, true));
+    assert_eq!((kind, sentence.contains("damaged at byte")), (ShuffleErrorKind::Damaged, true));
     let (kind, sentence) = told(&|r| r.segments[0].path = PathBuf::from("/etc/passwd"));
-    assert_eq!((kind, sentence.contains("none of the folders")), (ErrorKind::Request, true));
+    assert_eq!((kind, sentence.contains("none of the folders")), (ShuffleErrorKind::Request, true));
     let (kind, sentence) = told(&|r| r.memory_bytes = 100);
-    assert_eq!((kind, sentence.contains("too few for this merge")), (ErrorKind::Request, true));
+    assert_eq!(
+        (kind, sentence.contains("too few for this merge")),
+        (ShuffleErrorKind::Request, true)
+    );
     std::os::unix::fs::symlink("/etc/passwd", fixture.folder.path().join("local/link"))
         .expect("made");
     let link = fixture.folder.path().join("local/link");
     let (kind, sentence) = told(&|r| r.segments[0].path = link.clone());
-    assert_eq!((kind, sentence.contains("is a link or")), (ErrorKind::Request, true));
+    assert_eq!((kind, sentence.contains("is a link or")), (ShuffleErrorKind::Request, true));
 
     client.ask(&merge(&spills, 0));
     assert!(client.answer().0 == merged(&spills), "nothing of it hurt");
@@ -220,11 +229,11 @@ fn beyond_its_bounds_it_is_busy() {
     let spills = fixture.spills(LARGE);
     let mut slow = fixture.connect();
     slow.ask(&merge(&spills, 0));
-    let Frame::Data(first) = slow.frame() else { panic!("no data") };
+    let MergeFrame::Data(first) = slow.frame() else { panic!("no data") };
     let mut second = fixture.connect();
     second.ask(&merge(&spills, 0));
     let (kind, sentence) = second.error();
-    assert_eq!(kind, ErrorKind::Busy);
+    assert_eq!(kind, ShuffleErrorKind::Busy);
     assert!(sentence.contains("all 1 merges are taken"), "{sentence}");
     let (rest, _) = slow.answer();
     assert!([first, rest].concat() == merged(&spills), "who reads slowly gets all of it");
@@ -241,7 +250,7 @@ fn beyond_its_bounds_it_is_busy() {
     second.ask(&merge(&spills, 0));
     let (kind, sentence) = second.error();
     let bound = sentence.contains(" of 1048576 in use");
-    assert_eq!((kind, bound), (ErrorKind::Busy, true), "{sentence}");
+    assert_eq!((kind, bound), (ShuffleErrorKind::Busy, true), "{sentence}");
 }
 
 #[test]
@@ -274,7 +283,7 @@ fn a_client_that_leaves_gives_back_what_it_had() {
 fn hostile_clients_are_hung_up_on_and_harm_nobody() {
     let fixture = Fixture::new(4 << 20, 2);
     let spills = fixture.spills(100_000);
-    let hello = Request::Hello.encode().expect("short");
+    let hello = ShuffleRequest::Hello.encode().expect("short");
     let lies: [&[u8]; 5] = [
         b"GET / HTTP/1.1\r\n\r\n",
         b"MGSH\x00\x02\x00\x01\x00\x00\x00\x00",
@@ -285,7 +294,7 @@ fn hostile_clients_are_hung_up_on_and_harm_nobody() {
     for lie in lies {
         let mut client = fixture.connect();
         client.send(lie);
-        assert_eq!(client.error().0, ErrorKind::Request);
+        assert_eq!(client.error().0, ShuffleErrorKind::Request);
         assert_eq!(client.next(), None, "and hung up on");
     }
     // Bodies that are announced and never come, more of them than there is memory for.
@@ -299,7 +308,7 @@ fn hostile_clients_are_hung_up_on_and_harm_nobody() {
     fixture.wait_for(0, 4 << 20);
     let mut asks = fixture.connect();
     asks.ask(&merge(&spills, 0));
-    assert_eq!(asks.error().0, ErrorKind::Busy, "its memory is bounded");
+    assert_eq!(asks.error().0, ShuffleErrorKind::Busy, "its memory is bounded");
     drop(waiting);
     fixture.idle();
     // A flood of connections that ask for nothing.
@@ -349,12 +358,12 @@ fn stopping_lets_merges_end_and_takes_no_more() {
     let spills = fixture.spills(LARGE);
     let mut client = fixture.connect();
     client.ask(&merge(&spills, 0));
-    let Frame::Data(first) = client.frame() else { panic!("no data") };
+    let MergeFrame::Data(first) = client.frame() else { panic!("no data") };
     fixture.stopper.stop();
     assert!(UnixStream::connect(fixture.folder.path().join("s")).is_err());
     let (rest, end) = client.answer();
     assert!([first, rest].concat() == merged(&spills));
-    assert!(matches!(end, Frame::End { .. }));
+    assert!(matches!(end, MergeFrame::End { .. }));
     assert_eq!(client.next(), None);
 }
 
@@ -387,17 +396,17 @@ fn what_was_served_leaves_the_page_cache_unless_it_may_stay() {
         let mut client = fixture.connect();
         // An answer that was not read to its end may be asked for again.
         client.ask(&merge(&[spills[0].clone()], 0));
-        assert!(matches!(client.next(), Some(Frame::Data(_))));
+        assert!(matches!(client.next(), Some(MergeFrame::Data(_))));
         drop(client);
         fixture.wait_for(0, 0);
         assert!(cached_pages(&spills[0].path) > 900);
 
         let mut client = fixture.connect();
         client.ask(&merge(&spills, 0));
-        while !matches!(client.next().expect("an answer"), Frame::End { .. }) {}
+        while !matches!(client.next().expect("an answer"), MergeFrame::End { .. }) {}
         // Once it answers again it is done with the request before.
-        client.ask(&Request::Hello);
-        assert!(matches!(client.next(), Some(Frame::Hello { .. })));
+        client.ask(&ShuffleRequest::Hello);
+        assert!(matches!(client.next(), Some(MergeFrame::Hello { .. })));
         for spill in &spills {
             let pages = cached_pages(&spill.path);
             // In a file system that is memory, nothing can be dropped.
@@ -424,7 +433,7 @@ fn is_memory(path: &Path) -> bool {
 #[test]
 fn a_live_socket_is_not_taken() {
     let fixture = Fixture::new(64 << 20, 4);
-    let second = Server::bind(ServerOptions {
+    let second = ShuffleServer::bind(ShuffleServerOptions {
         socket: fixture.folder.path().join("s"),
         socket_mode: 0o600,
         local_dirs: vec![],

@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 
 use merganser_node::isc::Installed;
 use merganser_node::smart_fam::{
-    CallError, Client, INLINE_MAX, MapResult, Request, Serve, Waiting, serve,
+    CallError, CallRequest, CallResult, INLINE_MAX, ModuleClient, PollIntervals, Serve, serve,
 };
-use merganser_node::ssdlet::{Chunk, Description, Emitter, Ssdlet, SsdletError, Worker, builtin};
+use merganser_node::ssdlet::{
+    Chunk, Emitter, Ssdlet, SsdletDescription, SsdletError, Worker, builtin,
+};
 use merganser_node::{frame, smart_fam};
 use merganser_testkit::{within, word_counts};
 use rustix::fs::{CWD, Mode, mkfifoat};
@@ -26,8 +28,11 @@ use tempfile::TempDir;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-const POLLING: Waiting =
-    Waiting { least: Duration::from_millis(1), most: Duration::from_millis(20), inotify: false };
+const POLLING: PollIntervals = PollIntervals {
+    least: Duration::from_millis(1),
+    most: Duration::from_millis(20),
+    inotify: false,
+};
 
 /// A folder of logs, and one of data with some inputs.
 struct Place {
@@ -57,11 +62,11 @@ impl Place {
         self.logs().join("wordcount")
     }
 
-    fn settings(&self, waiting: Waiting) -> Serve {
+    fn settings(&self, waiting: PollIntervals) -> Serve {
         settings(&self.logs(), &self.data(), waiting)
     }
 
-    fn node(&self, waiting: Waiting) -> Node {
+    fn node(&self, waiting: PollIntervals) -> Node {
         self.node_of(self.settings(waiting))
     }
 
@@ -78,8 +83,8 @@ impl Place {
         Node { stop, thread: Some(thread) }
     }
 
-    fn client(&self, name: &str) -> Client {
-        Client::new(&self.logs(), name, POLLING).expect("a name")
+    fn client(&self, name: &str) -> ModuleClient {
+        ModuleClient::new(&self.logs(), name, POLLING).expect("a name")
     }
 
     fn answers(&self, client: &str) -> Vec<u8> {
@@ -87,7 +92,7 @@ impl Place {
     }
 }
 
-fn settings(logs: &Path, data: &Path, waiting: Waiting) -> Serve {
+fn settings(logs: &Path, data: &Path, waiting: PollIntervals) -> Serve {
     Serve {
         folder: logs.to_owned(),
         data: data.to_owned(),
@@ -115,8 +120,8 @@ impl Drop for Node {
     }
 }
 
-fn counts(result: MapResult) -> BTreeMap<String, i64> {
-    let MapResult::Rows(rows) = result else { panic!("{result:?}") };
+fn counts(result: CallResult) -> BTreeMap<String, i64> {
+    let CallResult::Rows(rows) = result else { panic!("{result:?}") };
     word_counts(rows)
 }
 
@@ -124,19 +129,19 @@ fn small() -> BTreeMap<String, i64> {
     BTreeMap::from([("a".to_owned(), 2), ("b".to_owned(), 1)])
 }
 
-fn call(client: &mut Client, inputs: &[&str]) -> Result<BTreeMap<String, i64>, CallError> {
+fn call(client: &mut ModuleClient, inputs: &[&str]) -> Result<BTreeMap<String, i64>, CallError> {
     client.call("wordcount", &json!({}), inputs, LIMIT).map(counts)
 }
 
 /// The record of a request for the counts of the words in `small`.
 fn record(id: u64) -> Vec<u8> {
-    let request = Request { args: json!({}), inputs: vec!["small".to_owned()] };
+    let request = CallRequest { args: json!({}), inputs: vec!["small".to_owned()] };
     frame::encode(smart_fam::MAGIC, id, &request, 1000).expect("short")
 }
 
 #[test]
 fn several_clients_call_with_inotify_and_without() {
-    for waiting in [POLLING, Waiting::default()] {
+    for waiting in [POLLING, PollIntervals::default()] {
         let place = Place::new();
         let node = place.node(waiting);
         std::thread::scope(|scope| {
@@ -144,7 +149,8 @@ fn several_clients_call_with_inotify_and_without() {
                 let place = &place;
                 scope.spawn(move || {
                     let name = format!("client-{number}");
-                    let mut client = Client::new(&place.logs(), &name, waiting).expect("a name");
+                    let mut client =
+                        ModuleClient::new(&place.logs(), &name, waiting).expect("a name");
                     for _ in 0..5 {
                         assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
                     }
@@ -179,7 +185,7 @@ fn errors_come_back_as_sentences() {
     assert_eq!(said(&["none"]), "none: there is no such file");
     let none = client.call("sort", &json!({}), &[], LIMIT).expect_err("no module").to_string();
     assert!(none.starts_with("no node serves sort in "), "{none}");
-    assert!(Client::new(&place.logs(), "../x", POLLING).is_err());
+    assert!(ModuleClient::new(&place.logs(), "../x", POLLING).is_err());
     assert!(matches!(client.call("../x", &json!({}), &[], LIMIT), Err(CallError::Name(_))));
     assert_eq!(call(&mut client, &["small"]).expect("answered"), small(), "it goes on");
 }
@@ -295,7 +301,7 @@ fn parts_of_results_are_removed_with_their_client() {
 struct Slow(Box<dyn Ssdlet>);
 
 impl Ssdlet for Slow {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         self.0.description()
     }
 
@@ -464,7 +470,8 @@ fn answers_wait_for_room_on_a_full_disk() {
     assert_eq!(call(&mut client, &["small"]).expect("answered"), small());
     let (bytes, mut at, mut given) = (place.answers("c"), 0, Vec::new());
     while let Some((found, len)) =
-        frame::Frame::decode(smart_fam::MAGIC, smart_fam::BODY_MAX, &bytes[at..]).expect("whole")
+        frame::RecordFrame::decode(smart_fam::MAGIC, smart_fam::BODY_MAX, &bytes[at..])
+            .expect("whole")
     {
         given.push(found.id);
         at += len;
@@ -634,7 +641,7 @@ fn a_node_may_be_killed_at_any_time() {
     let mut answers = BTreeMap::new();
     let (bytes, mut at) = (place.answers("c"), 0);
     while let Ok(Some((found, len))) =
-        frame::Frame::decode(smart_fam::MAGIC, smart_fam::BODY_MAX, &bytes[at..])
+        frame::RecordFrame::decode(smart_fam::MAGIC, smart_fam::BODY_MAX, &bytes[at..])
     {
         let first = answers.entry(found.id).or_insert_with(|| found.body.to_vec());
         assert_eq!(*first, found.body, "number {}", found.id);
@@ -723,7 +730,7 @@ fn no_rows_are_rows() {
     fs::write(place.data().join("blank"), " \n").expect("written");
     let _node = place.node(POLLING);
     let counted = place.client("c").call("wordcount", &json!({}), &["blank"], LIMIT);
-    assert_eq!(counted.expect("answered"), MapResult::Rows(Vec::new()));
+    assert_eq!(counted.expect("answered"), CallResult::Rows(Vec::new()));
 }
 
 /// A client that may write next to the folder of a module can't have the node write elsewhere.
@@ -776,8 +783,8 @@ fn damaged_results_are_noticed() {
 /// docs/formats.md, byte by byte.
 #[test]
 fn records_and_commands_have_the_documented_bytes() {
-    use merganser_node::isc::command::{Command, Extent, Split};
-    use merganser_node::smart_fam::{Answer, Outcome};
+    use merganser_node::isc::command::{ByteExtent, DeviceSplit, SessionCommand};
+    use merganser_node::smart_fam::{CallAnswer, CallOutcome};
     let dump = |name: &str, bytes: &[u8]| {
         let mut text = format!("{name}\n");
         for (number, row) in bytes.chunks(16).enumerate() {
@@ -788,13 +795,14 @@ fn records_and_commands_have_the_documented_bytes() {
         }
         text
     };
-    let request = Request { args: json!({"top": 5}), inputs: vec!["logs/one".to_owned()] };
+    let request = CallRequest { args: json!({"top": 5}), inputs: vec!["logs/one".to_owned()] };
     let request = frame::encode(smart_fam::MAGIC, 1, &request, 1000).expect("short");
-    let outcome = Outcome::File { keyed: true, bytes: 70_000, crc32c: 0x0102_0304 };
-    let answer = frame::encode(smart_fam::MAGIC, 1, &Answer { outcome }, 1000).expect("short");
-    let extents = vec![Extent { offset: 4096, bytes: 8192 }];
-    let split = Split { input: 0, place: 3, bytes: 8000, start_offset: 3, end_offset: 7, extents };
-    let set = Command::Set { split, more: false }.encode(2).expect("good");
+    let outcome = CallOutcome::File { keyed: true, bytes: 70_000, crc32c: 0x0102_0304 };
+    let answer = frame::encode(smart_fam::MAGIC, 1, &CallAnswer { outcome }, 1000).expect("short");
+    let extents = vec![ByteExtent { offset: 4096, bytes: 8192 }];
+    let split =
+        DeviceSplit { input: 0, place: 3, bytes: 8000, start_offset: 3, end_offset: 7, extents };
+    let set = SessionCommand::Set { split, more: false }.encode(2).expect("good");
     let set_end = set.iter().rposition(|byte| *byte != 0).expect("not empty") + 1;
     let found = [
         dump("request 1 of a client", &request),

@@ -1,7 +1,7 @@
 //! ActiveSort 4.1.3, Figure 7: skipping busy channels against waiting for them. The paper argues for
 //! it and plots nothing; here it is measured.
 
-use merganser_node::active_sort::{Policy, Settings};
+use merganser_node::active_sort::{ActiveSortSettings, ReadPolicy};
 
 use super::data::{Data, Keys};
 use super::throughput::{DataSetSpeeds, PAPER_RAW_READ, changed, firmware, jasmine, measure};
@@ -12,10 +12,10 @@ use crate::outcome::{Outcome, OutcomeSection};
 
 const BYTES: u64 = 128 << 20;
 const RECORD_BYTES: u64 = 32 << 10;
-const POLICIES: [(Policy, &str); 3] = [
-    (Policy::SkipBusy, "skips busy channels"),
-    (Policy::Wait, "waits for them"),
-    (Policy::Queue, "queues at them"),
+const POLICIES: [(ReadPolicy, &str); 3] = [
+    (ReadPolicy::SkipBusy, "skips busy channels"),
+    (ReadPolicy::Wait, "waits for them"),
+    (ReadPolicy::Queue, "queues at them"),
 ];
 const LAYOUTS: [(Keys, &str); 4] = [
     (Keys::Random, "random keys"),
@@ -35,7 +35,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let one = |policy, keys, gap_bytes, chunk_pages| -> Result<DataSetSpeeds, ExperimentError> {
         lab.check_cancelled()?;
         let data = Data { keys, gap_bytes, ..Data::new(bytes, RECORD_BYTES, 4) };
-        let settings = Settings { policy, chunk_pages, ..firmware() };
+        let settings = ActiveSortSettings { policy, chunk_pages, ..firmware() };
         let measured = measure(&profile, settings, data)?;
         lab.progress.advance(bytes);
         Ok(measured)

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use merganser_node::active_sort::descriptor::{
-    Chunk, Command, Descriptor, Extent, MergeId, SECTOR_BYTES,
+    Descriptor, MergeCommand, MergeId, SECTOR_BYTES, SectorExtent, SortedChunk,
 };
-use merganser_node::active_sort::{ActiveSort, Settings};
+use merganser_node::active_sort::{ActiveSort, ActiveSortSettings};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 
@@ -106,9 +106,9 @@ impl Data {
         let chunk = |chunk| {
             let place = self.place(chunk);
             let sectors = (place.end - place.start) / SECTOR_BYTES;
-            Chunk {
+            SortedChunk {
                 bytes: self.chunk_bytes(),
-                extents: vec![Extent { first: place.start / SECTOR_BYTES, sectors }],
+                extents: vec![SectorExtent { first: place.start / SECTOR_BYTES, sectors }],
             }
         };
         Descriptor {
@@ -118,7 +118,7 @@ impl Data {
                 ..OrderSpec::new(Format::Fixed { bytes: self.record_bytes as usize })
             },
             chunks: (0..CHUNKS).map(chunk).collect(),
-            interface: Extent {
+            interface: SectorExtent {
                 first: INTERFACE / SECTOR_BYTES,
                 sectors: self.bytes() / SECTOR_BYTES,
             },
@@ -195,7 +195,7 @@ impl ResultCheck {
 }
 
 /// The program for a modelled device.
-pub fn program(settings: Settings) -> Box<ActiveSort> {
+pub fn program(settings: ActiveSortSettings) -> Box<ActiveSort> {
     Box::new(ActiveSort::new(CONTROL, settings))
 }
 
@@ -205,12 +205,12 @@ pub fn read_merged(
     data: &Data,
     call_bytes: u64,
 ) -> Result<(), ExperimentError> {
-    let encoded = |command: Command| {
+    let encoded = |command: MergeCommand| {
         command.encode().map_err(|e| ExperimentError::Model(format!("the merge of this data: {e}")))
     };
     let descriptor = data.descriptor();
     let merge = descriptor.merge;
-    host.command(CONTROL, &encoded(Command::Open(descriptor))?)?;
+    host.command(CONTROL, &encoded(MergeCommand::Open(descriptor))?)?;
     let mut check = ResultCheck::default();
     let (mut at, end) = (INTERFACE, INTERFACE + data.bytes());
     while at < end {
@@ -219,5 +219,5 @@ pub fn read_merged(
         at = next;
     }
     check.finish(data)?;
-    host.command(CONTROL, &encoded(Command::Close(merge))?)
+    host.command(CONTROL, &encoded(MergeCommand::Close(merge))?)
 }

@@ -4,7 +4,7 @@
 use merganser_device::device::{Component, Device};
 use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::ssd::Ssd;
-use merganser_node::active_sort::{Asking, Settings};
+use merganser_node::active_sort::{ActiveSortSettings, Asking};
 
 use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, CONTROL, Data, program, read_merged};
@@ -50,7 +50,7 @@ pub struct DataSetSpeeds {
 /// Writes the chunks of `data` to a device, reads them back, and reads the merged result.
 pub fn measure(
     profile: &SsdProfile,
-    settings: Settings,
+    settings: ActiveSortSettings,
     data: Data,
 ) -> Result<DataSetSpeeds, ExperimentError> {
     let mut ssd = Ssd::new(profile, 1).map_err(ExperimentError::device(JASMINE))?;
@@ -107,8 +107,8 @@ fn busy(host: &ModelledHost) -> [f64; 3] {
 }
 
 /// A firmware that merges in its read path and asks for pages afterwards.
-pub fn firmware() -> Settings {
-    Settings { asking: Asking::AfterStep, ..Settings::default() }
+pub fn firmware() -> ActiveSortSettings {
+    ActiveSortSettings { asking: Asking::AfterStep, ..ActiveSortSettings::default() }
 }
 
 /// The prototype, with the changes that were asked for.
@@ -152,7 +152,7 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
         }
     }
     let data = Data::new(bytes, 32_768, 4);
-    let asked_first = measure(&profile, Settings::default(), data)?.merged;
+    let asked_first = measure(&profile, ActiveSortSettings::default(), data)?.merged;
     let mut outcome = outcome(&measured, asked_first);
     outcome.differs.extend(changed(lab.setup));
     Ok(outcome)

@@ -12,9 +12,9 @@ use merganser_device::profile::{SsdProfile, SsdSettings};
 use merganser_device::results::Power;
 use merganser_device::ssd::Ssd;
 use merganser_generate::{Generator, RandomLines};
-use merganser_node::isc::command::{Extent, Split};
-use merganser_node::isc::host::{Door, Session, rows};
-use merganser_node::isc::{Isc, Settings};
+use merganser_node::isc::command::{ByteExtent, DeviceSplit};
+use merganser_node::isc::host::{DeviceDoor, HostSession, rows};
+use merganser_node::isc::{Isc, IscSettings};
 use merganser_node::map::{MapInput, MapOptions, MapOutput, PartitionSize, RowSink, map};
 use merganser_node::ssdlet::{SsdletError, builtin};
 use merganser_sort::{Budget, Silent};
@@ -136,16 +136,18 @@ impl SplitInput {
     }
 
     /// The whole split, and the record as a split of its own.
-    fn splits(&self) -> [Split; 2] {
-        let extent =
-            |offset, bytes: usize| Extent { offset, bytes: (bytes as u64).next_multiple_of(512) };
+    fn splits(&self) -> [DeviceSplit; 2] {
+        let extent = |offset, bytes: usize| ByteExtent {
+            offset,
+            bytes: (bytes as u64).next_multiple_of(512),
+        };
         let extents = self.pieces().iter().map(|(at, range)| extent(*at, range.len())).collect();
         let bytes = self.text.len() as u64;
         let (start_offset, end_offset) = (self.start_offset, self.end_offset);
         let split =
-            Split { input: 0, place: start_offset, bytes, start_offset, end_offset, extents };
+            DeviceSplit { input: 0, place: start_offset, bytes, start_offset, end_offset, extents };
         let bytes = self.record.len();
-        let record = Split {
+        let record = DeviceSplit {
             input: 0,
             place: split.mapped().end,
             bytes: bytes as u64,
@@ -168,7 +170,7 @@ struct HostLink<'a> {
     polls: u64,
 }
 
-impl Door for HostLink<'_> {
+impl DeviceDoor for HostLink<'_> {
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(len);
         let range = offset..offset + len as u64;
@@ -269,7 +271,7 @@ impl SplitTask {
 /// A host before a device that holds the input.
 fn filled(profile: &SsdProfile, input: &SplitInput) -> Result<ModelledHost, ExperimentError> {
     let mut ssd = Ssd::new(profile, 1).map_err(ExperimentError::device(PROFILE))?;
-    ssd.attach(Box::new(Isc::new(CONTROL, Settings::default(), Arc::new(builtin::open))));
+    ssd.attach(Box::new(Isc::new(CONTROL, IscSettings::default(), Arc::new(builtin::open))));
     let pieces = input.pieces();
     let stored: Vec<(u64, std::ops::Range<usize>, Arc<Vec<u8>>)> = pieces
         .iter()
@@ -297,7 +299,7 @@ fn filled(profile: &SsdProfile, input: &SplitInput) -> Result<ModelledHost, Expe
 /// OPEN, a SET of the split and one of its split record, GET, CLOSE.
 fn in_device(door: &mut HostLink<'_>, input: &SplitInput) -> Result<Vec<u8>, ExperimentError> {
     let session =
-        Session::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY).map_err(model)?;
+        HostSession::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY).map_err(model)?;
     let [split, record] = input.splits();
     session.set(door, split, true).map_err(model)?;
     session.set(door, record, false).map_err(model)?;
@@ -311,7 +313,7 @@ fn in_device(door: &mut HostLink<'_>, input: &SplitInput) -> Result<Vec<u8>, Exp
 /// of no importance for the time.
 fn one_session_a_range(door: &mut HostLink<'_>, input: &SplitInput) -> Result<(), ExperimentError> {
     let [split, record] = input.splits();
-    let ranges = split.extents.iter().map(|extent| Split {
+    let ranges = split.extents.iter().map(|extent| DeviceSplit {
         input: 0,
         place: 0,
         bytes: extent.bytes,
@@ -321,7 +323,7 @@ fn one_session_a_range(door: &mut HostLink<'_>, input: &SplitInput) -> Result<()
     });
     for split in ranges.chain([record]) {
         let session =
-            Session::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY).map_err(model)?;
+            HostSession::open(door, CONTROL, 1, "wordcount", &json!({}), MEMORY).map_err(model)?;
         session.set(door, split, false).map_err(model)?;
         let status = session.wait(door).map_err(model)?;
         session.result(door, &status).map_err(model)?;

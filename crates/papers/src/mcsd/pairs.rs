@@ -267,11 +267,11 @@ mod tests {
 
     #[test]
     fn a_matrix_is_what_the_product_reads() {
-        use merganser_node::matrix::{Matrix, Shape};
+        use merganser_node::matrix::{Matrix, MatrixShape};
         use merganser_storage::{StorageExt, memory::MemoryStorage};
         let storage = MemoryStorage::new("a.npy");
         storage.write_at(0, &matrix(3, 1)).expect("writes");
         let matrix = Matrix::open(storage).expect("a matrix");
-        assert_eq!(matrix.shape(), Shape { rows: 3, columns: 3 });
+        assert_eq!(matrix.shape(), MatrixShape { rows: 3, columns: 3 });
     }
 }

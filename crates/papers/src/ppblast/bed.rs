@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use merganser_generate::SequenceAlphabet;
-use merganser_node::blast::count::Counts;
+use merganser_node::blast::count::DatabaseCounts;
 
 use super::data;
 use super::paper;
@@ -74,7 +74,7 @@ pub struct Bed<'a> {
     /// The letters of the database.
     alphabet: SequenceAlphabet,
     /// The database at the moment.
-    pub database: Counts,
+    pub database: DatabaseCounts,
 }
 
 /// Memory of the group, and bytes of the largest database, which has `largest_mb` in the paper.
@@ -118,7 +118,7 @@ impl<'a> Bed<'a> {
             largest_bytes,
             real_bytes: 0,
             alphabet: SequenceAlphabet::Protein,
-            database: Counts::default(),
+            database: DatabaseCounts::default(),
         };
         bed.make(bed.alphabet)?;
         Ok(bed)

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use merganser_generate::{Fasta, Generator, SequenceAlphabet};
-use merganser_node::blast::count::{Counter, Counts};
+use merganser_node::blast::count::{DatabaseCounter, DatabaseCounts};
 use merganser_node::blast::program::Molecule;
 
 /// The variable that names a folder with unpacked packages.
@@ -178,8 +178,8 @@ pub fn cut(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 /// Counts the sequences and letters of the file at `path`.
-pub fn count(path: &Path, alphabet: SequenceAlphabet) -> io::Result<Counts> {
-    let mut counter = Counter::new(match alphabet {
+pub fn count(path: &Path, alphabet: SequenceAlphabet) -> io::Result<DatabaseCounts> {
+    let mut counter = DatabaseCounter::new(match alphabet {
         SequenceAlphabet::Dna => Molecule::Nucleotide,
         SequenceAlphabet::Protein => Molecule::Protein,
     });
@@ -288,7 +288,7 @@ mod tests {
         assert_eq!(counted.sequences, records(&text).count() as u64);
         let (_folder, small) = file(TEXT);
         let counted = count(&small, SequenceAlphabet::Protein).expect("counts");
-        assert_eq!(counted, Counts { sequences: 3, letters: 9, bytes: 24, empty: 0 });
+        assert_eq!(counted, DatabaseCounts { sequences: 3, letters: 9, bytes: 24, empty: 0 });
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! best number of partitions is n* = sqrt(S_o / c_b). Both are taken from runs with few and with many
 //! partitions; the other runs are predicted by Equation 4.5.
 
-use merganser_node::pipeline::model::{self, Line};
+use merganser_node::pipeline::model::{self, StageLine};
 
 use super::bed::Bed;
 use super::paper::{self, count_of, name_of};
@@ -58,14 +58,14 @@ pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
 }
 
 /// The lines of both stages' times over the bytes of a partition.
-fn lines(sweep: &[PartitionedDatabase], bytes: f64) -> Option<[Line; 2]> {
+fn lines(sweep: &[PartitionedDatabase], bytes: f64) -> Option<[StageLine; 2]> {
     // Long records make fewer partitions than were asked for.
     let few = sweep.iter().rfind(|parts| parts.count <= FEW)?;
     let many = sweep.iter().rfind(|parts| parts.count <= MANY).filter(|p| p.count > few.count)?;
     let point = |parts: &PartitionedDatabase, stage: usize| {
         (bytes / f64::from(parts.count), parts.model.stages[stage])
     };
-    Some([0, 1].map(|stage| Line::through(point(many, stage), point(few, stage))))
+    Some([0, 1].map(|stage| StageLine::through(point(many, stage), point(few, stage))))
 }
 
 fn outcome(

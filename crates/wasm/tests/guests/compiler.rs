@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use merganser_node::ssdlet::{Lender, Loan};
+use merganser_node::ssdlet::{Loan, MemoryLender};
 use merganser_wasm::describe;
 
 use crate::*;
@@ -90,7 +90,7 @@ fn code(kind: usize, times: usize) -> Vec<u8> {
 /// Lends so often; nothing is compiled without it.
 struct Times(AtomicUsize);
 
-impl Lender for Times {
+impl MemoryLender for Times {
     fn most_bytes(&self) -> u64 {
         24 * MIB
     }
@@ -179,7 +179,7 @@ fn many_empty_functions_are_refused_before_they_are_compiled() {
 #[test]
 fn guests_of_all_languages_are_small() {
     struct Little;
-    impl Lender for Little {
+    impl MemoryLender for Little {
         fn most_bytes(&self) -> u64 {
             24 * MIB
         }

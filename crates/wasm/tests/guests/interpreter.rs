@@ -1,6 +1,6 @@
 //! Another engine: a small host over wasmi. It trusts its guests; what it is for is a second opinion.
 
-use merganser_node::ssdlet::Collect;
+use merganser_node::ssdlet::CollectedOutput;
 use wasmi::{Caller, Engine, Linker, Memory, Module, Store};
 
 /// What the guest hands over, and the current chunk.
@@ -10,7 +10,7 @@ struct State {
     chunk: Vec<u8>,
     place: (u32, u64),
     is_ordered: bool,
-    found: Collect,
+    found: CollectedOutput,
 }
 
 fn word(bytes: &[u8]) -> usize {
@@ -27,7 +27,7 @@ fn said(text: &[u8]) -> Result<(), wasmi::Error> {
     Err(wasmi::Error::new(String::from_utf8_lossy(text)))
 }
 
-fn add(found: &mut Collect, key: &[u8], value: &[u8]) {
+fn add(found: &mut CollectedOutput, key: &[u8], value: &[u8]) {
     found.keyed.entry(key.to_vec()).or_default().push(value.to_vec());
 }
 
@@ -89,7 +89,12 @@ fn linker(engine: &Engine) -> Linker<State> {
 }
 
 /// What a module hands over for these chunks of input 0.
-pub fn interpreted(module: &[u8], args: &[u8], chunks: &[&[u8]], is_ordered: bool) -> Collect {
+pub fn interpreted(
+    module: &[u8],
+    args: &[u8],
+    chunks: &[&[u8]],
+    is_ordered: bool,
+) -> CollectedOutput {
     let engine = Engine::default();
     let module = Module::new(&engine, module).expect("a module");
     let mut store = Store::new(&engine, State { is_ordered, ..State::default() });

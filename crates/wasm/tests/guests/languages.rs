@@ -21,7 +21,7 @@ fn lines(input: &[u8], piece: usize) -> Vec<&[u8]> {
 }
 
 /// What both engines give, which must be the same.
-fn both(module: &[u8], args: &[u8], chunks: &[&[u8]]) -> Collect {
+fn both(module: &[u8], args: &[u8], chunks: &[&[u8]]) -> CollectedOutput {
     let found = run(module, args, WasmLimits::default(), chunks).expect("a good guest");
     let is_ordered = !found.ordered.is_empty();
     let again = interpreted(module, args, chunks, is_ordered);

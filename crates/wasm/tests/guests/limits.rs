@@ -30,7 +30,7 @@ fn a_call_ends_at_its_time() {
     let mut worker = ssdlet.worker().expect("started");
     for offset in 0..5 {
         std::thread::sleep(Duration::from_millis(300));
-        let mut found = Collect::default();
+        let mut found = CollectedOutput::default();
         let chunk = Chunk { input: 0, offset, bytes: b"x\n" };
         worker.chunk(chunk, &mut Emitter::collecting(&mut found)).expect("quick");
     }
@@ -43,7 +43,7 @@ fn fuel_is_a_meter_that_gives_the_same_everywhere() {
     let fuel = |bytes: usize| {
         let mut worker = ssdlet.worker().expect("started");
         worker.meter();
-        let (input, mut found) = (vec![b'\n'; bytes], Collect::default());
+        let (input, mut found) = (vec![b'\n'; bytes], CollectedOutput::default());
         let chunk = Chunk { input: 0, offset: 0, bytes: &input };
         worker.chunk(chunk, &mut Emitter::collecting(&mut found)).expect("good");
         let used = worker.meter();
@@ -64,7 +64,9 @@ fn what_is_handed_over_takes_fuel() {
         let mut worker = ssdlet.worker().expect("started");
         worker.meter();
         let chunk = Chunk { input: 0, offset: 0, bytes: b"x\n" };
-        worker.chunk(chunk, &mut Emitter::collecting(&mut Collect::default())).expect("good");
+        worker
+            .chunk(chunk, &mut Emitter::collecting(&mut CollectedOutput::default()))
+            .expect("good");
         worker.meter()
     };
     let none = fuel("(call $spans (i32.const 0) (i32.const 0))");
@@ -100,7 +102,7 @@ fn a_guest_that_failed_is_not_called_again_and_others_continue() {
     let body = "(if (i32.eq (call $input) (i32.const 1)) (then unreachable))";
     let ssdlet = open(&guest(KEYED, body, ""), b"", WasmLimits::default()).expect("good");
     let mut workers = [ssdlet.worker().expect("started"), ssdlet.worker().expect("started")];
-    let mut found = Collect::default();
+    let mut found = CollectedOutput::default();
     let mut give = |worker: usize, input| {
         let chunk = Chunk { input, offset: 0, bytes: b"x\n" };
         workers[worker].chunk(chunk, &mut Emitter::collecting(&mut found))
@@ -197,7 +199,7 @@ fn many_workers_run_at_once() {
             let ssdlet = &ssdlet;
             scope.spawn(move || {
                 let mut worker = ssdlet.worker().expect("started");
-                let mut found = Collect::default();
+                let mut found = CollectedOutput::default();
                 for offset in 0..100 {
                     let chunk = Chunk { input: thread, offset, bytes: b"x\n" };
                     worker.chunk(chunk, &mut Emitter::collecting(&mut found)).expect("good");

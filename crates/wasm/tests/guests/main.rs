@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use merganser_node::ssdlet::{Chunk, Collect, Emitter, Ssdlet, SsdletError};
+use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet, SsdletError};
 use merganser_wasm::{WasmLimits, open};
 
 /// The output of most guests here.
@@ -71,9 +71,9 @@ fn run(
     args: &[u8],
     limits: WasmLimits,
     chunks: &[&[u8]],
-) -> Result<Collect, SsdletError> {
+) -> Result<CollectedOutput, SsdletError> {
     let ssdlet = open(module, args, limits)?;
-    let (mut worker, mut found, mut offset) = (ssdlet.worker()?, Collect::default(), 0);
+    let (mut worker, mut found, mut offset) = (ssdlet.worker()?, CollectedOutput::default(), 0);
     for bytes in chunks {
         let chunk = Chunk { input: 0, offset, bytes };
         worker.chunk(chunk, &mut Emitter::collecting(&mut found))?;
@@ -84,7 +84,7 @@ fn run(
 }
 
 /// Sums of each key.
-fn sums(found: &Collect) -> BTreeMap<Vec<u8>, i64> {
+fn sums(found: &CollectedOutput) -> BTreeMap<Vec<u8>, i64> {
     let number = |value: &Vec<u8>| i64::from_le_bytes(value[..].try_into().expect("8 bytes"));
     found.keyed.iter().map(|(key, values)| (key.clone(), values.iter().map(number).sum())).collect()
 }

@@ -4,12 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_node::hdfs::meta::{Checksum, Header};
+use merganser_node::hdfs::meta::{Checksum, MetaHeader};
 use merganser_node::hdfs::{
-    Block, Codec, CombineKind, Counters, DataDirs, HdfsError, MapRequest, MapTask, Module, Modules,
-    Order, Partitioner, Range, Result, SegmentIndex, Sink, SsdletName, Writable,
+    BlockRange, Codec, CombineKind, DataDirs, HdfsBlock, HdfsError, HdfsResult, MapCounters,
+    MapRequest, MapTask, MapperModule, Modules, Order, Partitioner, SegmentIndex, Sink, SsdletName,
+    Writable,
 };
-use merganser_node::ssdlet::{Alone, Lender};
+use merganser_node::ssdlet::{Alone, MemoryLender};
 use merganser_sort::record::ifile::{header, vlong};
 use merganser_wasm::{WasmLimits, WasmModule};
 use proptest::prelude::*;
@@ -17,7 +18,7 @@ use proptest::prelude::*;
 use super::{ABI, BUFFER, IMPORTS, KEYED, MEMORY, ORDERED, chunk, guest, section, wat};
 
 const MAP_BYTES: u64 = 16 << 20;
-const BLOCK: Block = Block { id: 1_073_741_825, generation: 1001 };
+const BLOCK: HdfsBlock = HdfsBlock { id: 1_073_741_825, generation: 1001 };
 
 /// A DataNode's folder with one block.
 struct Replica {
@@ -31,7 +32,7 @@ impl Replica {
         let below = folder.path().join("current/BP-1/current/finalized/subdir0/subdir0");
         fs::create_dir_all(&below).expect("made");
         fs::write(below.join("blk_1073741825"), bytes).expect("written");
-        let header = Header { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
+        let header = MetaHeader { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
         let sums = bytes.chunks(512).flat_map(|piece| header.checksum.of(piece).to_be_bytes());
         let meta = [&header.encode()[..], &sums.collect::<Vec<_>>()].concat();
         fs::write(below.join("blk_1073741825_1001.meta"), meta).expect("written");
@@ -39,8 +40,8 @@ impl Replica {
     }
 
     /// The split `start..end`, whose tail is the rest of the file.
-    fn split(&self, module: &dyn Module, start: usize, end: usize) -> MapRequest {
-        let range = Range {
+    fn split(&self, module: &dyn MapperModule, start: usize, end: usize) -> MapRequest {
+        let range = BlockRange {
             block: BLOCK,
             block_length: self.bytes.len() as u64,
             offset: start as u64,
@@ -70,11 +71,11 @@ impl Replica {
         }
     }
 
-    fn whole(&self, module: &dyn Module) -> MapRequest {
+    fn whole(&self, module: &dyn MapperModule) -> MapRequest {
         self.split(module, 0, self.bytes.len())
     }
 
-    fn map(&self, modules: &Modules, request: &MapRequest) -> Result<(Vec<Row>, Counters)> {
+    fn map(&self, modules: &Modules, request: &MapRequest) -> HdfsResult<(Vec<Row>, MapCounters)> {
         let dirs = DataDirs::new(vec![self.folder.path().to_owned()]);
         let mut rows = Rows::default();
         let counters = MapTask::open(request, &dirs, modules, MAP_BYTES)?.run(&mut rows)?;
@@ -94,12 +95,12 @@ struct Rows {
 }
 
 impl Sink for Rows {
-    fn data(&mut self, bytes: &[u8]) -> Result<()> {
+    fn data(&mut self, bytes: &[u8]) -> HdfsResult<()> {
         self.current.extend(bytes);
         Ok(())
     }
 
-    fn spill(&mut self, _: u32, records: u64, _: Vec<SegmentIndex>) -> Result<()> {
+    fn spill(&mut self, _: u32, records: u64, _: Vec<SegmentIndex>) -> HdfsResult<()> {
         let spill = std::mem::take(&mut self.current);
         let mut rest = &spill[..spill.len() - 6];
         let before = self.all.len();
@@ -115,7 +116,7 @@ impl Sink for Rows {
         Ok(())
     }
 
-    fn progress(&mut self, _: u64, _: u64) -> Result<()> {
+    fn progress(&mut self, _: u64, _: u64) -> HdfsResult<()> {
         Ok(())
     }
 }
@@ -123,9 +124,9 @@ impl Sink for Rows {
 const ALONE: Alone = Alone { memory_bytes: 256 << 20 };
 
 fn modules() -> Modules {
-    Modules::new(Some(Box::new(|bytes: &[u8], lender: &dyn Lender| {
+    Modules::new(Some(Box::new(|bytes: &[u8], lender: &dyn MemoryLender| {
         let limits = WasmLimits { fuel_per_byte: 1000, ..WasmLimits::default() };
-        Ok(Arc::new(WasmModule::new(bytes, limits, lender)?) as Arc<dyn Module>)
+        Ok(Arc::new(WasmModule::new(bytes, limits, lender)?) as Arc<dyn MapperModule>)
     })))
 }
 

@@ -9,7 +9,7 @@ fn limits() -> WasmLimits {
     WasmLimits { fuel_per_byte: 10, ..WasmLimits::default() }
 }
 
-fn is_sentence(ran: Result<Collect, SsdletError>) {
+fn is_sentence(ran: Result<CollectedOutput, SsdletError>) {
     if let Err(error) = ran {
         let told = error.to_string();
         assert!(!told.is_empty() && !told.contains('\n'), "{told}");

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_node::blast::count::{Counter, Counts};
+use merganser_node::blast::count::{DatabaseCounter, DatabaseCounts};
 use merganser_node::map::MapInput;
 use merganser_sort::run::magic::ContentKind;
 use merganser_sort::{Budget, Progress};
@@ -24,10 +24,10 @@ pub fn count(
     progress: &dyn Progress,
     cancel: &Cancel,
     vain: &AtomicBool,
-) -> Result<Counts, Failure> {
+) -> Result<DatabaseCounts, Failure> {
     let budget = Budget::new(config.memory_bytes);
-    let mut counter = Counter::new(config.search.program.database());
-    let mut counts = Counts::default();
+    let mut counter = DatabaseCounter::new(config.search.program.database());
+    let mut counts = DatabaseCounts::default();
     let mut buffer = vec![0; READ_BYTES];
     for input in sources::open(&config.inputs, ContentKind::Text, &budget, cancel)? {
         let (name, mut reader): (_, Box<dyn Read>) = match input {

@@ -9,11 +9,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use merganser_node::blast::alias;
-use merganser_node::blast::archive::{self, ArchiveError, Merged, Part};
+use merganser_node::blast::archive::{self, ArchiveError, Merged, PartitionArchives};
 use merganser_node::blast::frame;
-use merganser_node::blast::mark::Mark;
+use merganser_node::blast::mark::FileMark;
 use merganser_node::blast::program::Molecule;
-use merganser_node::pipeline::{Event, JOURNAL_NAME, PARTS_NAME, Record};
+use merganser_node::pipeline::{JOURNAL_NAME, PARTS_NAME, PipelineEvent, PipelineRecord};
 
 use super::stages::{FORMAT, NO_LETTERS, SEARCH, formatter_options, printed_options};
 use super::tools::{quoted, run, search, unknown, usual_batch};
@@ -60,7 +60,7 @@ pub fn finish(
 
     progress.phase("formatting the output", None);
     // All searches have read the queries.
-    let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    let query = FileMark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if query != facts.query {
         return Err(
             format!("{}: was changed while it was searched for", config.query_text()).into()
@@ -120,9 +120,9 @@ impl Drop for Own {
 fn partitions_of(work: &Path) -> Result<Vec<u64>, Failure> {
     let path = work.join(JOURNAL_NAME);
     let bytes = fs::read(&path).map_err(|error| Failure::on(&path, &error))?;
-    let record = Record::decode(&path.display().to_string(), &bytes)?;
+    let record = PipelineRecord::decode(&path.display().to_string(), &bytes)?;
     let sequences = record.events.iter().filter_map(|event| match event {
-        Event::Cut(cut) => Some(cut.records),
+        PipelineEvent::Cut(cut) => Some(cut.records),
         _ => None,
     });
     Ok(sequences.collect())
@@ -254,7 +254,7 @@ fn merge_files(
 ) -> Result<Merged, Failure> {
     let mut parts = Vec::new();
     for (path, first) in files {
-        parts.push(Part { reader: open(path)?, first: *first });
+        parts.push(PartitionArchives { reader: open(path)?, first: *first });
     }
     let frames = frames.map(open).transpose()?;
     let file = File::create(out).map_err(|error| Failure::on(out, &error))?;
@@ -367,7 +367,7 @@ fn fill(config: &BlastConfig, folder: &Own, partial: &Path) -> Result<(), Failur
     let form = config.search.format.form;
     let filled = frame::fill(form, &mut frame, &mut formatted, &command, &mut writer);
     filled.map_err(|error| match error {
-        frame::FrameError::Io(error) => Failure::on(&out, &error),
+        frame::OutputFrameError::Io(error) => Failure::on(&out, &error),
         error => format!(
             "-outfmt {}: {error}; no test has shown how BLAST prints this, so there is no output; another -outfmt may do",
             config.search.format.text

@@ -15,8 +15,8 @@ mod tools;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_node::blast::count::Counts;
-use merganser_node::blast::mark::Mark;
+use merganser_node::blast::count::DatabaseCounts;
+use merganser_node::blast::mark::FileMark;
 use merganser_sort::Progress;
 use merganser_sort::run::magic::ContentKind;
 use merganser_storage::thread::spawn_scoped;
@@ -41,16 +41,16 @@ struct Facts {
     /// The version of BLAST+.
     version: String,
     /// The counts of the database.
-    counts: Counts,
+    counts: DatabaseCounts,
     /// The queries, as they are now.
-    query: Mark,
+    query: FileMark,
 }
 
 /// Searches.
 pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     check_output(config)?;
     let tools = Tools::find(config.search.program)?;
-    let query = Mark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    let query = FileMark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if queries::look(config)? == Queries::None {
         let shown = shown::name(&config.query);
         failure::notice(&format!("-query: {shown} has no query, so the output is empty"));
@@ -96,7 +96,7 @@ fn try_and_count(
     tools: Tools,
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<(String, Counts), Failure> {
+) -> Result<(String, DatabaseCounts), Failure> {
     progress.phase("counting the database", None);
     let options = stages::printed_options(&config.search);
     let refused = AtomicBool::new(false);

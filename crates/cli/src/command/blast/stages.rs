@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use merganser_node::blast::alias;
-use merganser_node::blast::options::Search;
-use merganser_node::pipeline::{MergeBy, PieceFormat, Pool, Settings, Stage};
+use merganser_node::blast::options::BlastSearch;
+use merganser_node::pipeline::{MergeBy, PieceFormat, PipelineSettings, PipelineStage, StagePool};
 use merganser_sort::journal::CommandNote;
 
 use super::Facts;
@@ -22,15 +22,15 @@ pub fn settings(
     facts: &Facts,
     folder: PathBuf,
     note: CommandNote,
-) -> Settings {
+) -> PipelineSettings {
     let pool = "all".to_owned();
-    let stage = |name: &str, command, keep| Stage {
+    let stage = |name: &str, command, keep| PipelineStage {
         name: name.to_owned(),
         command,
         pool: pool.clone(),
         keep,
     };
-    Settings {
+    PipelineSettings {
         records: PieceFormat::Fasta,
         content: PieceFormat::Fasta.content(),
         partitions: config.partitions,
@@ -41,7 +41,7 @@ pub fn settings(
             stage(FORMAT, format_command(config, facts), true),
             stage(SEARCH, search_command(config, facts), true),
         ],
-        pools: vec![Pool { name: pool.clone(), threads: config.jobs }],
+        pools: vec![StagePool { name: pool.clone(), threads: config.jobs }],
         // The archives stay where they are, and are merged when all are there.
         merge: MergeBy::Command("cp {list} {out}".to_owned()),
         in_flight: None,
@@ -93,12 +93,12 @@ fn search_command(config: &BlastConfig, facts: &Facts) -> String {
 }
 
 /// The options of a search whose output is printed in its own form.
-pub fn printed_options(search: &Search) -> Vec<String> {
+pub fn printed_options(search: &BlastSearch) -> Vec<String> {
     let format = ["-outfmt".to_owned(), search.format.text.clone()];
     [search.options.clone(), formatter_options(search), format.to_vec()].concat()
 }
 
 /// Those that the formatter has, too.
-pub fn formatter_options(search: &Search) -> Vec<String> {
+pub fn formatter_options(search: &BlastSearch) -> Vec<String> {
     [search.limit.words(), search.line_length.clone()].concat()
 }

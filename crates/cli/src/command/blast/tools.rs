@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use merganser_node::blast::program::{Molecule, Program};
+use merganser_node::blast::program::{BlastProgram, Molecule};
 use merganser_node::pipeline::{PlainNames, run_tool};
 
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ const UNKNOWN_LETTERS: usize = 30;
 /// The programs that a search needs, all installed.
 #[derive(Debug, Clone, Copy)]
 pub struct Tools {
-    program: Program,
+    program: BlastProgram,
 }
 
 impl Tools {
@@ -34,7 +34,7 @@ impl Tools {
     ///
     /// # Errors
     /// A sentence that says what to install.
-    pub fn find(program: Program) -> Result<Self, Failure> {
+    pub fn find(program: BlastProgram) -> Result<Self, Failure> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         for tool in ["makeblastdb", program.name(), "blastdbcmd", "blast_formatter"] {
             if !std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()) {
@@ -78,13 +78,13 @@ pub fn command(folder: &str, command: &str) -> String {
 }
 
 /// The letters of queries in a batch, for a program; `None` for its own choice.
-pub fn usual_batch(program: Program) -> Option<u64> {
-    (program == Program::Blastn).then_some(BATCH_LETTERS)
+pub fn usual_batch(program: BlastProgram) -> Option<u64> {
+    (program == BlastProgram::Blastn).then_some(BATCH_LETTERS)
 }
 
 /// A search of a database in batches of this size, without its output.
 pub fn search(
-    program: Program,
+    program: BlastProgram,
     batch: Option<u64>,
     query: &str,
     database: &str,
@@ -122,7 +122,7 @@ pub fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure>
 /// # Errors
 /// The sentence of BLAST; the end, if it is asked for.
 pub fn try_search(
-    program: Program,
+    program: BlastProgram,
     query: &str,
     options: &[String],
     cancel: &Cancel,

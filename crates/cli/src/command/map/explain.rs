@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use merganser_node::map::{MapInput, PartitionSize};
-use merganser_node::ssdlet::{Combine, Description, Output as Kind, Type};
+use merganser_node::ssdlet::{Combine, SsdletDescription, SsdletOutput as Kind, Type};
 use merganser_sort::Budget;
 use merganser_sort::record::Format;
 use merganser_storage::Directory;
@@ -31,7 +31,7 @@ const FOOTPRINT: u64 = 3;
 /// When an input can't be read, or there is too little memory.
 pub fn text(
     config: &MapConfig,
-    description: &Description,
+    description: &SsdletDescription,
     temp: &[Arc<FileDirectory>],
     cancel: &Cancel,
 ) -> Result<String, Failure> {

@@ -12,8 +12,8 @@ mod with_flight {
     use merganser_flight::client::{CertificateFault, ClientError, NodeAddress, RefusalKind};
     use merganser_flight::farm::{self, FarmError};
     use merganser_node::map::{MapReport, RowSink};
-    use merganser_node::session::Opened;
-    use merganser_node::session::request::{OpenRequest, Range};
+    use merganser_node::session::OpenedSession;
+    use merganser_node::session::request::{OpenRequest, SessionRange};
     use merganser_sort::Progress;
     use serde_json::Value;
 
@@ -26,7 +26,7 @@ mod with_flight {
     /// An SSDlet that is open on every node.
     pub(in super::super) struct Farm {
         farm: farm::SessionFarm,
-        ranges: Vec<Range>,
+        ranges: Vec<SessionRange>,
     }
 
     impl Farm {
@@ -70,14 +70,14 @@ mod with_flight {
             let opened =
                 farm::SessionFarm::open(&addresses, &open, module.as_deref(), &|| cancel.is_set());
             let ranges = config.inputs.iter().filter_map(|input| match input {
-                Input::File(path) => path.to_str().map(Range::of),
+                Input::File(path) => path.to_str().map(SessionRange::of),
                 Input::Stdin => None,
             });
             Ok(Farm { farm: opened.map_err(failure)?, ranges: ranges.collect() })
         }
 
         /// What the nodes said about the SSDlet.
-        pub(in super::super) fn opened(&self) -> &Opened {
+        pub(in super::super) fn opened(&self) -> &OpenedSession {
             self.farm.opened()
         }
 
@@ -91,8 +91,9 @@ mod with_flight {
             progress: &dyn Progress,
         ) -> Result<MapReport, Failure> {
             let report = self.farm.map(&self.ranges, sink, progress).map_err(failure)?;
-            let sum =
-                |of: fn(&merganser_node::session::Status) -> u64| report.nodes.iter().map(of).sum();
+            let sum = |of: fn(&merganser_node::session::SessionStatus) -> u64| {
+                report.nodes.iter().map(of).sum()
+            };
             Ok(MapReport {
                 input_bytes: sum(|status| status.bytes_done),
                 rows: report.rows,
@@ -158,7 +159,7 @@ mod with_flight {
 #[cfg(not(feature = "flight"))]
 mod without_flight {
     use merganser_node::map::{MapReport, RowSink};
-    use merganser_node::session::Opened;
+    use merganser_node::session::OpenedSession;
     use merganser_sort::Progress;
     use serde_json::Value;
 
@@ -181,7 +182,7 @@ mod without_flight {
             Err(told.to_owned().into())
         }
 
-        pub(in super::super) fn opened(&self) -> &Opened {
+        pub(in super::super) fn opened(&self) -> &OpenedSession {
             match *self {}
         }
 

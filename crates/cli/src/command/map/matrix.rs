@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use merganser_node::map::PartitionSize;
 use merganser_node::matrix::{
-    Element, Matrix, MatrixFormat, MatrixOptions, MatrixReport, Shape, multiply,
+    Matrix, MatrixElement, MatrixFormat, MatrixOptions, MatrixReport, MatrixShape, multiply,
 };
 use merganser_sort::Budget;
 use merganser_sort::activity::{Activity, WorkerState, wait};
@@ -125,25 +125,25 @@ fn factors(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<[Ma
 
 fn raw_factor(storage: Arc<dyn Storage>, raw: &RawMatrix) -> Result<Matrix, Failure> {
     let element = match &*raw.element {
-        "f32" => Element::F32,
-        "f64" => Element::F64,
-        _ => Element::I32,
+        "f32" => MatrixElement::F32,
+        "f64" => MatrixElement::F64,
+        _ => MatrixElement::I32,
     };
-    Ok(Matrix::raw(storage, element, Shape { rows: raw.rows, columns: raw.columns })?)
+    Ok(Matrix::raw(storage, element, MatrixShape { rows: raw.rows, columns: raw.columns })?)
 }
 
 fn explain(config: &MapConfig, a: &Matrix, b: &Matrix) -> String {
     let mut out = String::new();
     let factors =
         [("factor", a.shape(), &config.inputs[0]), ("factor", b.shape(), &config.inputs[1])];
-    for (what, Shape { rows, columns }, input) in factors {
+    for (what, MatrixShape { rows, columns }, input) in factors {
         let name = shown::escaped(&input.to_string(), &[]);
         let element = a.element().name();
         writeln!(out, "{what:<10} {name}: {rows} rows, {columns} columns of {element}")
             .expect("a string takes all");
     }
-    let Shape { rows, .. } = a.shape();
-    let Shape { columns, .. } = b.shape();
+    let MatrixShape { rows, .. } = a.shape();
+    let MatrixShape { columns, .. } = b.shape();
     let to = shown::escaped(&config.destination.to_string(), &[]);
     writeln!(out, "result     {to}: {rows} rows, {columns} columns").expect("a string takes all");
     writeln!(out, "workers    {}", config.threads).expect("a string takes all");

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use merganser_node::map::{MapOutput, MapReport, ResultDescription};
-use merganser_node::ssdlet::Output as Kind;
+use merganser_node::ssdlet::SsdletOutput as Kind;
 use merganser_sort::budget::OwnerPeak;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::file::FileDirectory;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use merganser_node::map::{MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map};
-use merganser_node::ssdlet::{Description, Ssdlet, SsdletError};
+use merganser_node::ssdlet::{Ssdlet, SsdletDescription, SsdletError};
 use merganser_sort::activity::Activity;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
@@ -28,7 +28,7 @@ pub enum Mapper {
 #[derive(Debug, Clone)]
 pub struct What {
     /// The SSDlet's formats and options.
-    pub description: Description,
+    pub description: SsdletDescription,
     /// How many rows are wanted, if it is not all of them.
     pub rows_most: Option<u64>,
 }
@@ -144,7 +144,7 @@ pub fn options(config: &MapConfig, budget: Budget, temp: &[Arc<FileDirectory>]) 
 /// The least that works.
 pub fn check_memory(
     config: &MapConfig,
-    about: &Description,
+    about: &SsdletDescription,
     inputs: &[MapInput],
     options: &MapOptions,
     split: Split,

@@ -6,7 +6,7 @@
 //!   --top      ├───────────────── map ─────────────────┼ top ┤
 //! ```
 
-use merganser_node::ssdlet::Output;
+use merganser_node::ssdlet::SsdletOutput;
 use merganser_sort::Error;
 use merganser_sort::budget::Part;
 
@@ -30,9 +30,9 @@ pub struct Split {
 
 impl Split {
     /// The division for `config` and an SSDlet with this output.
-    pub fn new(config: &MapConfig, output: &Output) -> Self {
+    pub fn new(config: &MapConfig, output: &SsdletOutput) -> Self {
         let (part, chosen_least_bytes) = match (output, config.choice) {
-            (Output::Ordered { .. }, _) | (_, Choice::ByKey) => (None, 0),
+            (SsdletOutput::Ordered { .. }, _) | (_, Choice::ByKey) => (None, 0),
             (_, Choice::ByValue) => (Some(OF_SORT), by_value::least_bytes()),
             (_, Choice::Top { .. }) => (Some(OF_TOP), 0),
         };

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use merganser_node::map::MapInput;
 use merganser_node::pipeline::{
-    self, JOURNAL_NAME, Left, Outcome, PARTIAL_NAME, PARTS_NAME, PipelineError, PipelineReport,
-    Settings, Source,
+    self, InputSource, JOURNAL_NAME, Left, PARTIAL_NAME, PARTS_NAME, PipelineError,
+    PipelineOutcome, PipelineReport, PipelineSettings,
 };
 use merganser_sort::Budget;
 use merganser_sort::journal::{CommandNote, FileNote, Text};
@@ -55,7 +55,7 @@ pub struct Job<'a> {
     /// No progress.
     pub quiet: bool,
     /// Its settings for work in a folder, and whether an input has no size.
-    pub settings: &'a dyn Fn(PathBuf, CommandNote, bool) -> Settings,
+    pub settings: &'a dyn Fn(PathBuf, CommandNote, bool) -> PipelineSettings,
     /// The last step before the result gets its name, given the folder of the work and the file. It is repeated if the
     /// command is killed in it.
     pub finish: &'a dyn Fn(&Path, &Path) -> Result<(), Failure>,
@@ -71,7 +71,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
     refuse_input(&target, replaces.as_ref(), &inputs)?;
     let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
-    let streams = inputs.iter().any(|input| matches!(input.source, Source::Stream(_)));
+    let streams = inputs.iter().any(|input| matches!(input.source, InputSource::Stream(_)));
     let work = WorkFolder::open(&target)?;
     let settings = (job.settings)(work.path().to_owned(), note(&target, attributes), streams);
     settings.check().map_err(PipelineError::from)?;
@@ -81,7 +81,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let watch = watch::on_stderr(&settings, job.quiet, cancels);
     let ran = pipeline::run(&settings, inputs, &look_again, &*watch);
     drop(watch);
-    let Outcome { partial, report } = match ran {
+    let PipelineOutcome { partial, report } = match ran {
         Ok(outcome) => outcome,
         Err(error) => return Err(ended_early(error, &target, &work)),
     };
@@ -111,7 +111,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// The inputs, each with the file that it is now. `reading` ends reads that wait.
-fn open(job: &Job<'_>, reading: &Cancel) -> Result<Vec<pipeline::Input>, Failure> {
+fn open(job: &Job<'_>, reading: &Cancel) -> Result<Vec<pipeline::PipelineInput>, Failure> {
     // Their content is often read twice, by a cut and by a stage, so through the page cache.
     let open = OpenInputs::of_map();
     let ready = |input: &Input| {
@@ -120,12 +120,14 @@ fn open(job: &Job<'_>, reading: &Cancel) -> Result<Vec<pipeline::Input>, Failure
             merganser_sort::run::Input::Storage(storage) => {
                 // No partition is cut before the last input is known to be one.
                 MapInput::detect(Arc::clone(&storage), job.content, &Budget::new(0))?;
-                (Source::File(storage), before)
+                (InputSource::File(storage), before)
             }
-            merganser_sort::run::Input::Stream { reader, .. } => (Source::Stream(reader), None),
+            merganser_sort::run::Input::Stream { reader, .. } => {
+                (InputSource::Stream(reader), None)
+            }
             merganser_sort::run::Input::Packed(_) => unreachable!("inputs are opened as they are"),
         };
-        Ok(pipeline::Input { name: input.to_string(), note, source })
+        Ok(pipeline::PipelineInput { name: input.to_string(), note, source })
     };
     job.inputs.iter().map(ready).collect()
 }
@@ -144,7 +146,7 @@ fn file_note(input: &Input) -> Option<FileNote> {
 fn refuse_input(
     target: &Target,
     replaces: Option<&FileNote>,
-    inputs: &[pipeline::Input],
+    inputs: &[pipeline::PipelineInput],
 ) -> Result<(), Failure> {
     let is_it = |note: &FileNote| replaces.is_some_and(|old| old.is_same_file(note));
     if inputs.iter().filter_map(|input| input.note.as_ref()).any(is_it) {
@@ -273,7 +275,7 @@ fn report_file(job: &Job<'_>) -> Result<Option<(Kept, ReportForm)>, Failure> {
 fn report_text(
     job: &Job<'_>,
     form: ReportForm,
-    settings: &Settings,
+    settings: &PipelineSettings,
     report: &PipelineReport,
 ) -> String {
     match form {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use merganser_node::pipeline::{PipelineReport, Predictions, Settings, StageRun};
+use merganser_node::pipeline::{PipelineReport, PipelineSettings, Predictions, StageRun};
 
 use crate::command::report::page::frame::{self, REPORT_AS_DATA, document};
 use crate::command::report::page::text::{self, Escaped};
@@ -15,7 +15,7 @@ const STEPS: f64 = 1000.0;
 const THREADS_SHOWN: usize = 64;
 
 /// The page's text. It is XML too: every tag is closed.
-pub fn page(output: &str, settings: &Settings, report: &PipelineReport) -> String {
+pub fn page(output: &str, settings: &PipelineSettings, report: &PipelineReport) -> String {
     let mut body = head(output, report);
     body.push_str("<main>\n");
     body.push_str(&time_lines(report));
@@ -131,7 +131,7 @@ fn colour(stage: usize) -> &'static str {
     COLOURS[stage % COLOURS.len()]
 }
 
-fn stages(settings: &Settings, report: &PipelineReport) -> String {
+fn stages(settings: &PipelineSettings, report: &PipelineReport) -> String {
     let mut out = "<section>\n<h2>Stages</h2>\n<table>\n<thead><tr><th>stage</th><th>command</th>\
                    <th>pool</th><th>partitions</th><th>failed tries</th><th>time per partition</th>\
                    <th>processor time</th><th>bytes in</th><th>bytes out</th></tr></thead>\n"

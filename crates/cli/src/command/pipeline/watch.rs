@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use merganser_node::pipeline::{Settings, Standing, Watch};
+use merganser_node::pipeline::{PipelineSettings, PipelineWatch, Standing};
 
 use crate::signals::Cancel;
 
@@ -25,7 +25,11 @@ impl Cancels {
 }
 
 /// A bar when stderr is a terminal and `quiet` was not asked for; either way `cancels` are passed on.
-pub fn on_stderr(settings: &Settings, quiet: bool, cancels: Cancels) -> Box<dyn Watch + Send> {
+pub fn on_stderr(
+    settings: &PipelineSettings,
+    quiet: bool,
+    cancels: Cancels,
+) -> Box<dyn PipelineWatch + Send> {
     if quiet || !std::io::stderr().is_terminal() {
         return Box::new(Silent(cancels));
     }
@@ -40,7 +44,7 @@ pub fn on_stderr(settings: &Settings, quiet: bool, cancels: Cancels) -> Box<dyn 
 /// Draws nothing.
 struct Silent(Cancels);
 
-impl Watch for Silent {
+impl PipelineWatch for Silent {
     fn cancelled(&self) -> bool {
         self.0.command.is_set()
     }
@@ -59,7 +63,7 @@ struct Bar {
     cancels: Cancels,
 }
 
-impl Watch for Bar {
+impl PipelineWatch for Bar {
     fn cancelled(&self) -> bool {
         self.cancels.command.is_set()
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, SsdletOpener};
-use merganser_node::smart_fam::{Serve, Waiting, is_name, serve};
+use merganser_node::smart_fam::{PollIntervals, Serve, is_name, serve};
 use merganser_node::ssdlet::{Alone, SsdletError, builtin};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
@@ -61,7 +61,7 @@ pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
         memory_bytes,
         threads,
         temp: vec![temp as Arc<dyn Directory>],
-        waiting: Waiting { inotify, ..Waiting::default() },
+        waiting: PollIntervals { inotify, ..PollIntervals::default() },
     };
     notice(&format!(
         "calls through files in {}: {} SSDlets, in {memory_bytes} bytes",

@@ -1,7 +1,7 @@
 //! Map tasks of Hadoop.
 
 use merganser_node::hdfs::Compile;
-use merganser_node::hdfs::server::{Server, ServerOptions};
+use merganser_node::hdfs::server::{HdfsServer, HdfsServerOptions};
 use merganser_node::session::GuestLimits;
 
 #[cfg(feature = "wasm")]
@@ -23,7 +23,7 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
         shown::name(&socket),
         if job_ssdlets.is_some() { ", and SSDlets that jobs bring" } else { "" }
     );
-    let server = Server::bind(ServerOptions {
+    let server = HdfsServer::bind(HdfsServerOptions {
         socket,
         socket_mode,
         data_dirs,
@@ -44,13 +44,13 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
 fn compile(limits: GuestLimits) -> Result<Box<Compile>, Failure> {
     use std::sync::Arc;
 
-    use merganser_node::hdfs::Module;
-    use merganser_node::ssdlet::Lender;
+    use merganser_node::hdfs::MapperModule;
+    use merganser_node::ssdlet::MemoryLender;
 
     let limits = crate::command::ssdlet::limits(limits);
-    Ok(Box::new(move |module: &[u8], lender: &dyn Lender| {
+    Ok(Box::new(move |module: &[u8], lender: &dyn MemoryLender| {
         let module = judged(|| merganser_wasm::WasmModule::new(module, limits.clone(), lender))?;
-        Ok(Arc::new(module) as Arc<dyn Module>)
+        Ok(Arc::new(module) as Arc<dyn MapperModule>)
     }))
 }
 

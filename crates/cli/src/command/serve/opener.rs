@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use merganser_node::session::request::Wanted;
 use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
-use merganser_node::ssdlet::{Description, Lender, Ssdlet, SsdletError};
+use merganser_node::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError};
 #[cfg(feature = "wasm")]
 use merganser_storage::contained::{self, Cause};
 use merganser_storage::file::{FileOptions, Output};
@@ -74,7 +74,7 @@ impl SsdletOpener for FolderOpener {
         wanted: Wanted<'_>,
         args: &Value,
         limits: GuestLimits,
-        lender: &dyn Lender,
+        lender: &dyn MemoryLender,
     ) -> Result<Option<Box<dyn Ssdlet>>, SsdletError> {
         let (Wanted::Name(name) | Wanted::Sha256(name)) = wanted;
         if !is_name(name) {
@@ -100,8 +100,8 @@ impl SsdletOpener for FolderOpener {
         &self,
         sha256: &str,
         bytes: &[u8],
-        lender: &dyn Lender,
-    ) -> Result<Description, SsdletError> {
+        lender: &dyn MemoryLender,
+    ) -> Result<SsdletDescription, SsdletError> {
         let description = describe(bytes, self.limits, lender)?;
         let path = self.path(sha256);
         let failed = |e: io::Error| SsdletError::Failed(format!("it can't be kept: {e}"));
@@ -127,7 +127,7 @@ fn open(
     module: &[u8],
     args: &Value,
     limits: GuestLimits,
-    lender: &dyn Lender,
+    lender: &dyn MemoryLender,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let text = match args {
         Value::String(text) => text.clone(),
@@ -167,8 +167,8 @@ fn most(given: GuestLimits) -> GuestLimits {
 fn describe(
     module: &[u8],
     limits: GuestLimits,
-    lender: &dyn Lender,
-) -> Result<Description, SsdletError> {
+    lender: &dyn MemoryLender,
+) -> Result<SsdletDescription, SsdletError> {
     judged(|| merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits), lender))
 }
 
@@ -177,7 +177,7 @@ fn open(
     _module: &[u8],
     _args: &Value,
     _limits: GuestLimits,
-    _lender: &dyn Lender,
+    _lender: &dyn MemoryLender,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
     Err(no_wasm())
 }
@@ -186,8 +186,8 @@ fn open(
 fn describe(
     _module: &[u8],
     _limits: GuestLimits,
-    _lender: &dyn Lender,
-) -> Result<Description, SsdletError> {
+    _lender: &dyn MemoryLender,
+) -> Result<SsdletDescription, SsdletError> {
     Err(no_wasm())
 }
 

@@ -1,6 +1,6 @@
 //! Merges for Hadoop.
 
-use merganser_node::shuffle::server::{Server, ServerOptions};
+use merganser_node::shuffle::server::{ShuffleServer, ShuffleServerOptions};
 
 use super::{Listening, absent};
 use crate::config::ShuffleConfig;
@@ -19,7 +19,7 @@ pub(super) fn listen(config: ShuffleConfig) -> Result<Listening, Failure> {
         "merges for clients of {}: at most {merges} at once, in {memory_bytes} bytes",
         shown::name(&socket)
     );
-    let server = Server::bind(ServerOptions {
+    let server = ShuffleServer::bind(ShuffleServerOptions {
         socket,
         socket_mode,
         local_dirs,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use merganser_node::ssdlet::{Combine, Output, Type};
+use merganser_node::ssdlet::{Combine, SsdletOutput, Type};
 use merganser_sort::record::Format;
 use merganser_wasm::{ABI, CheckedGuest, check};
 use serde_json::{Value, json};
@@ -120,7 +120,7 @@ pub fn format_name(format: Format) -> String {
 }
 
 /// An output in words.
-pub fn output_name(output: &Output) -> String {
+pub fn output_name(output: &SsdletOutput) -> String {
     let of = |of: Type| match of {
         Type::Text => "text",
         Type::Bytes => "bytes",
@@ -129,7 +129,7 @@ pub fn output_name(output: &Output) -> String {
         Type::Decimal => "decimal",
     };
     match output {
-        Output::Keyed { key, value, combine } => {
+        SsdletOutput::Keyed { key, value, combine } => {
             let combine = match combine {
                 Combine::Sum => "their sum",
                 Combine::Min => "the smallest",
@@ -140,7 +140,7 @@ pub fn output_name(output: &Output) -> String {
             };
             format!("{} keys with {} values, {combine}", of(*key), of(*value))
         }
-        Output::Ordered { format } => {
+        SsdletOutput::Ordered { format } => {
             format!("{}, in the order of the input", format_name(*format))
         }
     }

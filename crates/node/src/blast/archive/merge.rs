@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::io::{self, BufRead, Write};
 
 use super::ArchiveError;
-use super::read::{Archives, Statistics, Subject};
+use super::read::{Archives, EvalueStatistics, SubjectHits};
 
 const FEWER: &str = "has fewer batches of queries than the first partition";
 const MORE: &str = "has more batches of queries than the first partition";
@@ -13,7 +13,7 @@ const OTHER_QUERIES: &str = "has other queries than the first partition";
 const NO_ORDER: &str = "has an alignment of a query that is not in its batch, or not in its order";
 
 /// The archives of a partition.
-pub struct Part<R> {
+pub struct PartitionArchives<R> {
     /// The file.
     pub reader: R,
     /// The number of its first subject in the whole database.
@@ -33,26 +33,26 @@ pub struct Merged {
 }
 
 /// A subject that is next in its part.
-struct Next {
-    subject: Subject,
+struct NextSubject {
+    subject: SubjectHits,
     part: usize,
 }
 
-impl PartialEq for Next {
+impl PartialEq for NextSubject {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Next {}
+impl Eq for NextSubject {}
 
-impl PartialOrd for Next {
+impl PartialOrd for NextSubject {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Next {
+impl Ord for NextSubject {
     /// The heap's greatest is the best.
     fn cmp(&self, other: &Self) -> Ordering {
         other.subject.order(&self.subject).then(other.part.cmp(&self.part))
@@ -68,14 +68,14 @@ impl Ord for Next {
 /// # Errors
 /// Files that fail; archives that are not of the same queries.
 pub fn merge<R: BufRead>(
-    parts: Vec<Part<R>>,
+    parts: Vec<PartitionArchives<R>>,
     most: usize,
     full: usize,
     frames: Option<R>,
     out: &mut dyn Write,
 ) -> Result<Merged, ArchiveError> {
     let mut frames = frames.map(|frames| Archives::new(parts.len(), 0, frames));
-    let open = |(part, Part { reader, first })| Archives::new(part, first, reader);
+    let open = |(part, PartitionArchives { reader, first })| Archives::new(part, first, reader);
     let mut parts: Vec<_> = parts.into_iter().enumerate().map(open).collect();
     let mut merged = Merged::default();
     while let Some((first, others)) = parts.split_first_mut() {
@@ -87,7 +87,8 @@ pub fn merge<R: BufRead>(
             }
         }
         let next = Vec::new();
-        let mut batch = Merging { parts: &mut parts, next, wrote: false, unclear: BTreeSet::new() };
+        let mut batch =
+            BatchMerge { parts: &mut parts, next, wrote: false, unclear: BTreeSet::new() };
         batch.begin()?;
         if frames.is_none() {
             out.write_all(&head.lines)?;
@@ -134,16 +135,16 @@ fn write_line(line: &[u8], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A batch that is merged.
-struct Merging<'a, R> {
+struct BatchMerge<'a, R> {
     parts: &'a mut [Archives<R>],
     /// The next subject of each part.
-    next: Vec<Option<Subject>>,
+    next: Vec<Option<SubjectHits>>,
     wrote: bool,
     /// As [`Merged::unclear`], if strands have statistics of their own.
     unclear: BTreeSet<u64>,
 }
 
-impl<R: BufRead> Merging<'_, R> {
+impl<R: BufRead> BatchMerge<'_, R> {
     fn begin(&mut self) -> Result<(), ArchiveError> {
         for part in self.parts.iter_mut() {
             self.next.push(part.subject()?);
@@ -152,9 +153,9 @@ impl<R: BufRead> Merging<'_, R> {
     }
 
     /// The next subject of a part, if it is of this query.
-    fn of_query(&mut self, part: usize, query: u64) -> Option<Next> {
+    fn of_query(&mut self, part: usize, query: u64) -> Option<NextSubject> {
         let subject = self.next[part].take_if(|subject| subject.query == query)?;
-        Some(Next { subject, part })
+        Some(NextSubject { subject, part })
     }
 
     fn query(
@@ -169,7 +170,7 @@ impl<R: BufRead> Merging<'_, R> {
         let mut heads: BinaryHeap<_> =
             (0..self.parts.len()).filter_map(|part| self.of_query(part, query)).collect();
         let mut taken = 0;
-        while let Some(Next { subject, part }) = heads.pop() {
+        while let Some(NextSubject { subject, part }) = heads.pop() {
             if heads.peek().is_some_and(|next| next.subject.differs_by_strand(&subject)) {
                 self.unclear.insert(query);
             }
@@ -214,7 +215,7 @@ impl<R: BufRead> Merging<'_, R> {
         }
         self.end_alignments(out)?;
         let mut wanted = wanted;
-        let mut statistics = Statistics::default();
+        let mut statistics = EvalueStatistics::default();
         for part in self.parts {
             part.tail(&mut |line| {
                 statistics.line(line);

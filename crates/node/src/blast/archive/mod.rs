@@ -18,7 +18,7 @@
 mod merge;
 mod read;
 
-pub use merge::{Merged, Part, merge};
+pub use merge::{Merged, PartitionArchives, merge};
 
 use std::io;
 

@@ -39,7 +39,7 @@ const LONG: &str = "is longer than any archive's";
 
 /// The head of a batch.
 #[derive(Debug, Default)]
-pub(super) struct Head {
+pub(super) struct BatchHead {
     /// Its lines, up to the first alignment.
     pub(super) lines: Vec<u8>,
     /// The numbers of its queries.
@@ -48,7 +48,7 @@ pub(super) struct Head {
 
 /// All alignments of a query with a subject.
 #[derive(Debug)]
-pub(super) struct Subject {
+pub(super) struct SubjectHits {
     pub(super) query: u64,
     /// The best of all alignments.
     evalue: f64,
@@ -62,9 +62,9 @@ pub(super) struct Subject {
     pub(super) alignments: Vec<u8>,
 }
 
-impl Subject {
+impl SubjectHits {
     /// BLAST's order of the subjects of a query.
-    pub(super) fn order(&self, other: &Subject) -> Ordering {
+    pub(super) fn order(&self, other: &SubjectHits) -> Ordering {
         let floor = |evalue: f64| if evalue < EVALUE_MIN { 0.0 } else { evalue };
         floor(self.evalue)
             .total_cmp(&floor(other.evalue))
@@ -73,8 +73,8 @@ impl Subject {
     }
 
     /// Whether only the numbers order these two, though their strands differ.
-    pub(super) fn differs_by_strand(&self, other: &Subject) -> bool {
-        let numbered = Subject { number: other.number, alignments: Vec::new(), ..*self };
+    pub(super) fn differs_by_strand(&self, other: &SubjectHits) -> bool {
+        let numbered = SubjectHits { number: other.number, alignments: Vec::new(), ..*self };
         let is_exact = self.evalue < EVALUE_MIN;
         !is_exact && self.strands != other.strands && numbered.order(other) == Ordering::Equal
     }
@@ -82,13 +82,13 @@ impl Subject {
 
 /// How e-values are computed, as the end of an archive says.
 #[derive(Debug, Default)]
-pub(super) struct Statistics {
+pub(super) struct EvalueStatistics {
     last: Vec<u8>,
     gapped: Vec<u8>,
     ungapped: Vec<u8>,
 }
 
-impl Statistics {
+impl EvalueStatistics {
     /// Takes a line of the end of an archive.
     pub(super) fn line(&mut self, line: &[u8]) {
         let line = line.trim_ascii();
@@ -121,7 +121,7 @@ pub(super) struct Archives<R> {
     /// The line was read and not used yet.
     again: bool,
     /// An alignment that belongs to the next subject.
-    waiting: Option<Subject>,
+    waiting: Option<SubjectHits>,
 }
 
 impl<R: BufRead> Archives<R> {
@@ -158,14 +158,14 @@ impl<R: BufRead> Archives<R> {
     }
 
     /// The head of the next batch; `None` at the end.
-    pub(super) fn head(&mut self) -> Result<Option<Head>, ArchiveError> {
+    pub(super) fn head(&mut self) -> Result<Option<BatchHead>, ArchiveError> {
         if !self.next_line()? {
             return Ok(None);
         }
         if !self.line.starts_with(BEGIN) {
             return Err(self.unknown(NO_ARCHIVE));
         }
-        let mut head = Head::default();
+        let mut head = BatchHead::default();
         let mut in_results = false;
         loop {
             head.lines.extend_from_slice(&self.line);
@@ -187,7 +187,7 @@ impl<R: BufRead> Archives<R> {
     }
 
     /// The next subject of the batch; `None` after the last one.
-    pub(super) fn subject(&mut self) -> Result<Option<Subject>, ArchiveError> {
+    pub(super) fn subject(&mut self) -> Result<Option<SubjectHits>, ArchiveError> {
         let mut subject = match self.waiting.take() {
             Some(subject) => subject,
             None => match self.alignment()? {
@@ -215,7 +215,7 @@ impl<R: BufRead> Archives<R> {
     }
 
     /// The next alignment; `None` at the line that ends them, which stays.
-    fn alignment(&mut self) -> Result<Option<Subject>, ArchiveError> {
+    fn alignment(&mut self) -> Result<Option<SubjectHits>, ArchiveError> {
         self.must_line()?;
         if END.contains(&&*self.line) {
             self.again = true;
@@ -273,7 +273,7 @@ impl<R: BufRead> Archives<R> {
         }
         match (evalue, score, query, number) {
             (Some(evalue), Some(score), Some(query), Some(number)) => {
-                Ok(Some(Subject { query, evalue, score, number, strands, alignments: text }))
+                Ok(Some(SubjectHits { query, evalue, score, number, strands, alignments: text }))
             }
             _ => Err(self.unknown(NO_ALIGNMENT)),
         }
@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn strands_have_parameters_of_their_own_without_gaps() {
         let are_by_strand = |ungapped: &str, gapped: Option<&str>| {
-            let mut statistics = Statistics::default();
+            let mut statistics = EvalueStatistics::default();
             for (lambda, which) in [(Some(ungapped), "FALSE"), (gapped, "TRUE")] {
                 if let Some(lambda) = lambda {
                     statistics.line(format!("        lambda {{ {lambda}, 10, -15 }},").as_bytes());

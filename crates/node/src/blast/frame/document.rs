@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::{CUT, FrameError, Lines, MORE, OTHER, OTHER_QUERY, WARNED};
+use super::{CUT, MORE, OTHER, OTHER_QUERY, OutputFrameError, PeekedLines, WARNED};
 
 /// The lines that matter. Titles are escaped and never begin a line, so no title looks like one.
 pub(super) struct Marks {
@@ -35,10 +35,10 @@ pub(super) const JSON: Marks = Marks {
 
 pub(super) fn fill(
     marks: &Marks,
-    frame: &mut Lines<'_>,
-    formatted: &mut Lines<'_>,
+    frame: &mut PeekedLines<'_>,
+    formatted: &mut PeekedLines<'_>,
     out: &mut dyn Write,
-) -> Result<(), FrameError> {
+) -> Result<(), OutputFrameError> {
     let mut had_hits = false;
     loop {
         let query = to_hits(marks, frame, Some((out, had_hits)))?;
@@ -70,9 +70,9 @@ pub(super) fn fill(
 /// the message that there are no hits if there were some.
 fn to_hits(
     marks: &Marks,
-    lines: &mut Lines<'_>,
+    lines: &mut PeekedLines<'_>,
     mut out: Option<(&mut dyn Write, bool)>,
-) -> Result<Option<Vec<u8>>, FrameError> {
+) -> Result<Option<Vec<u8>>, OutputFrameError> {
     let mut query = Vec::new();
     let mut held: Vec<u8> = Vec::new();
     while let Some(line) = lines.peek()? {

@@ -23,7 +23,7 @@ use super::format::Form;
 
 /// The errors of making an output.
 #[derive(Debug, thiserror::Error)]
-pub enum FrameError {
+pub enum OutputFrameError {
     /// A file failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -74,7 +74,7 @@ pub fn fill(
     formatted: &mut (impl BufRead + Seek),
     command: &str,
     out: &mut dyn Write,
-) -> Result<(), FrameError> {
+) -> Result<(), OutputFrameError> {
     match form {
         Form::Table | Form::Commas => {
             io::copy(formatted, out)?;
@@ -82,25 +82,25 @@ pub fn fill(
         }
         Form::Sam => sam::fill(formatted, command, out),
         Form::Commented => table::fill(
-            &mut Lines::of(Which::Frame, frame),
-            &mut Lines::of(Which::Formatted, formatted),
+            &mut PeekedLines::of(Which::Frame, frame),
+            &mut PeekedLines::of(Which::Formatted, formatted),
             out,
         ),
         Form::Pairwise => pairwise::fill(
-            &mut Lines::of(Which::Frame, frame),
-            &mut Lines::of(Which::Formatted, formatted),
+            &mut PeekedLines::of(Which::Frame, frame),
+            &mut PeekedLines::of(Which::Formatted, formatted),
             out,
         ),
         Form::Xml | Form::Json => {
             let marks = if form == Form::Xml { &document::XML } else { &document::JSON };
-            let frame = &mut Lines::of(Which::Frame, frame);
-            document::fill(marks, frame, &mut Lines::of(Which::Formatted, formatted), out)
+            let frame = &mut PeekedLines::of(Which::Frame, frame);
+            document::fill(marks, frame, &mut PeekedLines::of(Which::Formatted, formatted), out)
         }
     }
 }
 
 /// Lines; the next one can be seen before it is taken.
-struct Lines<'a> {
+struct PeekedLines<'a> {
     which: Which,
     reader: &'a mut dyn BufRead,
     line: Vec<u8>,
@@ -110,17 +110,17 @@ struct Lines<'a> {
     is_read: bool,
 }
 
-impl<'a> Lines<'a> {
+impl<'a> PeekedLines<'a> {
     fn of(which: Which, reader: &'a mut dyn BufRead) -> Self {
-        Lines { which, reader, line: Vec::new(), number: 0, blanks: 0, is_read: false }
+        PeekedLines { which, reader, line: Vec::new(), number: 0, blanks: 0, is_read: false }
     }
 
-    fn unknown(&self, detail: &'static str) -> FrameError {
-        FrameError::Unknown { which: self.which, line: self.number, detail }
+    fn unknown(&self, detail: &'static str) -> OutputFrameError {
+        OutputFrameError::Unknown { which: self.which, line: self.number, detail }
     }
 
     /// The next line, with its end; `None` after the last one.
-    fn peek(&mut self) -> Result<Option<&[u8]>, FrameError> {
+    fn peek(&mut self) -> Result<Option<&[u8]>, OutputFrameError> {
         if !self.is_read {
             self.blanks = if self.line == b"\n" { self.blanks + 1 } else { 0 };
             self.line.clear();
@@ -148,7 +148,7 @@ impl<'a> Lines<'a> {
     }
 
     /// Whether the next line begins with this; an error at the end.
-    fn begins(&mut self, with: &[u8]) -> Result<bool, FrameError> {
+    fn begins(&mut self, with: &[u8]) -> Result<bool, OutputFrameError> {
         match self.peek()? {
             Some(line) => Ok(line.starts_with(with)),
             None => Err(self.unknown(CUT)),

@@ -15,7 +15,7 @@
 
 use std::io::Write;
 
-use super::{CUT, FrameError, Lines, MORE, OTHER, OTHER_QUERY};
+use super::{CUT, MORE, OTHER, OTHER_QUERY, OutputFrameError, PeekedLines};
 
 const QUERY: &[u8] = b"Query= ";
 const LENGTH: &[u8] = b"Length=";
@@ -24,10 +24,10 @@ const STATISTICS: [&[u8]; 2] = [b"Lambda      K        H", b"Effective search sp
 const BLANKS: u64 = 2;
 
 pub(super) fn fill(
-    frame: &mut Lines<'_>,
-    formatted: &mut Lines<'_>,
+    frame: &mut PeekedLines<'_>,
+    formatted: &mut PeekedLines<'_>,
     out: &mut dyn Write,
-) -> Result<(), FrameError> {
+) -> Result<(), OutputFrameError> {
     // The header, then after each query its statistics and, at last, the footer.
     while to_query(frame, Some(out))? {
         if !to_query(formatted, None)? {
@@ -65,7 +65,10 @@ pub(super) fn fill(
 }
 
 /// Passes lines up to the next query; whether there is one.
-fn to_query(lines: &mut Lines<'_>, mut out: Option<&mut dyn Write>) -> Result<bool, FrameError> {
+fn to_query(
+    lines: &mut PeekedLines<'_>,
+    mut out: Option<&mut dyn Write>,
+) -> Result<bool, OutputFrameError> {
     while lines.peek()?.is_some() {
         if lines.blanks >= BLANKS && lines.begins(QUERY)? {
             return Ok(true);
@@ -79,7 +82,7 @@ fn to_query(lines: &mut Lines<'_>, mut out: Option<&mut dyn Write>) -> Result<bo
 }
 
 /// The lines with the title and the length of a query.
-fn intro(lines: &mut Lines<'_>) -> Result<Vec<u8>, FrameError> {
+fn intro(lines: &mut PeekedLines<'_>) -> Result<Vec<u8>, OutputFrameError> {
     let mut intro = Vec::new();
     loop {
         let is_last = lines.begins(LENGTH)? && lines.blanks > 0;
@@ -91,7 +94,7 @@ fn intro(lines: &mut Lines<'_>) -> Result<Vec<u8>, FrameError> {
 }
 
 /// The empty lines that come next.
-fn blanks(lines: &mut Lines<'_>) -> Result<Vec<u8>, FrameError> {
+fn blanks(lines: &mut PeekedLines<'_>) -> Result<Vec<u8>, OutputFrameError> {
     let mut blanks = Vec::new();
     while lines.begins(b"\n")? {
         lines.write(&mut blanks)?;
@@ -100,7 +103,7 @@ fn blanks(lines: &mut Lines<'_>) -> Result<Vec<u8>, FrameError> {
 }
 
 /// Whether the next line is the first of the statistics.
-fn is_statistics(lines: &mut Lines<'_>) -> Result<bool, FrameError> {
+fn is_statistics(lines: &mut PeekedLines<'_>) -> Result<bool, OutputFrameError> {
     for begin in STATISTICS {
         if lines.begins(begin)? && lines.blanks >= BLANKS {
             return Ok(true);

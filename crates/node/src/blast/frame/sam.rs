@@ -4,7 +4,7 @@
 
 use std::io::{BufRead, Seek, SeekFrom, Write};
 
-use super::{FrameError, Lines, OTHER, Which};
+use super::{OTHER, OutputFrameError, PeekedLines, Which};
 
 const HEAD: &[u8] = b"@HD\t";
 const QUERY: &[u8] = b"@SQ\t";
@@ -14,8 +14,8 @@ pub(super) fn fill(
     formatted: &mut (impl BufRead + Seek),
     command: &str,
     out: &mut dyn Write,
-) -> Result<(), FrameError> {
-    let program = header(&mut Lines::of(Which::Formatted, formatted), out)?;
+) -> Result<(), OutputFrameError> {
+    let program = header(&mut PeekedLines::of(Which::Formatted, formatted), out)?;
     let Some(program) = program else { return Ok(()) };
     let no_field = |byte: char| byte == '\t' || byte == '\n';
     let command = command.replace(no_field, " ");
@@ -28,7 +28,7 @@ pub(super) fn fill(
     line.push('\n');
     out.write_all(line.as_bytes())?;
     formatted.seek(SeekFrom::Start(0))?;
-    let mut lines = Lines::of(Which::Formatted, formatted);
+    let mut lines = PeekedLines::of(Which::Formatted, formatted);
     while lines.peek()?.is_some() {
         // The names of subjects are numbers: none begins like a header.
         if lines.begins(b"@")? { lines.pass() } else { lines.write(out)? }
@@ -37,7 +37,10 @@ pub(super) fn fill(
 }
 
 /// Writes the first line of the header and those of all queries; gives that of the program.
-fn header(lines: &mut Lines<'_>, out: &mut dyn Write) -> Result<Option<String>, FrameError> {
+fn header(
+    lines: &mut PeekedLines<'_>,
+    out: &mut dyn Write,
+) -> Result<Option<String>, OutputFrameError> {
     let (mut has_head, mut program) = (false, None);
     while let Some(line) = lines.peek()? {
         if line.starts_with(HEAD) && !has_head {

@@ -13,7 +13,7 @@
 
 use std::io::Write;
 
-use super::{FrameError, Lines, MORE, OTHER, OTHER_QUERY};
+use super::{MORE, OTHER, OTHER_QUERY, OutputFrameError, PeekedLines};
 
 const PROGRAM: &[u8] = b"# ";
 const QUERY: &[u8] = b"# Query: ";
@@ -22,7 +22,7 @@ const FIELDS: &[u8] = b"# Fields: ";
 const PROCESSED: &[u8] = b"# BLAST processed ";
 
 /// The lines before the rows.
-struct Section {
+struct TableHead {
     /// Program, query and database.
     intro: Vec<u8>,
     rest: Vec<u8>,
@@ -30,10 +30,10 @@ struct Section {
 }
 
 pub(super) fn fill(
-    frame: &mut Lines<'_>,
-    formatted: &mut Lines<'_>,
+    frame: &mut PeekedLines<'_>,
+    formatted: &mut PeekedLines<'_>,
     out: &mut dyn Write,
-) -> Result<(), FrameError> {
+) -> Result<(), OutputFrameError> {
     while !frame.begins(PROCESSED)? {
         let bare = section(frame)?;
         if bare.hits > 0 {
@@ -68,8 +68,8 @@ pub(super) fn fill(
 }
 
 /// Reads a section up to its rows.
-fn section(lines: &mut Lines<'_>) -> Result<Section, FrameError> {
-    let mut section = Section { intro: Vec::new(), rest: Vec::new(), hits: 0 };
+fn section(lines: &mut PeekedLines<'_>) -> Result<TableHead, OutputFrameError> {
+    let mut section = TableHead { intro: Vec::new(), rest: Vec::new(), hits: 0 };
     for begin in [PROGRAM, QUERY, DATABASE] {
         if !lines.begins(begin)? {
             return Err(lines.unknown(OTHER));

@@ -2,7 +2,7 @@ use std::io::Cursor;
 
 use super::*;
 
-fn filled(form: Form, frame: &str, formatted: &str) -> Result<String, FrameError> {
+fn filled(form: Form, frame: &str, formatted: &str) -> Result<String, OutputFrameError> {
     let mut out = Vec::new();
     fill(form, &mut frame.as_bytes(), &mut Cursor::new(formatted), "blastn -db a", &mut out)?;
     Ok(String::from_utf8(out).expect("text"))

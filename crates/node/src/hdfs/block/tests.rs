@@ -8,10 +8,10 @@ use proptest::prelude::*;
 use super::*;
 
 const POOL: &str = "BP-7";
-const BLOCK: Block = Block { id: 1_073_741_825, generation: 1001 };
+const BLOCK: HdfsBlock = HdfsBlock { id: 1_073_741_825, generation: 1001 };
 
 /// A folder with one block, and its two files.
-fn replica(root: &Path, data: &[u8], header: Header) -> (DataDirs, PathBuf, PathBuf) {
+fn replica(root: &Path, data: &[u8], header: MetaHeader) -> (DataDirs, PathBuf, PathBuf) {
     let folder = root.join("current/BP-7/current/finalized/subdir0/subdir0");
     fs::create_dir_all(&folder).expect("made");
     let (path, meta) = (folder.join("blk_1073741825"), folder.join("blk_1073741825_1001.meta"));
@@ -26,12 +26,12 @@ fn replica(root: &Path, data: &[u8], header: Header) -> (DataDirs, PathBuf, Path
     (DataDirs::new(vec![root.to_owned()]), path, meta)
 }
 
-fn range(block_length: u64, offset: u64, length: u64) -> Range {
-    Range { block: BLOCK, block_length, offset, length }
+fn range(block_length: u64, offset: u64, length: u64) -> BlockRange {
+    BlockRange { block: BLOCK, block_length, offset, length }
 }
 
-fn read(dirs: &DataDirs, ranges: &[Range]) -> Result<(Vec<u8>, u64)> {
-    let mut ranges = Ranges::open(dirs, POOL, ranges, &Budget::new(8 << 20))?;
+fn read(dirs: &DataDirs, ranges: &[BlockRange]) -> HdfsResult<(Vec<u8>, u64)> {
+    let mut ranges = BlockRanges::open(dirs, POOL, ranges, &Budget::new(8 << 20))?;
     let mut all = Vec::new();
     while ranges.left_bytes() > 0 {
         let before = all.len();
@@ -45,7 +45,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
 }
 
-const HEADER: Header = Header { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
+const HEADER: MetaHeader = MetaHeader { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
 
 #[test]
 fn ranges_are_read_whole_and_checked_in_pieces() {
@@ -69,7 +69,7 @@ fn every_kind_of_checksum_is_known() {
     for checksum in [Checksum::Null, Checksum::Crc32, Checksum::Crc32c] {
         for bytes_per_checksum in [1, 3, 512, 1 << 20] {
             let root = tempfile::tempdir().expect("a folder");
-            let header = Header { checksum, bytes_per_checksum };
+            let header = MetaHeader { checksum, bytes_per_checksum };
             let (dirs, ..) = replica(root.path(), &data, header);
             let (found, verified) = read(&dirs, &[range(5000, 10, 4000)]).expect("read");
             assert_eq!(found, data[10..4010]);
@@ -82,7 +82,7 @@ fn every_kind_of_checksum_is_known() {
 fn every_changed_byte_is_found() {
     let root = tempfile::tempdir().expect("a folder");
     let data = bytes(40);
-    let header = Header { bytes_per_checksum: 16, ..HEADER };
+    let header = MetaHeader { bytes_per_checksum: 16, ..HEADER };
     let (dirs, path, meta) = replica(root.path(), &data, header);
     let sums = fs::read(&meta).expect("there");
     for at in 0..data.len() {
@@ -122,7 +122,7 @@ fn a_replica_that_is_deleted_or_cut_meanwhile() {
     let data = bytes(3 * STEP_BYTES);
     let (dirs, path, meta) = replica(root.path(), &data, HEADER);
     let len = data.len() as u64;
-    let open = || Ranges::open(&dirs, POOL, &[range(len, 0, len)], &Budget::new(8 << 20));
+    let open = || BlockRanges::open(&dirs, POOL, &[range(len, 0, len)], &Budget::new(8 << 20));
     let (mut deleted, mut cut) = (open().expect("open"), open().expect("open"));
     let mut all = Vec::new();
     cut.more(&mut all).expect("read");
@@ -144,12 +144,12 @@ fn a_replica_that_is_deleted_or_cut_meanwhile() {
 fn checksums_take_memory() {
     let root = tempfile::tempdir().expect("a folder");
     let data = bytes(1 << 20);
-    let header = Header { bytes_per_checksum: 1, ..HEADER };
+    let header = MetaHeader { bytes_per_checksum: 1, ..HEADER };
     let (dirs, ..) = replica(root.path(), &data, header);
     let ranges = [range(1 << 20, 0, 1 << 20)];
-    let error = Ranges::open(&dirs, POOL, &ranges, &Budget::new(2 << 20)).expect_err("4 MiB");
+    let error = BlockRanges::open(&dirs, POOL, &ranges, &Budget::new(2 << 20)).expect_err("4 MiB");
     assert!(matches!(error, HdfsError::Memory { .. }), "{error}");
-    Ranges::open(&dirs, POOL, &ranges, &Budget::new(5 << 20)).expect("enough");
+    BlockRanges::open(&dirs, POOL, &ranges, &Budget::new(5 << 20)).expect("enough");
 }
 
 proptest! {
@@ -162,7 +162,7 @@ proptest! {
     ) {
         let root = tempfile::tempdir().expect("a folder");
         let data = bytes(len);
-        let (dirs, ..) = replica(root.path(), &data, Header { bytes_per_checksum, ..HEADER });
+        let (dirs, ..) = replica(root.path(), &data, MetaHeader { bytes_per_checksum, ..HEADER });
         let mut expected = Vec::new();
         let ranges: Vec<_> = cuts.iter().map(|(a, b)| {
             let (from, bytes) = (a.index(len), 1 + b.index(len));

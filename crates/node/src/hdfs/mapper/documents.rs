@@ -8,22 +8,22 @@ use std::ops::Range;
 use memchr::memrchr;
 
 use super::{RecordMapper, split_at_first};
-use crate::hdfs::output::Output;
+use crate::hdfs::output::MappedRows;
 use crate::ssdlet::builtin::each_word;
 
 /// `sequence-count`: 1 for each three words that follow each other, as `WORD|WORD|WORD|DOCUMENT`.
 #[derive(Default)]
-pub(super) struct Sequences {
+pub(super) struct SequenceCountMapper {
     last: VecDeque<Range<usize>>,
     key: Vec<u8>,
 }
 
 /// `inverted-index`: the document of each word, once for a line.
-pub(super) struct Index;
+pub(super) struct InvertedIndexMapper;
 
 /// `term-vector`: for each document, its words and how often each occurs, `WORD:COUNT WORD:COUNT`.
 #[derive(Default)]
-pub(super) struct Terms {
+pub(super) struct TermVectorMapper {
     vector: Vec<u8>,
 }
 
@@ -52,10 +52,10 @@ fn sorted_words(text: &[u8]) -> Vec<&[u8]> {
     all
 }
 
-impl RecordMapper for Sequences {
-    fn record(&mut self, line: &[u8], out: &mut Output<'_>) {
+impl RecordMapper for SequenceCountMapper {
+    fn record(&mut self, line: &[u8], out: &mut MappedRows<'_>) {
         let Some((document, text)) = split_at_first(b'\t', line) else { return };
-        let Sequences { last, key } = self;
+        let SequenceCountMapper { last, key } = self;
         last.clear();
         words(text, |word| {
             if last.len() == SEQUENCE {
@@ -75,8 +75,8 @@ impl RecordMapper for Sequences {
     }
 }
 
-impl RecordMapper for Index {
-    fn record(&mut self, line: &[u8], out: &mut Output<'_>) {
+impl RecordMapper for InvertedIndexMapper {
+    fn record(&mut self, line: &[u8], out: &mut MappedRows<'_>) {
         let Some((document, text)) = split_at_first(b'\t', line) else { return };
         let mut distinct = sorted_words(text);
         distinct.dedup();
@@ -84,8 +84,8 @@ impl RecordMapper for Index {
     }
 }
 
-impl RecordMapper for Terms {
-    fn record(&mut self, line: &[u8], out: &mut Output<'_>) {
+impl RecordMapper for TermVectorMapper {
+    fn record(&mut self, line: &[u8], out: &mut MappedRows<'_>) {
         let Some((document, text)) = split_at_first(b'\t', line) else { return };
         self.vector.clear();
         for equal in sorted_words(text).chunk_by(|a, b| a == b) {
@@ -102,7 +102,7 @@ impl RecordMapper for Terms {
 }
 
 impl RecordMapper for Ranked {
-    fn record(&mut self, line: &[u8], out: &mut Output<'_>) {
+    fn record(&mut self, line: &[u8], out: &mut MappedRows<'_>) {
         let Some((name, count)) = split_at_first(b'\t', line) else { return };
         let Some(bar) = memrchr(b'|', name) else { return };
         self.value.clear();

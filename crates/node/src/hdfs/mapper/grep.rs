@@ -6,16 +6,16 @@
 use memchr::memmem::Finder;
 use serde_json::{Map, Value};
 
-use super::Mapper;
-use crate::hdfs::Result;
-use crate::hdfs::batch::Batch;
-use crate::hdfs::output::Output;
+use super::HdfsMapper;
+use crate::hdfs::HdfsResult;
+use crate::hdfs::batch::SplitBatch;
+use crate::hdfs::output::MappedRows;
 
 struct Grep {
     finder: Finder<'static>,
 }
 
-pub(super) fn open(arguments: &mut Map<String, Value>) -> Result<Box<dyn Mapper>, String> {
+pub(super) fn open(arguments: &mut Map<String, Value>) -> HdfsResult<Box<dyn HdfsMapper>, String> {
     let text = match arguments.remove("text") {
         Some(Value::String(text)) => text,
         Some(_) => return Err("the argument text is a text".to_owned()),
@@ -30,8 +30,8 @@ pub(super) fn open(arguments: &mut Map<String, Value>) -> Result<Box<dyn Mapper>
     Ok(Box::new(Grep { finder: Finder::new(text.as_bytes()).into_owned() }))
 }
 
-impl Mapper for Grep {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+impl HdfsMapper for Grep {
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let mut count = 0;
         for record in batch.records() {
             count += 1;

@@ -15,18 +15,18 @@ use std::sync::Arc;
 use memchr::{memchr, memrchr};
 use merganser_sort::record::Format;
 
-use super::Mapper;
-use crate::hdfs::batch::Batch;
-use crate::hdfs::module::Module;
-use crate::hdfs::output::Output;
+use super::HdfsMapper;
+use crate::hdfs::batch::SplitBatch;
+use crate::hdfs::module::MapperModule;
+use crate::hdfs::output::MappedRows;
 use crate::hdfs::request::{CombineKind, MapRequest, Writable};
-use crate::hdfs::{HdfsError, Result};
-use crate::ssdlet::{self, Chunk, Combine, Emitter, Rows, SsdletError, Type, Worker};
+use crate::hdfs::{HdfsError, HdfsResult};
+use crate::ssdlet::{self, Chunk, Combine, Emitter, RowTaker, SsdletError, Type, Worker};
 
 /// The most bytes of a chunk, unless it is one record.
 pub(super) const CHUNK_BYTES: usize = 512 << 10;
 
-pub(super) struct Guest {
+pub(super) struct GuestMapper {
     name: String,
     worker: Box<dyn Worker>,
     /// The byte behind each record.
@@ -38,7 +38,7 @@ pub(super) struct Guest {
 }
 
 /// Checks that `module` does what the job expects; the byte behind each of its records.
-pub(super) fn check(module: &dyn Module, request: &MapRequest) -> Result<u8, String> {
+pub(super) fn check(module: &dyn MapperModule, request: &MapRequest) -> HdfsResult<u8, String> {
     let description = module.description();
     let ends = match request.delimiter[..] {
         [] => b'\n',
@@ -54,7 +54,7 @@ pub(super) fn check(module: &dyn Module, request: &MapRequest) -> Result<u8, Str
     if module.asks_for_places() {
         return Err("it asks for the place of its records, which depends on the split".into());
     }
-    let ssdlet::Output::Keyed { key, value, combine } = description.output else {
+    let ssdlet::SsdletOutput::Keyed { key, value, combine } = description.output else {
         return Err("it hands out records in order and not keys with values".into());
     };
     let is_text = |of| matches!(of, Type::Text | Type::Bytes);
@@ -87,14 +87,14 @@ pub(super) fn check(module: &dyn Module, request: &MapRequest) -> Result<u8, Str
 
 /// Starts a guest.
 pub(super) fn open(
-    module: &Arc<dyn Module>,
+    module: &Arc<dyn MapperModule>,
     request: &MapRequest,
     ends: u8,
-) -> Result<Box<dyn Mapper>> {
+) -> HdfsResult<Box<dyn HdfsMapper>> {
     let ssdlet = module.open(&request.arguments).map_err(failed)?;
     let worker = ssdlet.worker().map_err(failed)?;
     let name = module.description().name.clone();
-    Ok(Box::new(Guest { name, worker, ends, value: request.value, copied: Vec::new() }))
+    Ok(Box::new(GuestMapper { name, worker, ends, value: request.value, copied: Vec::new() }))
 }
 
 fn failed(error: SsdletError) -> HdfsError {
@@ -104,15 +104,15 @@ fn failed(error: SsdletError) -> HdfsError {
     }
 }
 
-impl Guest {
-    fn chunk(&mut self, bytes: &[u8], offset: u64, out: &mut Output<'_>) -> Result<()> {
-        let mut rows = Taken { name: &self.name, value: self.value, out };
+impl GuestMapper {
+    fn chunk(&mut self, bytes: &[u8], offset: u64, out: &mut MappedRows<'_>) -> HdfsResult<()> {
+        let mut rows = GuestRows { name: &self.name, value: self.value, out };
         let chunk = Chunk { input: 0, offset, bytes };
         self.worker.chunk(chunk, &mut Emitter::rows(&mut rows)).map_err(failed)
     }
 
     /// Hands the copied records over.
-    fn flush(&mut self, offset: u64, out: &mut Output<'_>) -> Result<()> {
+    fn flush(&mut self, offset: u64, out: &mut MappedRows<'_>) -> HdfsResult<()> {
         if self.copied.is_empty() {
             return Ok(());
         }
@@ -125,7 +125,7 @@ impl Guest {
     }
 
     /// Hands over records that are copied, each with the byte behind it; how many they are.
-    fn copies(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+    fn copies(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let mut count = 0;
         for record in batch.records() {
             count += 1;
@@ -145,8 +145,8 @@ impl Guest {
     }
 }
 
-impl Mapper for Guest {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+impl HdfsMapper for GuestMapper {
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let Some(mut rest) = batch.ending_with(self.ends) else { return self.copies(batch, out) };
         let mut offset = batch.offset;
         while !rest.is_empty() {
@@ -158,8 +158,8 @@ impl Mapper for Guest {
         Ok(batch.count())
     }
 
-    fn finish(&mut self, out: &mut Output<'_>) -> Result<()> {
-        let mut rows = Taken { name: &self.name, value: self.value, out };
+    fn finish(&mut self, out: &mut MappedRows<'_>) -> HdfsResult<()> {
+        let mut rows = GuestRows { name: &self.name, value: self.value, out };
         self.worker.close(&mut Emitter::rows(&mut rows)).map_err(failed)
     }
 }
@@ -172,20 +172,20 @@ fn chunk_bytes(records: &[u8], ends: u8) -> usize {
 }
 
 /// Takes what a guest hands out.
-struct Taken<'a, 'b> {
+struct GuestRows<'a, 'b> {
     name: &'a str,
     value: Writable,
-    out: &'a mut Output<'b>,
+    out: &'a mut MappedRows<'b>,
 }
 
-impl Taken<'_, '_> {
+impl GuestRows<'_, '_> {
     #[cold]
     fn fail(&mut self, what: &str) {
         self.out.fail(HdfsError::Program { detail: format!("{}: {what}", self.name) });
     }
 }
 
-impl Rows for Taken<'_, '_> {
+impl RowTaker for GuestRows<'_, '_> {
     fn row(&mut self, key: &[u8], value: &[u8]) {
         if self.value == Writable::Text {
             return self.out.put(key, value);

@@ -17,26 +17,26 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::batch::Batch;
+use super::batch::SplitBatch;
 use super::java_text::decoded;
-use super::module::{Module, Modules};
-use super::output::Output;
+use super::module::{MapperModule, Modules};
+use super::output::MappedRows;
 use super::request::{CombineKind, MapRequest, SsdletName, Writable};
-use super::{HdfsError, Result};
+use super::{HdfsError, HdfsResult};
 
 /// A program that maps records.
-pub(super) trait Mapper: Send {
+pub(super) trait HdfsMapper: Send {
     /// Maps records that follow each other; how many they are.
     ///
     /// # Errors
     /// Records that make no sense to it.
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64>;
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64>;
 
     /// After the last record.
     ///
     /// # Errors
-    /// As [`Mapper::map`].
-    fn finish(&mut self, _out: &mut Output<'_>) -> Result<()> {
+    /// As [`HdfsMapper::map`].
+    fn finish(&mut self, _out: &mut MappedRows<'_>) -> HdfsResult<()> {
         Ok(())
     }
 }
@@ -44,11 +44,11 @@ pub(super) trait Mapper: Send {
 /// A mapper that looks at one record at a time, as a text of UTF-8.
 trait RecordMapper: Send {
     /// Maps one record.
-    fn record(&mut self, text: &[u8], out: &mut Output<'_>);
+    fn record(&mut self, text: &[u8], out: &mut MappedRows<'_>);
 }
 
 /// A program by name.
-pub(super) struct Program {
+pub(super) struct MapperProgram {
     /// The name.
     pub(super) name: &'static str,
     /// The class of its values. Keys are `Text`.
@@ -56,110 +56,112 @@ pub(super) struct Program {
     /// How the values of a key may be combined.
     combines: &'static [CombineKind],
     /// Opens it with the members of a JSON object, or says what is wrong with them.
-    open: Open,
+    open: OpenMapper,
 }
 
-type Open = fn(&mut Map<String, Value>) -> Result<Box<dyn Mapper>, String>;
+type OpenMapper = fn(&mut Map<String, Value>) -> HdfsResult<Box<dyn HdfsMapper>, String>;
 
 const COUNTS: &[CombineKind] = &[CombineKind::None, CombineKind::Sum];
 
 /// All of them, in the order of their names.
-pub(super) const ALL: &[Program] = &[
-    Program { name: "grep", value: Writable::Long, combines: COUNTS, open: grep::open },
-    Program {
+pub(super) const ALL: &[MapperProgram] = &[
+    MapperProgram { name: "grep", value: Writable::Long, combines: COUNTS, open: grep::open },
+    MapperProgram {
         name: "histogram-movies",
         value: Writable::Int,
         combines: COUNTS,
         open: |_| Ok(Box::new(ratings::Movies)),
     },
-    Program {
+    MapperProgram {
         name: "histogram-ratings",
         value: Writable::Int,
         combines: COUNTS,
         open: |_| Ok(Box::new(ratings::Ratings)),
     },
-    Program {
+    MapperProgram {
         name: "inverted-index",
         value: Writable::Text,
         combines: &[CombineKind::None, CombineKind::Distinct],
-        open: |_| Ok(each(documents::Index)),
+        open: |_| Ok(each(documents::InvertedIndexMapper)),
     },
-    Program {
+    MapperProgram {
         name: "ranked-inverted-index",
         value: Writable::Text,
         combines: &[CombineKind::None],
         open: |_| Ok(each(documents::Ranked::default())),
     },
-    Program {
+    MapperProgram {
         name: "sequence-count",
         value: Writable::Int,
         combines: COUNTS,
-        open: |_| Ok(each(documents::Sequences::default())),
+        open: |_| Ok(each(documents::SequenceCountMapper::default())),
     },
-    Program {
+    MapperProgram {
         name: "term-vector",
         value: Writable::Text,
         combines: &[CombineKind::None],
-        open: |_| Ok(each(documents::Terms::default())),
+        open: |_| Ok(each(documents::TermVectorMapper::default())),
     },
-    Program {
+    MapperProgram {
         name: "wordcount",
         value: Writable::Int,
         combines: COUNTS,
-        open: |_| Ok(Box::new(wordcount::WordCount::default())),
+        open: |_| Ok(Box::new(wordcount::WordCountMapper::default())),
     },
 ];
 
 /// The program of a request.
-pub(super) enum Found {
-    BuiltIn(&'static Program),
-    Module(Arc<dyn Module>),
+pub(super) enum RequestedProgram {
+    BuiltIn(&'static MapperProgram),
+    Module(Arc<dyn MapperModule>),
 }
 
 /// The program of `request`.
 ///
 /// # Errors
 /// When it is not here.
-pub(super) fn find(request: &MapRequest, modules: &Modules) -> Result<Found> {
+pub(super) fn find(request: &MapRequest, modules: &Modules) -> HdfsResult<RequestedProgram> {
     match &request.ssdlet {
         SsdletName::BuiltIn(name) => {
             let program = ALL.iter().find(|program| program.name == name);
-            program.map(Found::BuiltIn).ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })
+            program
+                .map(RequestedProgram::BuiltIn)
+                .ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })
         }
-        SsdletName::Module(sha256) => modules.find(sha256).map(Found::Module),
+        SsdletName::Module(sha256) => modules.find(sha256).map(RequestedProgram::Module),
     }
 }
 
-impl Found {
+impl RequestedProgram {
     /// Memory of the program itself, in bytes.
     pub(super) fn own_bytes(&self) -> u64 {
         match self {
-            Found::BuiltIn(_) => 0,
-            Found::Module(module) => module.description().worker_bytes,
+            RequestedProgram::BuiltIn(_) => 0,
+            RequestedProgram::Module(module) => module.description().worker_bytes,
         }
     }
 
     /// Memory for a copy of the longest record, of `record_bytes` bytes, where the program needs one.
     pub(super) fn copy_bytes(&self, record_bytes: u64) -> u64 {
         match self {
-            Found::BuiltIn(_) => 0,
-            Found::Module(_) => guest::CHUNK_BYTES as u64 + record_bytes,
+            RequestedProgram::BuiltIn(_) => 0,
+            RequestedProgram::Module(_) => guest::CHUNK_BYTES as u64 + record_bytes,
         }
     }
 
     /// Whether all numbers that it hands out are 1.
     pub(super) fn only_ones(&self) -> bool {
-        matches!(self, Found::BuiltIn(_))
+        matches!(self, RequestedProgram::BuiltIn(_))
     }
 
     /// Opens the mapper of `request`, whose program this is.
     ///
     /// # Errors
     /// When it does not do what the job expects.
-    pub(super) fn open(&self, request: &MapRequest) -> Result<Box<dyn Mapper>> {
+    pub(super) fn open(&self, request: &MapRequest) -> HdfsResult<Box<dyn HdfsMapper>> {
         match self {
-            Found::BuiltIn(program) => program.open(request),
-            Found::Module(module) => {
+            RequestedProgram::BuiltIn(program) => program.open(request),
+            RequestedProgram::Module(module) => {
                 let ends = guest::check(&**module, request).map_err(|detail| HdfsError::Types {
                     ssdlet: module.description().name.clone(),
                     detail,
@@ -170,8 +172,8 @@ impl Found {
     }
 }
 
-impl Program {
-    fn open(&self, request: &MapRequest) -> Result<Box<dyn Mapper>> {
+impl MapperProgram {
+    fn open(&self, request: &MapRequest) -> HdfsResult<Box<dyn HdfsMapper>> {
         let ssdlet = || self.name.to_owned();
         let fault = |detail| HdfsError::Arguments { ssdlet: ssdlet(), detail };
         let mut arguments = arguments(&request.arguments).map_err(fault)?;
@@ -198,7 +200,7 @@ fn shown(name: &str) -> String {
     name.chars().take(64).collect::<String>().escape_debug().to_string()
 }
 
-fn arguments(text: &str) -> Result<Map<String, Value>, String> {
+fn arguments(text: &str) -> HdfsResult<Map<String, Value>, String> {
     if text.is_empty() {
         return Ok(Map::new());
     }
@@ -209,7 +211,7 @@ fn arguments(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-fn each<M: RecordMapper + 'static>(mapper: M) -> Box<dyn Mapper> {
+fn each<M: RecordMapper + 'static>(mapper: M) -> Box<dyn HdfsMapper> {
     Box::new(Each { mapper, room: Vec::new() })
 }
 
@@ -219,8 +221,8 @@ struct Each<M> {
     room: Vec<u8>,
 }
 
-impl<M: RecordMapper> Mapper for Each<M> {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+impl<M: RecordMapper> HdfsMapper for Each<M> {
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let most = out.text_bytes_max();
         let mut count = 0;
         for record in batch.records() {

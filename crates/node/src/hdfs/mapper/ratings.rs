@@ -2,10 +2,10 @@
 //! 1 to 5, up to the next `_` or `,`; what is not like that is no review.
 //! All that is looked for is ASCII, so lines are not decoded.
 
-use super::{Mapper, split_at_first};
-use crate::hdfs::Result;
-use crate::hdfs::batch::Batch;
-use crate::hdfs::output::Output;
+use super::{HdfsMapper, split_at_first};
+use crate::hdfs::HdfsResult;
+use crate::hdfs::batch::SplitBatch;
+use crate::hdfs::output::MappedRows;
 
 /// `histogram-ratings`: 1 for each review, by its rating.
 pub(super) struct Ratings;
@@ -26,8 +26,8 @@ fn ratings(line: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-impl Mapper for Ratings {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+impl HdfsMapper for Ratings {
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let mut count = 0;
         for line in batch.records() {
             count += 1;
@@ -37,8 +37,8 @@ impl Mapper for Ratings {
     }
 }
 
-impl Mapper for Movies {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+impl HdfsMapper for Movies {
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let mut count = 0;
         for line in batch.records() {
             count += 1;

@@ -1,13 +1,13 @@
 //! What each mapper makes of lines.
 
 use super::super::ifile::{SegmentIndex, Sink};
-use super::super::output::Shape;
+use super::super::output::RowShape;
 use super::super::request::{Codec, Order, Partitioner};
 use super::*;
 use merganser_sort::Budget;
 use merganser_sort::record::ifile::{header, vlong};
 
-fn open(request: &MapRequest) -> Result<Box<dyn Mapper>> {
+fn open(request: &MapRequest) -> HdfsResult<Box<dyn HdfsMapper>> {
     find(request, &Modules::new(None))?.open(request)
 }
 
@@ -41,16 +41,16 @@ fn request(ssdlet: &str, arguments: &str, value: Writable, combine: CombineKind)
 struct Collected(Vec<u8>);
 
 impl Sink for Collected {
-    fn data(&mut self, bytes: &[u8]) -> Result<()> {
+    fn data(&mut self, bytes: &[u8]) -> HdfsResult<()> {
         self.0.extend(bytes);
         Ok(())
     }
 
-    fn spill(&mut self, _: u32, _: u64, _: Vec<SegmentIndex>) -> Result<()> {
+    fn spill(&mut self, _: u32, _: u64, _: Vec<SegmentIndex>) -> HdfsResult<()> {
         Ok(())
     }
 
-    fn progress(&mut self, _: u64, _: u64) -> Result<()> {
+    fn progress(&mut self, _: u64, _: u64) -> HdfsResult<()> {
         Ok(())
     }
 }
@@ -66,13 +66,13 @@ fn text(bytes: &[u8]) -> String {
 fn rows(request: &MapRequest, lines: &[u8]) -> Vec<String> {
     let mut sink = Collected::default();
     let (value, combine) = (request.value, request.combine);
-    let shape = Shape { value, only_ones: true, combine, partitions: 1 };
+    let shape = RowShape { value, only_ones: true, combine, partitions: 1 };
     let budget = Budget::new(16 << 20);
-    let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
+    let mut out = MappedRows::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
     let mut mapper = open(request).expect("opened");
     for line in lines.split_inclusive(|b| *b == b'\n') {
         let record = line.strip_suffix(b"\n").unwrap_or(line);
-        assert_eq!(mapper.map(&Batch::single(record, 0), &mut out).expect("mapped"), 1);
+        assert_eq!(mapper.map(&SplitBatch::single(record, 0), &mut out).expect("mapped"), 1);
     }
     let counts = out.finish().expect("spilled");
     let (mut rest, mut rows, mut bytes) = (&sink.0[..sink.0.len() - 6], Vec::new(), 0);
@@ -160,11 +160,11 @@ fn lines_that_take_too_much_memory_are_errors() {
         let value = if name == "inverted-index" { Writable::Text } else { Writable::Int };
         let mut sink = Collected::default();
         let combine = CombineKind::None;
-        let shape = Shape { value, only_ones: true, combine, partitions: 1 };
+        let shape = RowShape { value, only_ones: true, combine, partitions: 1 };
         let budget = Budget::new(16 << 20);
-        let mut out = Output::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
+        let mut out = MappedRows::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
         let mut mapper = open(&request(name, "", value, CombineKind::None)).expect("opened");
-        mapper.map(&Batch::single(&line, 0), &mut out).expect("mapped");
+        mapper.map(&SplitBatch::single(&line, 0), &mut out).expect("mapped");
         match out.check(77) {
             Ok(()) => assert!(fits, "{name}"),
             Err(HdfsError::Record { offset: 77, .. }) => assert!(!fits, "{name}"),

@@ -2,20 +2,20 @@
 
 use std::convert::Infallible;
 
-use super::Mapper;
-use crate::hdfs::Result;
-use crate::hdfs::batch::Batch;
+use super::HdfsMapper;
+use crate::hdfs::HdfsResult;
+use crate::hdfs::batch::SplitBatch;
 use crate::hdfs::java_text::decoded;
-use crate::hdfs::output::Output;
+use crate::hdfs::output::MappedRows;
 use crate::ssdlet::builtin::each_word;
 
 #[derive(Default)]
-pub(super) struct WordCount {
+pub(super) struct WordCountMapper {
     room: Vec<u8>,
 }
 
-impl WordCount {
-    fn words(&mut self, text: &[u8], out: &mut Output<'_>) {
+impl WordCountMapper {
+    fn words(&mut self, text: &[u8], out: &mut MappedRows<'_>) {
         let is_utf8 = str::from_utf8(text).is_ok();
         let Ok(()) = each_word(text, |start, end| {
             if is_utf8 {
@@ -32,8 +32,8 @@ impl WordCount {
     }
 }
 
-impl Mapper for WordCount {
-    fn map(&mut self, batch: &Batch<'_>, out: &mut Output<'_>) -> Result<u64> {
+impl HdfsMapper for WordCountMapper {
+    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         if let Some(lines) = batch.lines() {
             self.words(lines, out);
             return Ok(batch.count());

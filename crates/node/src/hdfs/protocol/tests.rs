@@ -2,15 +2,17 @@
 
 use proptest::prelude::*;
 
-use super::super::Block;
-use super::super::request::{Codec, CombineKind, Order, Partitioner, Range, SsdletName, Writable};
+use super::super::HdfsBlock;
+use super::super::request::{
+    BlockRange, Codec, CombineKind, Order, Partitioner, SsdletName, Writable,
+};
 use super::*;
 
-fn decode(bytes: &[u8]) -> Result<Request, BadMessage> {
+fn decode(bytes: &[u8]) -> Result<HdfsRequest, BadMessage> {
     let (head, body) = bytes.split_first_chunk().expect("a head");
-    let head = Request::head(*head)?;
+    let head = HdfsRequest::head(*head)?;
     assert_eq!(head.body_bytes, body.len());
-    Request::decode(head, body)
+    HdfsRequest::decode(head, body)
 }
 
 fn map() -> MapRequest {
@@ -19,8 +21,8 @@ fn map() -> MapRequest {
         ssdlet: SsdletName::BuiltIn("grep".to_owned()),
         arguments: "{}".to_owned(),
         pool: "BP-1".to_owned(),
-        ranges: vec![Range {
-            block: Block { id: 1_073_741_825, generation: 1001 },
+        ranges: vec![BlockRange {
+            block: HdfsBlock { id: 1_073_741_825, generation: 1001 },
             block_length: 512,
             offset: 256,
             length: 16,
@@ -56,9 +58,9 @@ const MAP_BYTES: &[u8] = b"MGHN\x00\x01\x00\x01\x00\x00\x00\x7d\
 #[test]
 fn requests_are_pinned() {
     let hello = b"MGHN\x00\x01\x00\x02\x00\x00\x00\x00";
-    assert_eq!(Request::Hello.encode().expect("short"), hello);
-    assert_eq!(decode(hello), Ok(Request::Hello));
-    let request = Request::Map(Box::new(map()));
+    assert_eq!(HdfsRequest::Hello.encode().expect("short"), hello);
+    assert_eq!(decode(hello), Ok(HdfsRequest::Hello));
+    let request = HdfsRequest::Map(Box::new(map()));
     assert_eq!(
         request.encode().expect("short").escape_ascii().to_string(),
         MAP_BYTES.escape_ascii().to_string()
@@ -69,7 +71,7 @@ fn requests_are_pinned() {
 /// The same map by an SSDlet that the job brings: its kind and SHA-256 are in the place of the name.
 #[test]
 fn requests_of_version_2_are_pinned() {
-    let upload = Request::Upload(b"\0asm".to_vec());
+    let upload = HdfsRequest::Upload(b"\0asm".to_vec());
     let bytes = b"MGHN\x00\x02\x00\x03\x00\x00\x00\x04\0asm";
     assert_eq!(upload.encode().expect("short"), bytes);
     assert_eq!(decode(bytes), Ok(upload));
@@ -77,7 +79,7 @@ fn requests_of_version_2_are_pinned() {
     let (before, after) = (&MAP_BYTES[HEAD_BYTES..][..11], &MAP_BYTES[HEAD_BYTES + 18..]);
     let head = b"MGHN\x00\x02\x00\x01\x00\x00\x00\x97";
     let bytes = [&head[..], before, &[2], &[0xab; 32], after].concat();
-    let request = Request::Map(Box::new(own));
+    let request = HdfsRequest::Map(Box::new(own));
     assert_eq!(
         request.encode().expect("short").escape_ascii().to_string(),
         bytes.escape_ascii().to_string()
@@ -90,8 +92,8 @@ fn requests_of_version_2_are_pinned() {
     assert_eq!(told(bytes, 1), "a request of version 1 with the content of version 2");
     let known = "a request of version 2 with the content of version 1";
     assert_eq!(told(MAP_BYTES.to_vec(), 2), known);
-    let long = Head { version: 2, kind: UPLOAD, body_bytes: MODULE_BYTES_MAX + 1 };
-    let told = Request::decode(long, vec![0_u8; MODULE_BYTES_MAX + 1]).expect_err("refused");
+    let long = RequestHead { version: 2, kind: UPLOAD, body_bytes: MODULE_BYTES_MAX + 1 };
+    let told = HdfsRequest::decode(long, vec![0_u8; MODULE_BYTES_MAX + 1]).expect_err("refused");
     assert_eq!(told.to_string(), "a module has at most 4194304 bytes, not 4194305");
 }
 
@@ -100,7 +102,7 @@ fn requests_of_version_2_are_pinned() {
 fn messages_of_version_3_are_pinned() {
     for (folders, byte) in [(false, 0), (true, 1)] {
         let bytes = [&b"MGHN\x00\x03\x00\x04\x00\x00\x00\x01"[..], &[byte]].concat();
-        let request = Request::State { folders };
+        let request = HdfsRequest::State { folders };
         assert_eq!(request.encode().expect("short"), bytes);
         assert_eq!(decode(&bytes), Ok(request));
     }
@@ -114,7 +116,7 @@ fn messages_of_version_3_are_pinned() {
         told(b"MGHN\x00\x03\x00\x02\x00\x00\x00\x00"),
         "a request of version 3 with the content of version 1"
     );
-    let frame = Frame::State(State {
+    let frame = MapFrame::State(MapServerState {
         hello: Hello {
             version: 3,
             maps: 2,
@@ -147,11 +149,11 @@ fn messages_of_version_3_are_pinned() {
         \x00\x02\x00\x01\0\0\0\0\0\0\0\x07\x00\x65\0\0\0\0\0\0\0\x08\
         \x00\x02\x00\x00\x02/d\x02\x00\x02/e";
     assert_eq!(frame.encode().escape_ascii().to_string(), bytes.escape_ascii().to_string());
-    assert_eq!(Frame::decode(bytes), Ok(Some((frame, bytes.len()))));
+    assert_eq!(MapFrame::decode(bytes), Ok(Some((frame, bytes.len()))));
     for len in FRAME_HEAD_BYTES..bytes.len() {
         let mut cut = bytes[..len].to_vec();
         cut[4] = (len - FRAME_HEAD_BYTES) as u8;
-        Frame::decode(&cut).expect_err("it was cut");
+        MapFrame::decode(&cut).expect_err("it was cut");
     }
 }
 
@@ -166,9 +168,9 @@ fn the_most_folders_fit_into_a_frame() {
         ssdlets: Vec::new(),
         product: String::new(),
     };
-    let errors = ErrorKind::ALL.iter().map(|kind| (*kind as u16, u64::MAX)).collect();
+    let errors = HdfsErrorKind::ALL.iter().map(|kind| (*kind as u16, u64::MAX)).collect();
     let folder = (FolderState::Missing, "x".repeat(FOLDER_BYTES_MAX));
-    let frame = Frame::State(State {
+    let frame = MapFrame::State(MapServerState {
         hello,
         uploads: false,
         totals: Totals { errors, ..Totals::default() },
@@ -179,8 +181,8 @@ fn the_most_folders_fit_into_a_frame() {
 
 #[test]
 fn frames_are_pinned() {
-    let error = Frame::Error { kind: ErrorKind::Damaged, sentence: "no".to_owned() };
-    let hello = Frame::Hello(Hello {
+    let error = MapFrame::Error { kind: HdfsErrorKind::Damaged, sentence: "no".to_owned() };
+    let hello = MapFrame::Hello(Hello {
         version: 1,
         maps: 2,
         memory_bytes: 258,
@@ -190,17 +192,17 @@ fn frames_are_pinned() {
         product: "0.1.0".to_owned(),
     });
     let index = vec![SegmentIndex { offset: 0, raw: 2, part: 6 }];
-    let spill = Frame::Spill { number: 1, records: 5, index };
-    let progress = Frame::Progress { split_bytes: 3, records: 4 };
-    let pinned: [(Frame, &[u8]); 6] = [
-        (Frame::Data(b"ab".to_vec()), b"\x01\x00\x00\x00\x02ab"),
+    let spill = MapFrame::Spill { number: 1, records: 5, index };
+    let progress = MapFrame::Progress { split_bytes: 3, records: 4 };
+    let pinned: [(MapFrame, &[u8]); 6] = [
+        (MapFrame::Data(b"ab".to_vec()), b"\x01\x00\x00\x00\x02ab"),
         (error, b"\x03\x00\x00\x00\x04\x00\x65no"),
         (
             hello,
             b"\x04\x00\x00\x00\x27\x00\x01\0\0\0\x02\0\0\0\0\0\0\x01\x02\0\0\0\x03\0\0\0\0\0\0\x01\x03\
               \x00\x01\x00\x04grep0.1.0",
         ),
-        (Frame::Accepted { memory_bytes: 9 }, b"\x05\x00\x00\x00\x08\0\0\0\0\0\0\0\x09"),
+        (MapFrame::Accepted { memory_bytes: 9 }, b"\x05\x00\x00\x00\x08\0\0\0\0\0\0\0\x09"),
         (progress, b"\x06\x00\x00\x00\x10\0\0\0\0\0\0\0\x03\0\0\0\0\0\0\0\x04"),
         (
             spill,
@@ -211,11 +213,11 @@ fn frames_are_pinned() {
     for (frame, bytes) in pinned {
         assert_eq!(frame.encode().escape_ascii().to_string(), bytes.escape_ascii().to_string());
         for len in 0..bytes.len() {
-            assert_eq!(Frame::decode(&bytes[..len]), Ok(None), "{frame:?}, {len}");
+            assert_eq!(MapFrame::decode(&bytes[..len]), Ok(None), "{frame:?}, {len}");
         }
-        assert_eq!(Frame::decode(bytes), Ok(Some((frame, bytes.len()))));
+        assert_eq!(MapFrame::decode(bytes), Ok(Some((frame, bytes.len()))));
     }
-    let counters = Counters {
+    let counters = MapCounters {
         input_records: 1,
         input_bytes: 2,
         output_records: 3,
@@ -229,12 +231,12 @@ fn frames_are_pinned() {
         verified_bytes: 11,
         cpu_ns: 12,
     };
-    let bytes = Frame::End(counters).encode();
+    let bytes = MapFrame::End(counters).encode();
     assert_eq!(bytes[..FRAME_HEAD_BYTES], *b"\x02\x00\x00\x00\x60");
     for (n, field) in bytes[FRAME_HEAD_BYTES..].chunks(8).enumerate() {
         assert_eq!(field, (n as u64 + 1).to_be_bytes());
     }
-    assert_eq!(Frame::decode(&bytes), Ok(Some((Frame::End(counters), bytes.len()))));
+    assert_eq!(MapFrame::decode(&bytes), Ok(Some((MapFrame::End(counters), bytes.len()))));
 }
 
 #[test]
@@ -243,13 +245,13 @@ fn the_index_of_the_most_partitions_fits_into_a_frame() {
         SegmentIndex { offset: 0, raw: 2, part: 6 };
         super::super::request::PARTITIONS_MAX as usize
     ];
-    let frame = Frame::Spill { number: 0, records: 0, index };
+    let frame = MapFrame::Spill { number: 0, records: 0, index };
     assert!(frame.encode().len() <= FRAME_BODY_BYTES_MAX);
 }
 
 #[test]
 fn kinds_of_errors_keep_their_numbers() {
-    let numbers: Vec<u16> = ErrorKind::ALL.iter().map(|kind| *kind as u16).collect();
+    let numbers: Vec<u16> = HdfsErrorKind::ALL.iter().map(|kind| *kind as u16).collect();
     assert_eq!(
         numbers,
         [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 101, 102, 103, 104, 105, 106]
@@ -263,7 +265,7 @@ fn bad_requests_are_told() {
     let refused = |change: Change<'_>| {
         let mut bad = map();
         change(&mut bad);
-        let bytes = Request::Map(Box::new(bad)).encode().expect("short");
+        let bytes = HdfsRequest::Map(Box::new(bad)).encode().expect("short");
         decode(&bytes).expect_err("refused").to_string()
     };
     let cases: [(Change<'_>, &str); 14] = [
@@ -290,7 +292,10 @@ fn bad_requests_are_told() {
         let mut bytes = MAP_BYTES.to_vec();
         bytes[at] = byte;
         let (head, body) = bytes.split_first_chunk().expect("a head");
-        Request::head(*head).and_then(|h| Request::decode(h, body)).expect_err("bad").to_string()
+        HdfsRequest::head(*head)
+            .and_then(|h| HdfsRequest::decode(h, body))
+            .expect_err("bad")
+            .to_string()
     };
     assert_eq!(told(3, b'X'), "a request begins with MGHN, not with MGHX");
     assert_eq!(told(5, 4), "a request of version 4; this process speaks versions 1 to 3");
@@ -301,8 +306,8 @@ fn bad_requests_are_told() {
     assert_eq!(told(last - 6, 2), "there is no partitioner 2");
     assert_eq!(told(last - 1, 1), "there is no codec 1");
     for len in 0..MAP_BYTES.len() - HEAD_BYTES {
-        let head = Head { version: 1, kind: MAP, body_bytes: len };
-        Request::decode(head, &MAP_BYTES[HEAD_BYTES..][..len]).expect_err("it was cut");
+        let head = RequestHead { version: 1, kind: MAP, body_bytes: len };
+        HdfsRequest::decode(head, &MAP_BYTES[HEAD_BYTES..][..len]).expect_err("it was cut");
     }
 }
 
@@ -320,11 +325,11 @@ proptest! {
             likely[at] = byte;
         }
         for body in [&body, &likely] {
-            let head = Head { version, kind, body_bytes: body.len() };
-            if let Ok(request) = Request::decode(head, body) {
+            let head = RequestHead { version, kind, body_bytes: body.len() };
+            if let Ok(request) = HdfsRequest::decode(head, body) {
                 prop_assert_eq!(decode(&request.encode().expect("it was short")), Ok(request));
             }
-            let _ = Frame::decode(body);
+            let _ = MapFrame::decode(body);
         }
     }
 }

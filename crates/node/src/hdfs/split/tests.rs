@@ -185,7 +185,7 @@ impl<'a> Model<'a> {
 struct Pieces<'a>(&'a [u8], usize);
 
 impl Body for Pieces<'_> {
-    fn more(&mut self, to: &mut Vec<u8>) -> Result<()> {
+    fn more(&mut self, to: &mut Vec<u8>) -> HdfsResult<()> {
         let (piece, rest) = self.0.split_at(self.1.min(self.0.len()));
         to.extend(piece);
         self.0 = rest;

@@ -33,16 +33,16 @@ pub(in crate::map) const FEED_BYTES_MIN: usize = PIECES_MIN * BYTES_MIN;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The bytes of a stream.
-pub(super) struct Feed {
-    queue: Arc<Queue>,
+pub(super) struct StreamFeed {
+    queue: Arc<FeedQueue>,
     current: Vec<u8>,
     at: usize,
     _memory: Reservation,
 }
 
 /// What the thread and the reader share.
-struct Queue {
-    state: Mutex<State>,
+struct FeedQueue {
+    state: Mutex<FeedState>,
     /// A piece is full, or the stream has ended.
     filled: Condvar,
     /// Enough pieces are empty, or no one reads any more.
@@ -53,7 +53,7 @@ struct Queue {
     stopped: Arc<AtomicBool>,
 }
 
-struct State {
+struct FeedState {
     full: VecDeque<Vec<u8>>,
     empty: Vec<Vec<u8>>,
     /// How the stream ended. That comes after the full pieces.
@@ -62,7 +62,7 @@ struct State {
     closed: bool,
 }
 
-impl Feed {
+impl StreamFeed {
     /// Starts the thread, with `bytes` of memory for the queue, or what is left of it; [`FEED_BYTES_MIN`] at least.
     ///
     /// # Errors
@@ -79,13 +79,13 @@ impl Feed {
         let bytes = memory.bytes() as usize;
         let piece = (bytes / PIECES_MIN).clamp(BYTES_MIN, BYTES_MAX);
         let pieces = bytes / piece;
-        let state = State {
+        let state = FeedState {
             full: VecDeque::with_capacity(pieces),
             empty: (0..pieces).map(|_| vec![0; piece]).collect(),
             end: None,
             closed: false,
         };
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(FeedQueue {
             state: Mutex::new(state),
             filled: Condvar::new(),
             emptied: Condvar::new(),
@@ -94,7 +94,7 @@ impl Feed {
         });
         let pumped = Arc::clone(&queue);
         spawn("read", move || pump(reader, pumped))?;
-        Ok(Feed { queue, current: Vec::new(), at: 0, _memory: memory })
+        Ok(StreamFeed { queue, current: Vec::new(), at: 0, _memory: memory })
     }
 
     /// Copies the next bytes; 0 at the end, after an error, and when the map was stopped and none are there.
@@ -113,14 +113,14 @@ impl Feed {
     }
 }
 
-impl Drop for Feed {
+impl Drop for StreamFeed {
     fn drop(&mut self) {
         self.queue.state.lock().closed = true;
         self.queue.emptied.notify_one();
     }
 }
 
-impl Queue {
+impl FeedQueue {
     /// The next full piece, for one that is `spent`; `None` at the end, or when none comes before the map is stopped.
     fn take(&self, spent: Vec<u8>) -> io::Result<Option<Vec<u8>>> {
         let mut state = self.state.lock();
@@ -173,17 +173,17 @@ impl Queue {
 }
 
 /// Ends the stream if its thread panics.
-struct Alarm(Arc<Queue>);
+struct FeedAlarm(Arc<FeedQueue>);
 
-impl Drop for Alarm {
+impl Drop for FeedAlarm {
     fn drop(&mut self) {
         self.0.end(Err(io::Error::other("the thread that read it has failed; this is a bug")));
     }
 }
 
 /// Reads until the end, an error, or until no one wants more.
-fn pump(mut reader: Box<dyn Read + Send>, queue: Arc<Queue>) {
-    let alarm = Alarm(queue);
+fn pump(mut reader: Box<dyn Read + Send>, queue: Arc<FeedQueue>) {
+    let alarm = FeedAlarm(queue);
     let queue = &*alarm.0;
     let how = loop {
         let Some(mut piece) = queue.empty() else { break Ok(()) };
@@ -252,11 +252,11 @@ mod tests {
         }
     }
 
-    fn feed(all: usize, bytes: usize, end: End) -> (Feed, Arc<AtomicUsize>) {
+    fn feed(all: usize, bytes: usize, end: End) -> (StreamFeed, Arc<AtomicUsize>) {
         let given = Arc::new(AtomicUsize::new(0));
         let source = Source { given: Arc::clone(&given), all, end };
         let budget = Budget::new(bytes as u64);
-        let feed = Feed::start(Box::new(source), bytes, &budget, &Arc::default());
+        let feed = StreamFeed::start(Box::new(source), bytes, &budget, &Arc::default());
         (feed.expect("fits"), given)
     }
 
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn less_memory_makes_a_shorter_queue() {
         let budget = Budget::new(FEED_BYTES_MIN as u64);
-        let start = || Feed::start(Box::new(io::empty()), 4 << 20, &budget, &Arc::default());
+        let start = || StreamFeed::start(Box::new(io::empty()), 4 << 20, &budget, &Arc::default());
         let feed = start().expect("fits");
         assert!(start().is_err());
         drop(feed);

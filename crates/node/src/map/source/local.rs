@@ -19,7 +19,7 @@ use merganser_sort::record::Format;
 use merganser_sort::{Budget, Error};
 use merganser_storage::Storage;
 
-use super::super::chunk_buffer::ChunkBuffer;
+use super::super::chunk_buffer::WorkerBuffer;
 use super::{SLACK_BYTES, shrunk, too_long};
 
 /// The distance from a range that is read to the bytes that the storage is asked to read ahead. A worker
@@ -87,7 +87,7 @@ impl Local {
     pub(super) fn read(
         &self,
         range: Range<u64>,
-        buffer: &mut ChunkBuffer,
+        buffer: &mut WorkerBuffer,
         budget: &Budget,
     ) -> Result<(u64, Range<usize>), Error> {
         buffer.shrink()?;
@@ -104,7 +104,7 @@ impl Local {
         &self,
         range: Range<u64>,
         record: u64,
-        buffer: &mut ChunkBuffer,
+        buffer: &mut WorkerBuffer,
         budget: &Budget,
     ) -> Result<(u64, Range<usize>), Error> {
         let Range { start, end } = range;
@@ -130,7 +130,7 @@ impl Local {
         &self,
         range: Range<u64>,
         delimiter: u8,
-        buffer: &mut ChunkBuffer,
+        buffer: &mut WorkerBuffer,
         budget: &Budget,
     ) -> Result<(u64, Range<usize>), Error> {
         let Range { start, end } = range;
@@ -178,7 +178,7 @@ impl Local {
     /// Reads the bytes `from..to` of the buffer.
     fn fill(
         &self,
-        buffer: &mut ChunkBuffer,
+        buffer: &mut WorkerBuffer,
         offset: u64,
         from: usize,
         to: usize,
@@ -264,7 +264,7 @@ mod tests {
             let storage: Arc<dyn Storage> =
                 Arc::new(Alike(MemoryStorage::from_bytes("alike", &bytes)));
             let local = Local::new(storage, Some(13..bytes.len() as u64), format);
-            let mut buffer = ChunkBuffer::new(64 << 10, &budget).expect("fits");
+            let mut buffer = WorkerBuffer::new(64 << 10, &budget).expect("fits");
             let mut next = local.start();
             while let Some(range) = local.next(&mut next, 40_001) {
                 local.read(range, &mut buffer, &budget).expect("reads");

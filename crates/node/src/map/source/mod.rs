@@ -31,7 +31,7 @@ use merganser_storage::Storage;
 use parking_lot::Mutex;
 
 use super::MapInput;
-use super::chunk_buffer::ChunkBuffer;
+use super::chunk_buffer::WorkerBuffer;
 pub(super) use feed::FEED_BYTES_MIN;
 use local::Local;
 use sequential::Sequential;
@@ -40,7 +40,7 @@ use sequential::Sequential;
 pub(super) const SLACK_BYTES: usize = 16 << 10;
 
 /// The inputs of a map, chunk by chunk.
-pub(super) struct Sources {
+pub(super) struct MapSources {
     /// The names of all inputs, in their order.
     names: Vec<String>,
     format: Format,
@@ -50,12 +50,12 @@ pub(super) struct Sources {
     /// The header row of the first input, where inputs have one.
     header: OnceLock<Vec<u8>>,
     stopped: Arc<AtomicBool>,
-    state: Mutex<State>,
+    state: Mutex<SourceState>,
 }
 
-struct State {
+struct SourceState {
     inputs: VecDeque<MapInput>,
-    current: Option<Current>,
+    current: Option<CurrentInput>,
     /// Number of the next input and of the next chunk.
     next_input: u32,
     next_chunk: u64,
@@ -63,14 +63,14 @@ struct State {
     claimed: u64,
 }
 
-enum Current {
+enum CurrentInput {
     Local(Arc<Local>, u64),
     Sequential(Box<Sequential>),
 }
 
 /// A chunk in the buffer of a worker.
 #[derive(Debug, Clone)]
-pub(super) struct Claim {
+pub(super) struct ChunkClaim {
     /// Its number, from 0.
     pub(super) number: u64,
     /// The input.
@@ -91,7 +91,7 @@ pub(super) struct Failed {
     pub(super) error: Error,
 }
 
-impl Sources {
+impl MapSources {
     /// Chunks of about `chunk_bytes`; a stream is read ahead by up to `feed_bytes`. Long records take more of
     /// `budget`.
     pub(super) fn new(
@@ -101,14 +101,14 @@ impl Sources {
         budget: &Budget,
     ) -> Self {
         let names = inputs.iter().map(|input| input.name().to_owned()).collect();
-        let state = State {
+        let state = SourceState {
             inputs: inputs.into(),
             current: None,
             next_input: 0,
             next_chunk: 0,
             claimed: 0,
         };
-        Sources {
+        MapSources {
             names,
             format,
             chunk_bytes,
@@ -124,8 +124,8 @@ impl Sources {
     ///
     /// # Errors
     /// Too little memory.
-    pub(super) fn buffer(&self) -> merganser_sort::Result<ChunkBuffer> {
-        ChunkBuffer::new(buffer_bytes(self.chunk_bytes), &self.budget)
+    pub(super) fn buffer(&self) -> merganser_sort::Result<WorkerBuffer> {
+        WorkerBuffer::new(buffer_bytes(self.chunk_bytes), &self.budget)
     }
 
     /// The name of an input that a chunk was claimed of.
@@ -156,17 +156,17 @@ impl Sources {
     ///
     /// # Errors
     /// Bad input, an input that fails, a record longer than memory.
-    pub(super) fn next(&self, buffer: &mut ChunkBuffer) -> Result<Option<Claim>, Failed> {
+    pub(super) fn next(&self, buffer: &mut WorkerBuffer) -> Result<Option<ChunkClaim>, Failed> {
         let mut state = self.state.lock();
         loop {
             if self.is_stopped() {
                 return Ok(None);
             }
             let (number, before) = (state.next_chunk, state.claimed);
-            let State { current, next_input, .. } = &mut *state;
+            let SourceState { current, next_input, .. } = &mut *state;
             let input = next_input.wrapping_sub(1);
             match current {
-                Some(Current::Local(local, next)) => {
+                Some(CurrentInput::Local(local, next)) => {
                     let Some(range) = local.next(next, self.chunk_bytes) else {
                         *current = None;
                         continue;
@@ -180,9 +180,9 @@ impl Sources {
                     local.read_ahead(&range);
                     let read = local.read(range.clone(), buffer, &self.budget);
                     let (offset, records) = read.map_err(|error| Failed { number, error })?;
-                    return Ok(Some(Claim { number, input, offset, records, bytes, before }));
+                    return Ok(Some(ChunkClaim { number, input, offset, records, bytes, before }));
                 }
-                Some(Current::Sequential(sequential)) => {
+                Some(CurrentInput::Sequential(sequential)) => {
                     let (budget, header) = (&self.budget, &self.header);
                     let read = sequential.read(buffer, self.chunk_bytes, budget, header);
                     if self.is_stopped() {
@@ -198,7 +198,8 @@ impl Sources {
                         Ok(Some((offset, records, bytes))) => {
                             state.next_chunk += 1;
                             state.claimed += bytes;
-                            let claim = Claim { number, input, offset, records, bytes, before };
+                            let claim =
+                                ChunkClaim { number, input, offset, records, bytes, before };
                             return Ok(Some(claim));
                         }
                     }
@@ -218,17 +219,17 @@ impl Sources {
         }
     }
 
-    fn begin(&self, input: MapInput) -> Result<Current, Error> {
+    fn begin(&self, input: MapInput) -> Result<CurrentInput, Error> {
         match (self.format, input) {
             (Format::Lines { .. } | Format::Fixed { .. }, MapInput::Storage { storage, range }) => {
                 let local = Local::new(storage, range, self.format);
                 let start = local.start();
-                Ok(Current::Local(Arc::new(local), start))
+                Ok(CurrentInput::Local(Arc::new(local), start))
             }
             (format, input) => {
                 let (budget, stopped) = (&self.budget, &self.stopped);
                 let sequential = Sequential::new(input, format, self.feed_bytes, budget, stopped)?;
-                Ok(Current::Sequential(Box::new(sequential)))
+                Ok(CurrentInput::Sequential(Box::new(sequential)))
             }
         }
     }
@@ -294,7 +295,7 @@ mod tests {
         let input = MapInput::Stream { name: "a pipe".to_owned(), reader, memory_bytes: 0 };
         let format = Format::csv_rows(b',', true);
         let sizes = (CHUNK_BYTES, FEED_BYTES_MIN);
-        let sources = Arc::new(Sources::new(vec![input], format, sizes, &Budget::new(1 << 20)));
+        let sources = Arc::new(MapSources::new(vec![input], format, sizes, &Budget::new(1 << 20)));
 
         let (claims, claimed) = mpsc::channel();
         let reading = Arc::clone(&sources);

@@ -17,8 +17,8 @@ use merganser_sort::{Budget, Error};
 use merganser_storage::Storage;
 
 use super::super::MapInput;
-use super::super::chunk_buffer::{Carry, ChunkBuffer};
-use super::feed::Feed;
+use super::super::chunk_buffer::{Carry, WorkerBuffer};
+use super::feed::StreamFeed;
 use super::{shrunk, too_long};
 
 /// The longest terminator: a carriage return and a newline.
@@ -28,7 +28,7 @@ const TERMINATOR_BYTES: usize = 2;
 pub(super) struct Sequential {
     name: String,
     format: Format,
-    bytes: Bytes,
+    bytes: SequentialBytes,
     /// The beginning of the next record, and its place.
     carry: Carry,
     offset: u64,
@@ -41,9 +41,9 @@ pub(super) struct Sequential {
     cuts: Vec<usize>,
 }
 
-enum Bytes {
+enum SequentialBytes {
     Storage { storage: Arc<dyn Storage>, at: u64, size: u64 },
-    Feed(Feed),
+    Feed(StreamFeed),
 }
 
 impl Sequential {
@@ -69,11 +69,11 @@ impl Sequential {
                         detail: "a range of such records can't begin inside the file, because only the bytes before tell where one begins; begin at 0 or take lines".to_owned(),
                     });
                 }
-                (storage.name().to_owned(), Bytes::Storage { storage, at: 0, size }, end)
+                (storage.name().to_owned(), SequentialBytes::Storage { storage, at: 0, size }, end)
             }
             MapInput::Stream { name, reader, .. } => {
-                let feed = Feed::start(reader, feed_bytes, budget, stopped)?;
-                (name, Bytes::Feed(feed), u64::MAX)
+                let feed = StreamFeed::start(reader, feed_bytes, budget, stopped)?;
+                (name, SequentialBytes::Feed(feed), u64::MAX)
             }
         };
         Ok(Sequential {
@@ -94,7 +94,7 @@ impl Sequential {
     /// bytes of input they stand for.
     pub(super) fn read(
         &mut self,
-        buffer: &mut ChunkBuffer,
+        buffer: &mut WorkerBuffer,
         chunk_bytes: usize,
         budget: &Budget,
         header: &OnceLock<Vec<u8>>,
@@ -162,7 +162,7 @@ impl Sequential {
     /// error once all before it were handed out.
     fn complete(
         &self,
-        buffer: &mut ChunkBuffer,
+        buffer: &mut WorkerBuffer,
         start: usize,
         filled: &mut usize,
     ) -> Result<usize, Error> {
@@ -217,9 +217,9 @@ impl Sequential {
         records.start..at
     }
 
-    fn fill(&mut self, buffer: &mut ChunkBuffer, from: usize, to: usize) -> Result<usize, Error> {
+    fn fill(&mut self, buffer: &mut WorkerBuffer, from: usize, to: usize) -> Result<usize, Error> {
         match &mut self.bytes {
-            Bytes::Storage { storage, at, size } => {
+            SequentialBytes::Storage { storage, at, size } => {
                 let len = (to - from).min(usize::try_from(*size - *at).unwrap_or(usize::MAX));
                 if len == 0 {
                     return Ok(0);
@@ -231,7 +231,7 @@ impl Sequential {
                 *at += read as u64;
                 Ok(read)
             }
-            Bytes::Feed(feed) => {
+            SequentialBytes::Feed(feed) => {
                 let read = feed.read(&mut buffer.bytes_mut()[from..to]);
                 read.map_err(|cause| {
                     let (kind, name) = (cause.kind(), self.name.clone());

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::Builtin;
-use crate::ssdlet::{FREE_BYTES, Lender, Loan, SsdletError};
+use crate::ssdlet::{FREE_BYTES, Loan, MemoryLender, SsdletError};
 
 /// What quotes mean in the csv that an SSDlet reads.
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ enum Quotes {
 pub(super) struct Arguments<'a> {
     ssdlet: &'static str,
     values: Map<String, Value>,
-    lender: &'a dyn Lender,
+    lender: &'a dyn MemoryLender,
 }
 
 impl<'a> Arguments<'a> {
@@ -28,7 +28,7 @@ impl<'a> Arguments<'a> {
     pub(super) fn new(
         builtin: &Builtin,
         args: &Value,
-        lender: &'a dyn Lender,
+        lender: &'a dyn MemoryLender,
     ) -> Result<Self, SsdletError> {
         let values = match args {
             Value::Null => Map::new(),

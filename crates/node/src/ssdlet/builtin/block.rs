@@ -3,14 +3,14 @@
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 64;
 
-pub(super) type Block = [u8; BLOCK];
+pub(super) type ByteBlock = [u8; BLOCK];
 
 /// Calls `take` for each block of `bytes`, with its place and with the bits that are inside. The last
 /// block is filled up with NUL.
 #[inline(always)]
 pub(super) fn each_block<E>(
     bytes: &[u8],
-    mut take: impl FnMut(usize, &Block, u64) -> Result<(), E>,
+    mut take: impl FnMut(usize, &ByteBlock, u64) -> Result<(), E>,
 ) -> Result<(), E> {
     let (blocks, rest) = bytes.as_chunks();
     for (n, block) in blocks.iter().enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn each_block<E>(
 
 /// The places of `byte`.
 #[inline(always)]
-pub(super) fn places(byte: u8, block: &Block) -> u64 {
+pub(super) fn places(byte: u8, block: &ByteBlock) -> u64 {
     #[cfg(target_arch = "x86_64")]
     return sse2::places(byte, block);
     #[cfg(not(target_arch = "x86_64"))]
@@ -35,7 +35,7 @@ pub(super) fn places(byte: u8, block: &Block) -> u64 {
 
 /// The places of space, tab, newline, form feed, carriage return, and `delimiter`.
 #[inline(always)]
-pub(super) fn whitespace(delimiter: u8, block: &Block) -> u64 {
+pub(super) fn whitespace(delimiter: u8, block: &ByteBlock) -> u64 {
     #[cfg(target_arch = "x86_64")]
     return sse2::whitespace(delimiter, block);
     #[cfg(not(target_arch = "x86_64"))]
@@ -44,7 +44,7 @@ pub(super) fn whitespace(delimiter: u8, block: &Block) -> u64 {
 
 /// The places of ASCII letters and apostrophes.
 #[inline(always)]
-pub(super) fn letters(block: &Block) -> u64 {
+pub(super) fn letters(block: &ByteBlock) -> u64 {
     #[cfg(target_arch = "x86_64")]
     return sse2::letters(block);
     #[cfg(not(target_arch = "x86_64"))]
@@ -52,7 +52,7 @@ pub(super) fn letters(block: &Block) -> u64 {
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn portable(block: &Block, is_in: impl Fn(u8) -> bool) -> u64 {
+fn portable(block: &ByteBlock, is_in: impl Fn(u8) -> bool) -> u64 {
     (0..BLOCK).fold(0, |bits, at| bits | u64::from(is_in(block[at])) << at)
 }
 
@@ -63,10 +63,10 @@ mod sse2 {
         _mm_set_epi64x, _mm_set1_epi8, _mm_sub_epi8,
     };
 
-    use super::Block;
+    use super::ByteBlock;
 
     #[inline(always)]
-    fn bits(block: &Block, is_in: impl Fn(__m128i) -> __m128i) -> u64 {
+    fn bits(block: &ByteBlock, is_in: impl Fn(__m128i) -> __m128i) -> u64 {
         let (words, _) = block.as_chunks::<8>();
         let (pairs, _) = words.as_chunks::<2>();
         let mut bits = 0;
@@ -80,13 +80,13 @@ mod sse2 {
     }
 
     #[inline(always)]
-    pub(super) fn places(byte: u8, block: &Block) -> u64 {
+    pub(super) fn places(byte: u8, block: &ByteBlock) -> u64 {
         // SAFETY: as in `bits`.
         bits(block, |bytes| unsafe { _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8)) })
     }
 
     #[inline(always)]
-    pub(super) fn whitespace(delimiter: u8, block: &Block) -> u64 {
+    pub(super) fn whitespace(delimiter: u8, block: &ByteBlock) -> u64 {
         // SAFETY: as in `bits`.
         bits(block, |bytes| unsafe {
             let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
@@ -99,7 +99,7 @@ mod sse2 {
     }
 
     #[inline(always)]
-    pub(super) fn letters(block: &Block) -> u64 {
+    pub(super) fn letters(block: &ByteBlock) -> u64 {
         // SAFETY: as in `bits`.
         bits(block, |bytes| unsafe {
             let lower = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
@@ -137,7 +137,7 @@ mod tests {
         for len in 0..200 {
             let bytes: Vec<u8> = (0..len).map(|n| n as u8 | 1).collect();
             let mut seen = Vec::new();
-            let take = |at: usize, block: &Block, inside: u64| {
+            let take = |at: usize, block: &ByteBlock, inside: u64| {
                 assert_eq!(at, seen.len());
                 seen.extend_from_slice(&block[..inside.count_ones() as usize]);
                 Ok::<(), ()>(())

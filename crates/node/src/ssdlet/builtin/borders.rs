@@ -8,14 +8,14 @@ use std::ops::Range;
 use merganser_sort::record::Format;
 
 /// Finds records in a chunk, from front to back.
-pub(super) struct Borders {
+pub(super) struct RecordBorders {
     format: Format,
     cuts: Vec<usize>,
 }
 
-impl Borders {
+impl RecordBorders {
     pub(super) fn new(format: Format) -> Self {
-        Borders { format, cuts: Vec::new() }
+        RecordBorders { format, cuts: Vec::new() }
     }
 
     /// The record of `bytes` that holds the byte `place`; a record begins at `from`, which is not behind it.

@@ -13,7 +13,7 @@ use crate::ssdlet::SsdletError;
 /// A column as the arguments name it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(untagged, expecting = "a column is a number from 1 on, or a name")]
-pub(super) enum Column {
+pub(super) enum CsvColumn {
     Number(usize),
     Name(String),
 }
@@ -24,7 +24,7 @@ pub(super) const COLUMNS_MOST: usize = 65_536;
 /// Memory for the borders of a row's fields, at most, in bytes.
 pub(super) const FIELDS_BYTES: u64 = 2 * (COLUMNS_MOST * size_of::<usize>()) as u64;
 
-impl Column {
+impl CsvColumn {
     /// Refuses a number that no column has, and a name where the records have no header.
     pub(super) fn check(
         &self,
@@ -33,11 +33,11 @@ impl Column {
         header: bool,
     ) -> Result<(), SsdletError> {
         match self {
-            Column::Number(number) if !(1..=COLUMNS_MOST).contains(number) => {
+            CsvColumn::Number(number) if !(1..=COLUMNS_MOST).contains(number) => {
                 let detail = format!("{number} is not from 1 to {COLUMNS_MOST}");
                 Err(args.fault(argument, detail))
             }
-            Column::Name(name) if !header => {
+            CsvColumn::Name(name) if !header => {
                 let detail = format!(
                     "column {name:?} has a name, but the records have no header; set header to true, or give its number"
                 );
@@ -60,13 +60,13 @@ impl Column {
             SsdletError::Argument { ssdlet, argument, detail }
         };
         let place = match (self, header) {
-            (Column::Number(number), None) => return Ok(number - 1),
-            (Column::Name(name), None) => {
+            (CsvColumn::Number(number), None) => return Ok(number - 1),
+            (CsvColumn::Name(name), None) => {
                 let detail = format!("column {name:?} has a name, but no header row was given");
                 return Err(fault(detail));
             }
-            (Column::Number(number), Some(header)) => header.column(&number.to_string()),
-            (Column::Name(name), Some(header)) => header.column(name),
+            (CsvColumn::Number(number), Some(header)) => header.column(&number.to_string()),
+            (CsvColumn::Name(name), Some(header)) => header.column(name),
         };
         let place = place.map_err(|error| fault(error.to_string()))?;
         if place >= COLUMNS_MOST {
@@ -90,7 +90,7 @@ pub(super) fn names(separator: u8, row: &[u8]) -> CsvHeader {
 }
 
 /// A row of a chunk.
-pub(super) struct Row<'a> {
+pub(super) struct CsvRow<'a> {
     bytes: &'a [u8],
     /// The row with its terminator.
     pub range: Range<usize>,
@@ -98,7 +98,7 @@ pub(super) struct Row<'a> {
     ends: &'a [usize],
 }
 
-impl<'a> Row<'a> {
+impl<'a> CsvRow<'a> {
     /// Fields that are known.
     pub(super) fn len(&self) -> usize {
         self.ends.len()
@@ -120,7 +120,7 @@ impl<'a> Row<'a> {
 
 /// An error about a row of a chunk at `offset` that has no column `at`, which `argument` names.
 pub(super) fn too_short(
-    row: &Row<'_>,
+    row: &CsvRow<'_>,
     offset: u64,
     at: usize,
     argument: &'static str,
@@ -135,16 +135,16 @@ fn text_len(row: &[u8]) -> usize {
 }
 
 /// Finds rows and their first fields.
-pub(super) struct Rows {
+pub(super) struct CsvRows {
     separator: u8,
     /// How many fields are looked at.
     columns: usize,
     ends: Vec<usize>,
 }
 
-impl Rows {
+impl CsvRows {
     pub(super) fn new(separator: u8, columns: usize) -> Self {
-        Rows { separator, columns, ends: Vec::new() }
+        CsvRows { separator, columns, ends: Vec::new() }
     }
 
     /// Calls `take` for each row of `bytes`, which are whole rows.
@@ -152,9 +152,9 @@ impl Rows {
     pub(super) fn each<E>(
         &mut self,
         bytes: &[u8],
-        mut take: impl FnMut(&Row<'_>) -> Result<(), E>,
+        mut take: impl FnMut(&CsvRow<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let Rows { separator, columns, ends } = self;
+        let CsvRows { separator, columns, ends } = self;
         let mut start = 0;
         let mut quoting = Quoting::at_row(*separator, false);
         ends.clear();
@@ -178,7 +178,7 @@ impl Rows {
                 if ends.len() < *columns {
                     ends.push(start + text_len(&bytes[start..=place]));
                 }
-                take(&Row { bytes, range: start..place + 1, ends })?;
+                take(&CsvRow { bytes, range: start..place + 1, ends })?;
                 start = place + 1;
                 ends.clear();
             }
@@ -189,7 +189,7 @@ impl Rows {
                 let rest = &bytes[start..];
                 ends.push(start + rest.strip_suffix(b"\r").unwrap_or(rest).len());
             }
-            take(&Row { bytes, range: start..bytes.len(), ends })?;
+            take(&CsvRow { bytes, range: start..bytes.len(), ends })?;
         }
         Ok(())
     }
@@ -216,7 +216,7 @@ mod tests {
 
     fn fields(bytes: &[u8], columns: usize) -> Vec<Vec<Vec<u8>>> {
         let mut rows = Vec::new();
-        let take = |row: &Row<'_>| {
+        let take = |row: &CsvRow<'_>| {
             rows.push(
                 (0..row.len())
                     .map(|at| row.get(at).expect("the row is as long").to_vec())
@@ -224,7 +224,7 @@ mod tests {
             );
             Ok::<(), ()>(())
         };
-        Rows::new(b',', columns).each(bytes, take).expect("takes any row");
+        CsvRows::new(b',', columns).each(bytes, take).expect("takes any row");
         rows
     }
 
@@ -307,12 +307,13 @@ mod tests {
     #[test]
     fn columns_are_found_by_name_once() {
         let header = names(b';', b"\xef\xbb\xbfid;\"first \"\"name\"\"\";id2;x;x\r\n");
-        let of =
-            |name: &str| Column::Name(name.to_owned()).resolve(Some(&header), "project", "columns");
+        let of = |name: &str| {
+            CsvColumn::Name(name.to_owned()).resolve(Some(&header), "project", "columns")
+        };
         assert_eq!(of("id").expect("there"), 0);
         assert_eq!(of("first \"name\"").expect("there"), 1);
         assert!(of("x").expect_err("twice").to_string().contains("2 columns are called 'x'"));
         assert!(of("y").expect_err("missing").to_string().contains("there are 5: id, first"));
-        assert_eq!(Column::Number(7).resolve(None, "project", "columns").expect("a number"), 6);
+        assert_eq!(CsvColumn::Number(7).resolve(None, "project", "columns").expect("a number"), 6);
     }
 }

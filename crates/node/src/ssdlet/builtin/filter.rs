@@ -15,10 +15,10 @@ use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::borders::Spans;
-use super::csv::{self, Column, FIELDS_BYTES, Row, Rows, text_of, too_short};
+use super::csv::{self, CsvColumn, CsvRow, CsvRows, FIELDS_BYTES, text_of, too_short};
 use super::number;
 use super::{Argument, COPY_BYTES_MOST, HEADER, QUOTES, SEPARATOR, argument};
-use crate::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
+use crate::ssdlet::{Chunk, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Worker};
 
 pub(super) const ARGUMENTS: &[Argument] = &[
     argument(
@@ -37,9 +37,9 @@ const NAME: &str = "filter";
 const DEPTH_MOST: usize = 32;
 
 struct Filter {
-    description: Description,
+    description: SsdletDescription,
     separator: u8,
-    condition: Condition<Column>,
+    condition: Condition<CsvColumn>,
 }
 
 /// A condition on columns that are named, or on places in a row.
@@ -127,7 +127,7 @@ impl Test {
     }
 }
 
-impl Condition<Column> {
+impl Condition<CsvColumn> {
     fn parse(value: &Value, depth: usize) -> Result<Self, String> {
         let wrong = || {
             let wanted = "write {\"column\": ..., \"op\": ..., \"value\": ...}, or \"all\", \"any\" or \"not\" of such conditions";
@@ -193,7 +193,7 @@ impl Condition<usize> {
         }
     }
 
-    fn holds(&self, row: &Row<'_>, copy: &mut Vec<u8>) -> Result<bool, Trouble> {
+    fn holds(&self, row: &CsvRow<'_>, copy: &mut Vec<u8>) -> Result<bool, Trouble> {
         match self {
             Condition::All(inner) => {
                 for inner in inner {
@@ -238,10 +238,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     let condition =
         Condition::parse(&condition, 0).map_err(|detail| args.fault("where", detail))?;
     condition.map(&|column| column.check(&args, "where", header))?;
-    let description = Description {
+    let description = SsdletDescription {
         name: NAME.to_owned(),
         input: format,
-        output: Output::Ordered { format },
+        output: SsdletOutput::Ordered { format },
         worker_bytes: FIELDS_BYTES + 2 * COPY_BYTES_MOST as u64,
     };
     Ok(Box::new(Filter { description, separator, condition }))
@@ -254,7 +254,7 @@ impl Filter {
 }
 
 fn resolve(
-    condition: &Condition<Column>,
+    condition: &Condition<CsvColumn>,
     separator: u8,
     header: Option<&[u8]>,
 ) -> Result<Condition<usize>, SsdletError> {
@@ -263,7 +263,7 @@ fn resolve(
 }
 
 impl Ssdlet for Filter {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -277,7 +277,7 @@ impl Ssdlet for Filter {
             separator: self.separator,
             condition: self.condition.clone(),
             resolved: None,
-            rows: Rows::new(self.separator, 0),
+            rows: CsvRows::new(self.separator, 0),
             copy: Vec::new(),
             metered: 0,
         }))
@@ -286,9 +286,9 @@ impl Ssdlet for Filter {
 
 struct Judge {
     separator: u8,
-    condition: Condition<Column>,
+    condition: Condition<CsvColumn>,
     resolved: Option<Condition<usize>>,
-    rows: Rows,
+    rows: CsvRows,
     copy: Vec<u8>,
     metered: u64,
 }
@@ -296,7 +296,7 @@ struct Judge {
 impl Judge {
     fn resolve(&mut self, header: Option<&[u8]>) -> Result<(), SsdletError> {
         let resolved = resolve(&self.condition, self.separator, header)?;
-        self.rows = Rows::new(self.separator, resolved.last() + 1);
+        self.rows = CsvRows::new(self.separator, resolved.last() + 1);
         self.resolved = Some(resolved);
         Ok(())
     }

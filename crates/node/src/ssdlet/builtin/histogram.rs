@@ -1,7 +1,7 @@
 //! `histogram`: how often each number, range of numbers or byte occurs.
 //!
 //! The key is a number in the form of [`Decimal::push_key`], so the result is in the order of numbers, and each
-//! digit counts. With a `width`, it is the lower end of a range ([`Ranges`]).
+//! digit counts. With a `width`, it is the lower end of a range ([`EqualRanges`]).
 
 use memchr::memchr_iter;
 use merganser_sort::key::decimal::Decimal;
@@ -9,13 +9,14 @@ use merganser_sort::record::Format;
 use serde::Deserialize;
 
 use super::arguments::Arguments;
-use super::borders::Borders;
-use super::csv::{self, Column, FIELDS_BYTES, Rows, text_of, too_short};
+use super::borders::RecordBorders;
+use super::csv::{self, CsvColumn, CsvRows, FIELDS_BYTES, text_of, too_short};
 use super::number;
-use super::ranges::Ranges;
+use super::ranges::EqualRanges;
 use super::{Argument, COPY_BYTES_MOST, DELIMITER, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker, key_of_i64,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
+    key_of_i64,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -54,17 +55,17 @@ enum Invalid {
 }
 
 #[derive(Clone)]
-struct Numbers {
+struct HistogramWorker {
     format: Format,
-    column: Option<Column>,
-    ranges: Option<Ranges>,
+    column: Option<CsvColumn>,
+    ranges: Option<EqualRanges>,
     invalid: Invalid,
 }
 
-struct Histogram {
-    description: Description,
+struct HistogramSsdlet {
+    description: SsdletDescription,
     /// Bytes are counted without it.
-    numbers: Option<Numbers>,
+    numbers: Option<HistogramWorker>,
 }
 
 pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
@@ -79,7 +80,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     {
         return Err(args.fault(other, "bytes have none; leave it out"));
     }
-    let column: Option<Column> = args.take("column")?;
+    let column: Option<CsvColumn> = args.take("column")?;
     match (&column, format) {
         (Some(column), Format::Csv { header, .. }) => column.check(&args, "column", header)?,
         (None, Format::Csv { .. }) if of == Of::Numbers => {
@@ -87,7 +88,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
         }
         (Some(column), _) => {
             column.check(&args, "column", true)?;
-            if let Column::Name(name) = column {
+            if let CsvColumn::Name(name) = column {
                 let detail = format!("{name:?} is no number; words of lines have no names");
                 return Err(args.fault("column", detail));
             }
@@ -104,7 +105,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     let (start, width) = (number("start")?, number("width")?);
     let ranges = match (start, width) {
         (start, Some(width)) => {
-            let ranges = Ranges::new(start.as_ref(), &width);
+            let ranges = EqualRanges::new(start.as_ref(), &width);
             Some(ranges.map_err(|error| args.fault("width", error))?)
         }
         (Some(_), None) => {
@@ -114,18 +115,18 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     };
     let invalid = args.take("invalid")?.unwrap_or_default();
     let key = if of == Of::Bytes { Type::I64 } else { Type::Decimal };
-    let description = Description {
+    let description = SsdletDescription {
         name: NAME.to_owned(),
         input: format,
-        output: Output::Keyed { key, value: Type::I64, combine: Combine::Sum },
+        output: SsdletOutput::Keyed { key, value: Type::I64, combine: Combine::Sum },
         worker_bytes: FIELDS_BYTES + 3 * COPY_BYTES_MOST as u64,
     };
-    let numbers = Numbers { format, column, ranges, invalid };
-    Ok(Box::new(Histogram { description, numbers: (of == Of::Numbers).then_some(numbers) }))
+    let numbers = HistogramWorker { format, column, ranges, invalid };
+    Ok(Box::new(HistogramSsdlet { description, numbers: (of == Of::Numbers).then_some(numbers) }))
 }
 
-impl Ssdlet for Histogram {
-    fn description(&self) -> &Description {
+impl Ssdlet for HistogramSsdlet {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -134,9 +135,9 @@ impl Ssdlet for Histogram {
             None => Box::new(ByteCounter { metered: 0 }),
             Some(numbers) => Box::new(NumberCounter {
                 numbers: numbers.clone(),
-                borders: Borders::new(numbers.format),
+                borders: RecordBorders::new(numbers.format),
                 place: None,
-                rows: Rows::new(0, 0),
+                rows: CsvRows::new(0, 0),
                 copy: Vec::new(),
                 key: Vec::new(),
                 metered: 0,
@@ -178,11 +179,11 @@ impl Worker for ByteCounter {
 }
 
 struct NumberCounter {
-    numbers: Numbers,
-    borders: Borders,
+    numbers: HistogramWorker,
+    borders: RecordBorders,
     /// Place of the csv column in a row, once it is known.
     place: Option<usize>,
-    rows: Rows,
+    rows: CsvRows,
     copy: Vec<u8>,
     key: Vec<u8>,
     metered: u64,
@@ -190,7 +191,7 @@ struct NumberCounter {
 
 /// Counts the number in `text`, which is in the record at `offset`. `key` is scratch memory.
 fn count(
-    numbers: &Numbers,
+    numbers: &HistogramWorker,
     text: &[u8],
     offset: u64,
     key: &mut Vec<u8>,
@@ -235,7 +236,7 @@ impl NumberCounter {
         let names = header.map(|row| csv::names(separator, row));
         let column = self.numbers.column.as_ref().expect("csv has a column");
         let place = column.resolve(names.as_ref(), NAME, "column")?;
-        self.rows = Rows::new(separator, place + 1);
+        self.rows = CsvRows::new(separator, place + 1);
         self.place = Some(place);
         Ok(())
     }
@@ -268,7 +269,7 @@ impl NumberCounter {
             }
             let text = self.borders.text(&chunk.bytes[start..end]);
             let text = match self.numbers.column {
-                Some(Column::Number(number)) => {
+                Some(CsvColumn::Number(number)) => {
                     let mut words = text.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
                     words.nth(number - 1).unwrap_or_default()
                 }

@@ -19,10 +19,11 @@ use merganser_sort::record::Format;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::arguments::Arguments;
-use super::borders::{Borders, Spans};
+use super::borders::{RecordBorders, Spans};
 use super::{Argument, DELIMITER, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Loan, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Loan, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type,
+    Worker,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -71,7 +72,7 @@ const HELD_PER_REGEX_BYTE: u64 = 2;
 const SPANNING_MOST: u32 = 16;
 
 struct Match {
-    description: Description,
+    description: SsdletDescription,
     finder: Finder,
     /// The texts to count, with their names; empty if records are wanted.
     counted: Arc<[String]>,
@@ -139,14 +140,14 @@ pub(super) fn open(mut args: Arguments<'_>) -> Result<Box<dyn Ssdlet>, SsdletErr
         None
     };
     let output = if count {
-        Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum }
+        SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum }
     } else {
-        Output::Ordered { format }
+        SsdletOutput::Ordered { format }
     };
     let all_bytes = all.as_ref().map_or(0, AhoCorasick::memory_usage) as u64;
     let worker_bytes = finder.bytes() + all_bytes + 16 * names.len() as u64;
     let name = "match".to_owned();
-    let description = Description { name, input: format, output, worker_bytes };
+    let description = SsdletDescription { name, input: format, output, worker_bytes };
     let held_bytes = held_bytes + all_bytes + bytes_of(&names) as u64;
     let counted = if count { names.into() } else { Arc::default() };
     drop(opening);
@@ -320,7 +321,7 @@ impl Finder {
 }
 
 impl Ssdlet for Match {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -337,9 +338,9 @@ impl Ssdlet for Match {
         let one_by_one = matches!(finder, Finder::Pattern { one_by_one: true, .. });
         Ok(Box::new(Searcher {
             finder,
-            borders: Borders::new(self.description.input),
+            borders: RecordBorders::new(self.description.input),
             invert: self.invert,
-            counts: vec![Counted::default(); self.counted.len()],
+            counts: vec![RecordTally::default(); self.counted.len()],
             counted: Arc::clone(&self.counted),
             all: self.all.clone(),
             records: 0,
@@ -352,11 +353,11 @@ impl Ssdlet for Match {
 
 struct Searcher {
     finder: Finder,
-    borders: Borders,
+    borders: RecordBorders,
     invert: bool,
     counted: Arc<[String]>,
     all: Option<AhoCorasick>,
-    counts: Vec<Counted>,
+    counts: Vec<RecordTally>,
     /// Records that matched so far.
     records: u64,
     one_by_one: bool,
@@ -367,7 +368,7 @@ struct Searcher {
 
 /// Records that have a key.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counted {
+struct RecordTally {
     records: i64,
     /// The last of them, counted from 1.
     last: u64,

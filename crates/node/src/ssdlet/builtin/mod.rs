@@ -30,7 +30,7 @@ mod words;
 
 use serde_json::Value;
 
-use super::{Alone, Lender, Ssdlet, SsdletError};
+use super::{Alone, MemoryLender, Ssdlet, SsdletError};
 use arguments::Arguments;
 pub use number::{number_argument, rounded_number};
 pub(crate) use words::each_word;
@@ -148,7 +148,7 @@ pub fn open(name: &str, args: &Value) -> Result<Box<dyn Ssdlet>, SsdletError> {
 pub fn open_within(
     name: &str,
     args: &Value,
-    lender: &dyn Lender,
+    lender: &dyn MemoryLender,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let found = ALL.iter().find(|builtin| builtin.name == name);
     let builtin = found.ok_or_else(|| SsdletError::Unknown { name: name.to_owned() })?;

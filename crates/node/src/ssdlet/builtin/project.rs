@@ -6,9 +6,9 @@
 use merganser_sort::record::{CsvField, CsvQuotes, Format};
 
 use super::arguments::Arguments;
-use super::csv::{self, COLUMNS_MOST, Column, FIELDS_BYTES, Row, Rows, too_short};
+use super::csv::{self, COLUMNS_MOST, CsvColumn, CsvRow, CsvRows, FIELDS_BYTES, too_short};
 use super::{Argument, COPY_BYTES_MOST, HEADER, QUOTES, SEPARATOR, argument};
-use crate::ssdlet::{Chunk, Description, Emitter, Output, Ssdlet, SsdletError, Worker};
+use crate::ssdlet::{Chunk, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Worker};
 
 pub(super) const ARGUMENTS: &[Argument] = &[
     argument("columns", "a list of names, or of numbers from 1 on, in the order of the output", ""),
@@ -23,15 +23,15 @@ const NAME: &str = "project";
 const BATCH_BYTES: usize = 64 << 10;
 
 struct Project {
-    description: Description,
+    description: SsdletDescription,
     separator: u8,
-    columns: Vec<Column>,
+    columns: Vec<CsvColumn>,
 }
 
 pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let format = args.csv()?;
     let Format::Csv { separator, header, .. } = format else { unreachable!("csv was taken") };
-    let columns: Vec<Column> = args.take("columns")?.unwrap_or_default();
+    let columns: Vec<CsvColumn> = args.take("columns")?.unwrap_or_default();
     if columns.is_empty() {
         return Err(args.fault("columns", "give a list of columns, for example [\"name\", 3]"));
     }
@@ -42,10 +42,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     for column in &columns {
         column.check(&args, "columns", header)?;
     }
-    let description = Description {
+    let description = SsdletDescription {
         name: NAME.to_owned(),
         input: format,
-        output: Output::Ordered { format },
+        output: SsdletOutput::Ordered { format },
         worker_bytes: FIELDS_BYTES + 2 * (BATCH_BYTES + COPY_BYTES_MOST) as u64,
     };
     Ok(Box::new(Project { description, separator, columns }))
@@ -56,7 +56,7 @@ impl Project {
         Projector {
             separator: self.separator,
             columns: self.columns.clone(),
-            rows: Rows::new(self.separator, 0),
+            rows: CsvRows::new(self.separator, 0),
             places: Vec::new(),
             batch: Vec::new(),
             metered: 0,
@@ -65,7 +65,7 @@ impl Project {
 }
 
 impl Ssdlet for Project {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -85,8 +85,8 @@ impl Ssdlet for Project {
 
 struct Projector {
     separator: u8,
-    columns: Vec<Column>,
-    rows: Rows,
+    columns: Vec<CsvColumn>,
+    rows: CsvRows,
     /// Where the columns are in a row; empty until that is known.
     places: Vec<usize>,
     batch: Vec<u8>,
@@ -100,7 +100,7 @@ impl Projector {
             self.columns.iter().map(|column| column.resolve(names.as_ref(), NAME, "columns"));
         self.places = places.collect::<Result<_, _>>()?;
         let last = self.places.iter().max().copied().unwrap_or_default();
-        self.rows = Rows::new(self.separator, last + 1);
+        self.rows = CsvRows::new(self.separator, last + 1);
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl Projector {
         mut flush: impl FnMut(&[u8]),
     ) -> Result<(), SsdletError> {
         let Projector { separator, rows, places, batch, .. } = self;
-        rows.each(bytes, |row: &Row<'_>| {
+        rows.each(bytes, |row: &CsvRow<'_>| {
             let begin = batch.len();
             let mut last = begin;
             for (n, place) in places.iter().enumerate() {

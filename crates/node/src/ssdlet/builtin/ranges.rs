@@ -12,13 +12,13 @@ use merganser_sort::key::decimal::{Decimal, OwnedDecimal, SCALED_DIGITS_MOST, pu
 
 /// Ranges of one width.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ranges {
+pub(super) struct EqualRanges {
     scale: u32,
     start: i128,
     width: i128,
 }
 
-impl Ranges {
+impl EqualRanges {
     /// Ranges of `width`; one of them begins at `start`, or at 0.
     pub(super) fn new(start: Option<&OwnedDecimal>, width: &OwnedDecimal) -> Result<Self, String> {
         let width = width.get();
@@ -27,7 +27,7 @@ impl Ranges {
         let few = u32::try_from(scale).ok().filter(|scale| *scale < SCALED_DIGITS_MOST);
         let scaled = few.and_then(|scale| {
             let start = start.map_or(Some(0), |start| start.get().floor_scaled(scale))?;
-            Some(Ranges { scale, start, width: width.floor_scaled(scale)? })
+            Some(EqualRanges { scale, start, width: width.floor_scaled(scale)? })
         });
         match scaled {
             Some(ranges) if ranges.width > 0 => Ok(ranges),
@@ -71,7 +71,7 @@ mod tests {
     }
 
     fn begin(start: &str, width: &str, of: &str) -> Option<String> {
-        let ranges = Ranges::new(Some(&number(start)), &number(width)).expect("a width");
+        let ranges = EqualRanges::new(Some(&number(start)), &number(width)).expect("a width");
         let mut key = Vec::new();
         let found = ranges.push_key(&number(of).get(), &mut key);
         found.then(|| OwnedDecimal::of_key(&key).expect("a key").get().to_string())
@@ -101,7 +101,7 @@ mod tests {
         for (width, told) in
             [("0", "above 0"), ("-1", "above 0"), ("1e40", "digits"), ("1e-40", "digits")]
         {
-            let error = Ranges::new(None, &number(width)).expect_err(width);
+            let error = EqualRanges::new(None, &number(width)).expect_err(width);
             assert!(error.contains(told), "{width}: {error}");
         }
     }

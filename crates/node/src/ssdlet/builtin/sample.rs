@@ -11,10 +11,10 @@ use std::collections::BinaryHeap;
 use merganser_sort::record::Format;
 
 use super::arguments::Arguments;
-use super::borders::{Borders, Spans};
+use super::borders::{RecordBorders, Spans};
 use super::{Argument, DELIMITER, HEADER, QUOTES, SEPARATOR, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -38,8 +38,8 @@ enum Amount {
     Count(u64),
 }
 
-struct Sample {
-    description: Description,
+struct SampleSsdlet {
+    description: SsdletDescription,
     amount: Amount,
     seed: u64,
 }
@@ -63,16 +63,16 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
         _ => return Err(args.fault("fraction", "give either this or count")),
     };
     let (output, worker_bytes) = match amount {
-        Amount::Below(_) => (Output::Ordered { format }, 0),
+        Amount::Below(_) => (SsdletOutput::Ordered { format }, 0),
         // A full heap has doubled once too often, at most.
         Amount::Count(count) => {
             let (key, value, combine) = (Type::Bytes, Type::Text, Combine::First);
-            (Output::Keyed { key, value, combine }, 2 * count * 8)
+            (SsdletOutput::Keyed { key, value, combine }, 2 * count * 8)
         }
     };
     let description =
-        Description { name: "sample".to_owned(), input: format, output, worker_bytes };
-    Ok(Box::new(Sample { description, amount, seed }))
+        SsdletDescription { name: "sample".to_owned(), input: format, output, worker_bytes };
+    Ok(Box::new(SampleSsdlet { description, amount, seed }))
 }
 
 /// A hash of a record's place: the finisher of SplitMix64, three times.
@@ -87,8 +87,8 @@ fn mix(value: u64) -> u64 {
     value ^ value >> 31
 }
 
-impl Ssdlet for Sample {
-    fn description(&self) -> &Description {
+impl Ssdlet for SampleSsdlet {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -105,14 +105,14 @@ impl Ssdlet for Sample {
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
         let format: Format = self.description.input;
-        let borders = Borders::new(format);
+        let borders = RecordBorders::new(format);
         let (amount, seed) = (self.amount, self.seed);
         Ok(Box::new(Sampler { borders, amount, seed, smallest: BinaryHeap::new(), metered: 0 }))
     }
 }
 
 struct Sampler {
-    borders: Borders,
+    borders: RecordBorders,
     amount: Amount,
     seed: u64,
     /// The smallest hashes so far, as many as records are wanted.

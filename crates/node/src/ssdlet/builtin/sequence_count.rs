@@ -10,17 +10,17 @@ use merganser_sort::record::Format;
 
 use super::arguments::Arguments;
 use super::wordcount::word_arguments;
-use super::words::{Rule, WORDS_BYTES, Words};
+use super::words::{Rule, WORDS_BYTES, WordFinder};
 use super::{Argument, COPY_BYTES_MOST, DELIMITER, WORDS, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 
 pub(super) const ARGUMENTS: &[Argument] =
     &[argument("n", "words of a sequence, 1 to 16", "3"), WORDS, DELIMITER];
 
 struct SequenceCount {
-    description: Description,
+    description: SsdletDescription,
     rule: Rule,
     delimiter: u8,
     n: usize,
@@ -32,10 +32,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
         return Err(args.fault("n", format!("{n} is not from 1 to 16")));
     }
     let (rule, delimiter) = word_arguments(&mut args)?;
-    let description = Description {
+    let description = SsdletDescription {
         name: "sequence-count".to_owned(),
         input: Format::Lines { delimiter },
-        output: Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
+        output: SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
         // The joined words double before they are moved to the front.
         worker_bytes: WORDS_BYTES + 2 * COPY_BYTES_MOST as u64,
     };
@@ -43,19 +43,19 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
 }
 
 impl Ssdlet for SequenceCount {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
         let last = LastWords { n: self.n, text: Vec::new(), begins: VecDeque::new() };
-        let words = Words::new(self.rule, self.delimiter);
-        Ok(Box::new(Sequences { words, last, delimiter: self.delimiter, metered: 0 }))
+        let words = WordFinder::new(self.rule, self.delimiter);
+        Ok(Box::new(SequenceWorker { words, last, delimiter: self.delimiter, metered: 0 }))
     }
 }
 
-struct Sequences {
-    words: Words,
+struct SequenceWorker {
+    words: WordFinder,
     last: LastWords,
     delimiter: u8,
     metered: u64,
@@ -105,7 +105,7 @@ impl LastWords {
     }
 }
 
-impl Worker for Sequences {
+impl Worker for SequenceWorker {
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         self.metered += chunk.bytes.len() as u64;
         let (last, mut end) = (&mut self.last, 0);

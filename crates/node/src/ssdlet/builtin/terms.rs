@@ -11,10 +11,10 @@ use serde::Deserialize;
 
 use super::arguments::Arguments;
 use super::wordcount::word_arguments;
-use super::words::{Rule, WORDS_BYTES, Words};
+use super::words::{Rule, WORDS_BYTES, WordFinder};
 use super::{Argument, COPY_BYTES_MOST, DELIMITER, WORDS, argument};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[
@@ -49,7 +49,7 @@ enum DocumentIs {
 const TAB: u8 = b'\t';
 
 #[derive(Clone)]
-struct Settings {
+struct TermSettings {
     document_is: DocumentIs,
     names: Option<Vec<String>>,
     first: First,
@@ -57,9 +57,9 @@ struct Settings {
     delimiter: u8,
 }
 
-struct Terms {
-    description: Description,
-    settings: Settings,
+struct TermsSsdlet {
+    description: SsdletDescription,
+    settings: TermSettings,
 }
 
 pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
@@ -78,41 +78,41 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     if delimiter == TAB {
         return Err(args.fault("delimiter", "a tab is between a word and its document"));
     }
-    let description = Description {
+    let description = SsdletDescription {
         name: "terms".to_owned(),
         input: Format::Lines { delimiter },
-        output: Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
+        output: SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
         worker_bytes: WORDS_BYTES + COPY_BYTES_MOST as u64,
     };
-    let settings = Settings { document_is, names, first, rule, delimiter };
-    Ok(Box::new(Terms { description, settings }))
+    let settings = TermSettings { document_is, names, first, rule, delimiter };
+    Ok(Box::new(TermsSsdlet { description, settings }))
 }
 
-impl Ssdlet for Terms {
-    fn description(&self) -> &Description {
+impl Ssdlet for TermsSsdlet {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
-        let words = Words::new(self.settings.rule, self.settings.delimiter);
-        let key = Key { first: self.settings.first, text: Vec::new() };
+        let words = WordFinder::new(self.settings.rule, self.settings.delimiter);
+        let key = TermKey { first: self.settings.first, text: Vec::new() };
         Ok(Box::new(Indexer { words, key, settings: self.settings.clone(), metered: 0 }))
     }
 }
 
 struct Indexer {
-    words: Words,
-    key: Key,
-    settings: Settings,
+    words: WordFinder,
+    key: TermKey,
+    settings: TermSettings,
     metered: u64,
 }
 
-struct Key {
+struct TermKey {
     first: First,
     text: Vec<u8>,
 }
 
-impl Key {
+impl TermKey {
     /// The key of a word in a document; `None` if it is too long to copy.
     fn of(&mut self, word: &[u8], document: &[u8]) -> Option<&[u8]> {
         let parts = match self.first {

@@ -3,29 +3,29 @@
 use merganser_sort::record::Format;
 
 use super::arguments::Arguments;
-use super::words::{Rule, WORDS_BYTES, Words};
+use super::words::{Rule, WORDS_BYTES, WordFinder};
 use super::{Argument, DELIMITER, WORDS};
 use crate::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 
 pub(super) const ARGUMENTS: &[Argument] = &[WORDS, DELIMITER];
 
-struct WordCount {
-    description: Description,
+struct WordCountSsdlet {
+    description: SsdletDescription,
     rule: Rule,
     delimiter: u8,
 }
 
 pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> {
     let (rule, delimiter) = word_arguments(&mut args)?;
-    let description = Description {
+    let description = SsdletDescription {
         name: "wordcount".to_owned(),
         input: Format::Lines { delimiter },
-        output: Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
+        output: SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
         worker_bytes: WORDS_BYTES,
     };
-    Ok(Box::new(WordCount { description, rule, delimiter }))
+    Ok(Box::new(WordCountSsdlet { description, rule, delimiter }))
 }
 
 /// Takes [`WORDS`] and [`DELIMITER`].
@@ -39,22 +39,25 @@ pub(super) fn word_arguments(args: &mut Arguments) -> Result<(Rule, u8), SsdletE
     Ok((rule, delimiter))
 }
 
-impl Ssdlet for WordCount {
-    fn description(&self) -> &Description {
+impl Ssdlet for WordCountSsdlet {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
-        Ok(Box::new(Counter { words: Words::new(self.rule, self.delimiter), metered: 0 }))
+        Ok(Box::new(WordCountWorker {
+            words: WordFinder::new(self.rule, self.delimiter),
+            metered: 0,
+        }))
     }
 }
 
-struct Counter {
-    words: Words,
+struct WordCountWorker {
+    words: WordFinder,
     metered: u64,
 }
 
-impl Worker for Counter {
+impl Worker for WordCountWorker {
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         self.metered += chunk.bytes.len() as u64;
         self.words.each(chunk.bytes, chunk.offset, |word| {

@@ -32,7 +32,7 @@ pub(super) enum Rule {
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Finds the words of chunks.
-pub(super) struct Words {
+pub(super) struct WordFinder {
     rule: Rule,
     /// A word ends here, whatever the rule says.
     delimiter: u8,
@@ -41,17 +41,17 @@ pub(super) struct Words {
 }
 
 /// A word, and where it is in its chunk.
-pub(super) struct Word<'a> {
+pub(super) struct ChunkWord<'a> {
     pub text: &'a [u8],
     pub at: usize,
 }
 
-/// Memory of a [`Words`], at most, in bytes.
+/// Memory of a [`WordFinder`], at most, in bytes.
 pub(super) const WORDS_BYTES: u64 = COPY_BYTES_MOST as u64;
 
-impl Words {
+impl WordFinder {
     pub(super) fn new(rule: Rule, delimiter: u8) -> Self {
-        Words { rule, delimiter, upper: Vec::new() }
+        WordFinder { rule, delimiter, upper: Vec::new() }
     }
 
     /// Calls `take` for each word of `bytes`, which are at `offset` of an input.
@@ -60,14 +60,14 @@ impl Words {
         &mut self,
         bytes: &[u8],
         offset: u64,
-        mut take: impl FnMut(Word<'_>) -> Result<(), SsdletError>,
+        mut take: impl FnMut(ChunkWord<'_>) -> Result<(), SsdletError>,
     ) -> Result<(), SsdletError> {
         if self.rule == Rule::Whitespace {
             let delimiter = self.delimiter;
             return each_span(
                 bytes,
                 |block| !block::whitespace(delimiter, block),
-                |start, end| take(Word { text: &bytes[start..end], at: start }),
+                |start, end| take(ChunkWord { text: &bytes[start..end], at: start }),
             );
         }
         let mut at = 0;
@@ -86,7 +86,7 @@ impl Words {
             each_span(upper, block::letters, |start, end| {
                 let apostrophes = upper[start..end].iter().take_while(|b| **b == b'\'').count();
                 let start = start + apostrophes;
-                let word = Word { text: &upper[start..end], at: at + start };
+                let word = ChunkWord { text: &upper[start..end], at: at + start };
                 if start < end { take(word) } else { Ok(()) }
             })?;
             at += len;
@@ -120,7 +120,7 @@ fn piece_len(bytes: &[u8]) -> usize {
 #[inline(always)]
 fn each_span<E>(
     bytes: &[u8],
-    is_word: impl Fn(&block::Block) -> u64,
+    is_word: impl Fn(&block::ByteBlock) -> u64,
     mut take: impl FnMut(usize, usize) -> Result<(), E>,
 ) -> Result<(), E> {
     // Begin of a word that has not ended yet.
@@ -161,11 +161,11 @@ mod tests {
 
     fn found(rule: Rule, delimiter: u8, bytes: &[u8]) -> Vec<(usize, Vec<u8>)> {
         let mut found = Vec::new();
-        let take = |word: Word<'_>| {
+        let take = |word: ChunkWord<'_>| {
             found.push((word.at, word.text.to_vec()));
             Ok(())
         };
-        Words::new(rule, delimiter).each(bytes, 0, take).expect("finds words");
+        WordFinder::new(rule, delimiter).each(bytes, 0, take).expect("finds words");
         found
     }
 
@@ -234,7 +234,7 @@ mod tests {
             assert_eq!(found(Rule::Letters, b'\n', &text), naive(Rule::Letters, b'\n', &text));
         }
         let text = [b"x ".as_slice(), &b"y".repeat(COPY_BYTES_MOST + 1)].concat();
-        let refused = Words::new(Rule::Letters, b'\n').each(&text, 100, |_| Ok(()));
+        let refused = WordFinder::new(Rule::Letters, b'\n').each(&text, 100, |_| Ok(()));
         let Err(SsdletError::Record { offset, .. }) = refused else { panic!("{refused:?}") };
         assert_eq!(offset, 102);
         assert_eq!(found(Rule::Whitespace, b'\n', &text).len(), 2);

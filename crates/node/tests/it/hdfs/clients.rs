@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use merganser_node::hdfs::protocol::{ErrorKind, Frame, Request, State, Totals};
-use merganser_node::hdfs::server::{Server, ServerOptions, Stopper};
-use merganser_node::hdfs::{CombineKind, Counters, FolderState, MapRequest, Sink};
+use merganser_node::hdfs::protocol::{
+    HdfsErrorKind, HdfsRequest, MapFrame, MapServerState, Totals,
+};
+use merganser_node::hdfs::server::{HdfsServer, HdfsServerOptions, Stopper};
+use merganser_node::hdfs::{CombineKind, FolderState, MapCounters, MapRequest, Sink};
 use parking_lot::Mutex;
 
 use super::support::{HdfsFile, Spills, change, count, lines};
@@ -18,7 +20,7 @@ use crate::frames;
 /// Distinct words whose rows are more than all buffers on the way to a client that does not read.
 const LARGE: usize = 20_000;
 
-type Client = frames::Client<Frame>;
+type Client = frames::Client<MapFrame>;
 
 struct Fixture {
     file: HdfsFile,
@@ -32,7 +34,7 @@ impl Fixture {
         let file = HdfsFile::new(text, 1 << 20);
         let events: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&events);
-        let server = Server::bind(ServerOptions {
+        let server = HdfsServer::bind(HdfsServerOptions {
             socket: file.folder.path().join("s"),
             socket_mode: 0o600,
             data_dirs: vec![file.dir()],
@@ -50,7 +52,7 @@ impl Fixture {
     }
 
     fn connect(&self) -> Client {
-        Client::connect(&self.file.folder.path().join("s"), Frame::decode)
+        Client::connect(&self.file.folder.path().join("s"), MapFrame::decode)
     }
 
     /// Waits until as many maps run.
@@ -58,11 +60,11 @@ impl Fixture {
         let until = Instant::now() + Duration::from_secs(60);
         loop {
             let mut client = self.connect();
-            let hello = Request::Hello.encode().expect("a request");
+            let hello = HdfsRequest::Hello.encode().expect("a request");
             let sent = client.stream.write_all(&hello);
             // With all places taken, the answer is another one, or none.
             let answer = sent.ok().and_then(|()| client.next());
-            if let Some(Frame::Hello(hello)) = &answer
+            if let Some(MapFrame::Hello(hello)) = &answer
                 && hello.maps == maps
                 && (maps > 0 || hello.memory_bytes == 0)
             {
@@ -95,45 +97,45 @@ impl Drop for Fixture {
 }
 
 impl Client {
-    fn ask(&mut self, request: &Request) {
+    fn ask(&mut self, request: &HdfsRequest) {
         self.send(&request.encode().expect("a request"));
     }
 
     fn map(&mut self, request: MapRequest) {
-        self.ask(&Request::Map(Box::new(request)));
+        self.ask(&HdfsRequest::Map(Box::new(request)));
     }
 
     /// The spills of a whole map, and its counters.
-    fn spills(&mut self) -> (Spills, Counters) {
+    fn spills(&mut self) -> (Spills, MapCounters) {
         let mut spills = Spills::default();
-        assert!(matches!(self.frame(), Frame::Accepted { memory_bytes: 1.. }));
+        assert!(matches!(self.frame(), MapFrame::Accepted { memory_bytes: 1.. }));
         loop {
             match self.frame() {
-                Frame::Data(bytes) => spills.data(&bytes).expect("taken"),
-                Frame::Spill { number, records, index } => {
+                MapFrame::Data(bytes) => spills.data(&bytes).expect("taken"),
+                MapFrame::Spill { number, records, index } => {
                     spills.spill(number, records, index).expect("taken");
                 }
-                Frame::Progress { split_bytes, records } => {
+                MapFrame::Progress { split_bytes, records } => {
                     spills.progress(split_bytes, records).expect("taken");
                 }
-                Frame::End(counters) => return (spills, counters),
+                MapFrame::End(counters) => return (spills, counters),
                 other => panic!("{other:?}"),
             }
         }
     }
 
-    fn state(&mut self, folders: bool) -> State {
-        self.ask(&Request::State { folders });
-        let Frame::State(state) = self.frame() else { panic!("no state") };
+    fn state(&mut self, folders: bool) -> MapServerState {
+        self.ask(&HdfsRequest::State { folders });
+        let MapFrame::State(state) = self.frame() else { panic!("no state") };
         state
     }
 
     /// The error that ends an answer.
-    fn error(&mut self) -> (ErrorKind, String) {
+    fn error(&mut self) -> (HdfsErrorKind, String) {
         loop {
             match self.frame() {
-                Frame::Error { kind, sentence } => return (kind, sentence),
-                Frame::End(_) => panic!("it is no error"),
+                MapFrame::Error { kind, sentence } => return (kind, sentence),
+                MapFrame::End(_) => panic!("it is no error"),
                 _ => {}
             }
         }
@@ -152,10 +154,10 @@ fn one_connection_takes_one_map_after_the_other() {
         assert_eq!(counters.input_records, 2000);
         // A refusal in between changes nothing.
         client.map(fixture.file.whole("sort"));
-        assert_eq!(client.error().0, ErrorKind::Ssdlet);
+        assert_eq!(client.error().0, HdfsErrorKind::Ssdlet);
     }
-    client.ask(&Request::Hello);
-    let Frame::Hello(hello) = client.frame() else { panic!("no hello") };
+    client.ask(&HdfsRequest::Hello);
+    let MapFrame::Hello(hello) = client.frame() else { panic!("no hello") };
     assert_eq!((hello.version, hello.maps, hello.maps_max, hello.memory_bytes), (3, 0, 2, 0));
     assert!(hello.ssdlets.contains(&"wordcount".to_owned()) && hello.product == "test");
     let mode = fs::metadata(fixture.file.folder.path().join("s")).expect("there").permissions();
@@ -187,7 +189,7 @@ fn a_map_waits_for_its_turn_and_not_for_ever() {
     fixture.wait_for(1);
     let mut second = fixture.connect();
     second.map(MapRequest { patience_ms: 100, ..fixture.file.whole("wordcount") });
-    assert_eq!(second.error().0, ErrorKind::Busy);
+    assert_eq!(second.error().0, HdfsErrorKind::Busy);
     second.map(fixture.file.whole("wordcount"));
     // A client that gives up waiting frees its place in the queue.
     let mut third = fixture.connect();
@@ -206,7 +208,7 @@ fn clients_that_leave_end_their_maps() {
         client.map(fixture.large());
         fixture.wait_for(1);
         if read_some {
-            while !matches!(client.frame(), Frame::Data(_)) {}
+            while !matches!(client.frame(), MapFrame::Data(_)) {}
         }
         drop(client);
         fixture.wait_for(0);
@@ -225,7 +227,7 @@ fn damage_is_told_and_the_connection_stays() {
     change(&data, 5000);
     client.map(fixture.file.whole("wordcount"));
     let (kind, sentence) = client.error();
-    assert_eq!(kind, ErrorKind::Damaged);
+    assert_eq!(kind, HdfsErrorKind::Damaged);
     assert!(sentence.contains("blk_1073741825_1001: damaged at byte 4608"), "{sentence}");
     assert!(fixture.tells("attempt_1700000000000_0001_m_000000_0: not mapped"));
     change(&data, 5000);
@@ -236,7 +238,8 @@ fn damage_is_told_and_the_connection_stays() {
 #[test]
 fn lies_and_floods_end_their_own_connection() {
     let fixture = Fixture::new(&lines(100, 30), 1);
-    let whole = Request::Map(Box::new(fixture.file.whole("wordcount"))).encode().expect("short");
+    let whole =
+        HdfsRequest::Map(Box::new(fixture.file.whole("wordcount"))).encode().expect("short");
     let answer = |bytes: &[u8]| {
         let mut client = fixture.connect();
         client.send(bytes);
@@ -245,7 +248,7 @@ fn lies_and_floods_end_their_own_connection() {
         told
     };
     let (kind, sentence) = answer(b"MGSH\x00\x01\x00\x02\x00\x00\x00\x00");
-    assert_eq!(kind, ErrorKind::Request);
+    assert_eq!(kind, HdfsErrorKind::Request);
     assert!(sentence.contains("begins with MGHN"), "{sentence}");
     // Bodies that are longer than they may be, or other than they say.
     answer(b"MGHN\x00\x01\x00\x01\xff\xff\xff\xff");
@@ -260,7 +263,10 @@ fn lies_and_floods_end_their_own_connection() {
         client.send(&changed);
         // Whatever it means now: an answer, and the next client is served.
         let mut frames = std::iter::from_fn(|| client.next());
-        assert!(frames.any(|frame| matches!(frame, Frame::End(_) | Frame::Error { .. })), "{at}");
+        assert!(
+            frames.any(|frame| matches!(frame, MapFrame::End(_) | MapFrame::Error { .. })),
+            "{at}"
+        );
     }
     // Requests that never come, from more clients than are served at once.
     let held: Vec<_> = (0..300)
@@ -304,25 +310,25 @@ fn the_state_has_what_was_done_and_whether_folders_can_be_read() {
     client.map(fixture.file.whole("wordcount"));
     let (_, counters) = client.spills();
     client.map(fixture.file.whole("sort"));
-    assert_eq!(client.error().0, ErrorKind::Ssdlet);
+    assert_eq!(client.error().0, HdfsErrorKind::Ssdlet);
     let (data, _) = fixture.file.paths(0);
     change(&data, 5000);
     client.map(fixture.file.whole("wordcount"));
-    assert_eq!(client.error().0, ErrorKind::Damaged);
+    assert_eq!(client.error().0, HdfsErrorKind::Damaged);
     change(&data, 5000);
-    client.ask(&Request::Upload(b"\0asm".to_vec()));
-    assert_eq!(client.error().0, ErrorKind::Uploads);
+    client.ask(&HdfsRequest::Upload(b"\0asm".to_vec()));
+    assert_eq!(client.error().0, HdfsErrorKind::Uploads);
     let mut leaves = fixture.connect();
     leaves.map(fixture.large());
     fixture.wait_for(1);
     let mut waits = fixture.connect();
     waits.map(MapRequest { patience_ms: 1, ..fixture.file.whole("wordcount") });
-    assert_eq!(waits.error().0, ErrorKind::Busy);
+    assert_eq!(waits.error().0, HdfsErrorKind::Busy);
     drop(leaves);
     fixture.wait_for(0);
     let mut lies = fixture.connect();
     lies.send(b"MGSH\x00\x01\x00\x02\x00\x00\x00\x00");
-    assert_eq!(lies.error().0, ErrorKind::Request);
+    assert_eq!(lies.error().0, HdfsErrorKind::Request);
     // The place of a map that was left is free before the map is counted.
     let until = Instant::now() + Duration::from_secs(60);
     let totals = loop {
@@ -334,11 +340,11 @@ fn the_state_has_what_was_done_and_whether_folders_can_be_read() {
         std::thread::yield_now();
     };
     let errors = [
-        (ErrorKind::Busy, 1),
-        (ErrorKind::Request, 1),
-        (ErrorKind::Ssdlet, 1),
-        (ErrorKind::Uploads, 1),
-        (ErrorKind::Damaged, 1),
+        (HdfsErrorKind::Busy, 1),
+        (HdfsErrorKind::Request, 1),
+        (HdfsErrorKind::Ssdlet, 1),
+        (HdfsErrorKind::Uploads, 1),
+        (HdfsErrorKind::Damaged, 1),
     ];
     let expected = Totals {
         seconds: totals.seconds,

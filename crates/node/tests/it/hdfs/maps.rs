@@ -14,7 +14,7 @@ fn run(
     file: &HdfsFile,
     request: &MapRequest,
     memory_bytes: u64,
-) -> Result<(Spills, merganser_node::hdfs::Counters), HdfsError> {
+) -> Result<(Spills, merganser_node::hdfs::MapCounters), HdfsError> {
     let dirs = DataDirs::new(vec![file.dir()]);
     let mut spills = Spills::default();
     let counters =

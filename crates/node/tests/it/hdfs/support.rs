@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use merganser_node::hdfs::meta::{Checksum, Header};
+use merganser_node::hdfs::meta::{Checksum, MetaHeader};
 use merganser_node::hdfs::{
-    Block, Codec, CombineKind, MapRequest, Order, Partitioner, Range, Result, SegmentIndex, Sink,
-    SsdletName, Writable,
+    BlockRange, Codec, CombineKind, HdfsBlock, HdfsResult, MapRequest, Order, Partitioner,
+    SegmentIndex, Sink, SsdletName, Writable,
 };
 use merganser_sort::record::ifile::{header, vlong};
 
 pub const POOL: &str = "BP-1-127.0.0.1-1700000000000";
 const FIRST_ID: i64 = 1_073_741_825;
-const HEADER: Header = Header { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
+const HEADER: MetaHeader = MetaHeader { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
 
 /// A file of HDFS, all blocks of it on this node.
 pub struct HdfsFile {
@@ -55,13 +55,13 @@ impl HdfsFile {
     }
 
     /// The parts of blocks that the bytes `start..end` are in.
-    fn ranges(&self, start: usize, end: usize) -> Vec<Range> {
+    fn ranges(&self, start: usize, end: usize) -> Vec<BlockRange> {
         let blocks = self.bytes.chunks(self.block_bytes).enumerate();
         let range = |(n, block): (usize, &[u8])| {
             let begin = n * self.block_bytes;
             let (from, to) = (start.max(begin), end.min(begin + block.len()));
-            (from < to).then(|| Range {
-                block: Block { id: FIRST_ID + n as i64, generation: 1001 },
+            (from < to).then(|| BlockRange {
+                block: HdfsBlock { id: FIRST_ID + n as i64, generation: 1001 },
                 block_length: block.len() as u64,
                 offset: (from - begin) as u64,
                 length: (to - from) as u64,
@@ -124,12 +124,12 @@ pub struct Spills {
 }
 
 impl Sink for Spills {
-    fn data(&mut self, bytes: &[u8]) -> Result<()> {
+    fn data(&mut self, bytes: &[u8]) -> HdfsResult<()> {
         self.current.extend(bytes);
         Ok(())
     }
 
-    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> Result<()> {
+    fn spill(&mut self, number: u32, records: u64, index: Vec<SegmentIndex>) -> HdfsResult<()> {
         assert_eq!(number as usize, self.spills.len());
         self.spills.push((std::mem::take(&mut self.current), index));
         let found: usize = self.rows_of(number as usize).iter().map(Vec::len).sum();
@@ -137,7 +137,7 @@ impl Sink for Spills {
         Ok(())
     }
 
-    fn progress(&mut self, split_bytes: u64, records: u64) -> Result<()> {
+    fn progress(&mut self, split_bytes: u64, records: u64) -> HdfsResult<()> {
         self.progress.push((split_bytes, records));
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use merganser_node::map::{MapOutput, map};
 use merganser_node::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 use merganser_sort::Silent;
 use merganser_storage::memory::MemoryDirectory;
@@ -91,7 +91,7 @@ fn a_sink_that_wants_no_more_ends_all_without_an_error() {
 
 /// An SSDlet that breaks the rules of its kind of output.
 struct Rude {
-    description: Description,
+    description: SsdletDescription,
     at_close: bool,
 }
 
@@ -101,12 +101,12 @@ struct RudeWorker {
 }
 
 impl Ssdlet for Rude {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
-        let keyed = matches!(self.description.output, Output::Keyed { .. });
+        let keyed = matches!(self.description.output, SsdletOutput::Keyed { .. });
         Ok(Box::new(RudeWorker { keyed, at_close: self.at_close }))
     }
 }
@@ -138,12 +138,12 @@ impl Worker for RudeWorker {
 
 #[test]
 fn the_wrong_kind_of_output_is_an_error() {
-    let keyed = Output::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
-    for output in [keyed, Output::Ordered { format: LINES }] {
+    let keyed = SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum };
+    for output in [keyed, SsdletOutput::Ordered { format: LINES }] {
         for at_close in [false, true] {
             let name = "rude".to_owned();
             let output = output.clone();
-            let description = Description { name, input: LINES, output, worker_bytes: 0 };
+            let description = SsdletDescription { name, input: LINES, output, worker_bytes: 0 };
             let ssdlet = Rude { description, at_close };
             let how = How::default();
             let error = how.map(&ssdlet, how.inputs(&[b"a\n".to_vec()])).expect_err("wrong");

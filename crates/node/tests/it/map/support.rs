@@ -7,7 +7,7 @@ use merganser_node::map::{
     MapInput, MapOptions, MapOutput, MapReport, PartitionSize, RowSink, map,
 };
 use merganser_node::ssdlet::{
-    Chunk, Combine, Description, Emitter, Output, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 use merganser_sort::record::Format;
 use merganser_sort::{Budget, Silent};
@@ -23,28 +23,28 @@ pub type Each = fn(&[u8], u64, &mut Emitter<'_>) -> Result<(), SsdletError>;
 
 /// An SSDlet of one function.
 pub struct Plain {
-    description: Description,
+    description: SsdletDescription,
     each: Each,
 }
 
 impl Plain {
     pub fn keyed(input: Format, combine: Combine, value: Type, each: Each) -> Self {
-        let output = Output::Keyed { key: Type::Bytes, value, combine };
+        let output = SsdletOutput::Keyed { key: Type::Bytes, value, combine };
         Self::new(input, output, each)
     }
 
     pub fn ordered(input: Format, each: Each) -> Self {
-        Self::new(input, Output::Ordered { format: LINES }, each)
+        Self::new(input, SsdletOutput::Ordered { format: LINES }, each)
     }
 
-    pub fn new(input: Format, output: Output, each: Each) -> Self {
+    pub fn new(input: Format, output: SsdletOutput, each: Each) -> Self {
         let name = "plain".to_owned();
-        Plain { description: Description { name, input, output, worker_bytes: 100 }, each }
+        Plain { description: SsdletDescription { name, input, output, worker_bytes: 100 }, each }
     }
 }
 
 impl Ssdlet for Plain {
-    fn description(&self) -> &Description {
+    fn description(&self) -> &SsdletDescription {
         &self.description
     }
 
@@ -165,8 +165,8 @@ pub fn model(
 }
 
 /// What `ssdlet` hands out for whole inputs, collected.
-pub fn collected(ssdlet: &Plain, inputs: &[Vec<u8>]) -> merganser_node::ssdlet::Collect {
-    let mut collect = merganser_node::ssdlet::Collect::default();
+pub fn collected(ssdlet: &Plain, inputs: &[Vec<u8>]) -> merganser_node::ssdlet::CollectedOutput {
+    let mut collect = merganser_node::ssdlet::CollectedOutput::default();
     let mut worker = ssdlet.worker().expect("a worker");
     for (input, bytes) in inputs.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
         let mut bytes = bytes.clone();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use merganser_node::map::{MapOutput, Merge, PartitionSize, ResultView, RowStream, map, merge};
+use merganser_node::map::{MapOutput, PartitionSize, ResultView, RowMerge, RowStream, map, merge};
 use merganser_node::ssdlet::{Combine, SsdletError, Type};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::view::{Manifest, View};
@@ -145,7 +145,7 @@ fn results_of_several_nodes_become_one() {
         );
         assert_eq!(rows.keyed, expected, "{combine:?}");
         let boxed = of_each().into_iter().map(|rows| Box::new(rows) as Box<dyn RowStream>);
-        let mut merged = Merge::new(boxed.collect(), combine, of);
+        let mut merged = RowMerge::new(boxed.collect(), combine, of);
         assert!(merged.advance().expect("merges"));
         assert_eq!((merged.key(), merged.value()), (&expected[0].0[..], &expected[0].1[..]));
     }
