@@ -26,13 +26,6 @@ pub trait Clock: Send + Sync {
     /// Charges `work` to the caller.
     fn charge(&self, work: Work);
 
-    /// Whether this time is a model's. Then whoever was asked to use one thread starts no other,
-    /// not even to read ahead: of two threads that wait, the machine would decide which one lets
-    /// time move.
-    fn is_modelled(&self) -> bool {
-        false
-    }
-
     /// Called by a waiter with nothing to do. A modelled clock moves to its next event and
     /// returns true; a real clock returns false and the waiter sleeps until a completion comes.
     fn advance(&self) -> bool;

@@ -133,10 +133,6 @@ impl Clock for World {
         state.rest_ps = total % 1000;
     }
 
-    fn is_modelled(&self) -> bool {
-        true
-    }
-
     fn advance(&self) -> bool {
         let mut state = self.lock();
         // The earliest event of all; of several events at one time, the event of the first device.

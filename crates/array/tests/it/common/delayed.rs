@@ -64,10 +64,6 @@ impl Clock for Waiting {
         self.clock.charge(work);
     }
 
-    fn is_modelled(&self) -> bool {
-        true
-    }
-
     fn advance(&self) -> bool {
         self.end_one()
     }
