@@ -1,7 +1,7 @@
 //! What runs near the data: programs that answer a host's requests from inside a storage device or on
 //! a storage node.
 //!
-//! A program ([`merganser_storage::near::Program`]) sees a device's pages, processor and memory and never
+//! A program ([`merganser_storage::near::NearProgram`]) sees a device's pages, processor and memory and never
 //! blocks. It runs inside a modelled device, in virtual time, or over any real storage
 //! ([`run::Runner`]); it is the same code.
 //!

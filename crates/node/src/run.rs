@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
 use merganser_storage::{
     Buffer, Completion, Completions, Geometry, Operation, Storage, StorageExt, Work,
 };
@@ -41,7 +41,7 @@ struct ProgramNode {
     answers: BTreeMap<RequestId, io::Result<Buffer>>,
 }
 
-impl<P: Program> Runner<P> {
+impl<P: NearProgram> Runner<P> {
     /// Runs `program` over `storage`, with `memory_bytes` of memory to claim.
     #[must_use]
     pub fn new(program: P, storage: Arc<dyn Storage>, memory_bytes: u64) -> Self {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::file::descriptors;
-use crate::wrapped::{Origin, Wrapped, Wrapper};
+use crate::wrapped::{StorageOrigin, Wrapped, Wrapper};
 use crate::{Clock, Completion, Completions, Directory, Geometry, Operation, Storage};
 
 /// How often a storage that can't be opened for want of descriptors is tried again, and how long it
@@ -28,17 +28,17 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The storages that are open, at most a given number.
 pub struct OpenSet {
     most: usize,
-    open: Mutex<VecDeque<Weak<Slot>>>,
+    open: Mutex<VecDeque<Weak<ClosableSlot>>>,
 }
 
 /// A storage while it is open.
 #[derive(Default)]
-struct Slot {
-    state: Mutex<State>,
+struct ClosableSlot {
+    state: Mutex<ClosableState>,
 }
 
 #[derive(Default)]
-struct State {
+struct ClosableState {
     open: Option<Arc<dyn Storage>>,
     /// The size when it was closed.
     size: u64,
@@ -57,7 +57,7 @@ impl OpenSet {
     }
 
     /// Counts `slot`, which was just opened, and closes the oldest ones that are too many.
-    fn admit(&self, slot: &Arc<Slot>) {
+    fn admit(&self, slot: &Arc<ClosableSlot>) {
         let mut open = self.open.lock();
         open.push_back(Arc::downgrade(slot));
         let too_many = open.len().saturating_sub(self.most);
@@ -73,8 +73,8 @@ impl OpenSet {
     }
 }
 
-impl Slot {
-    fn state(&self) -> parking_lot::MutexGuard<'_, State> {
+impl ClosableSlot {
+    fn state(&self) -> parking_lot::MutexGuard<'_, ClosableState> {
         self.state.lock()
     }
 
@@ -86,7 +86,7 @@ impl Slot {
     }
 }
 
-type Open = dyn Fn() -> io::Result<Arc<dyn Storage>> + Send + Sync;
+type StorageOpener = dyn Fn() -> io::Result<Arc<dyn Storage>> + Send + Sync;
 
 /// A storage that is closed while others are in use, and opened again.
 pub struct Closable {
@@ -96,8 +96,8 @@ pub struct Closable {
     /// The size that counts, whatever becomes of the storage.
     size: Option<u64>,
     set: Option<Arc<OpenSet>>,
-    open: Box<Open>,
-    slot: Arc<Slot>,
+    open: Box<StorageOpener>,
+    slot: Arc<ClosableSlot>,
 }
 
 impl Closable {
@@ -241,13 +241,13 @@ impl Wrapper for Closing {
     fn wrap(
         &self,
         storage: Arc<dyn Storage>,
-        origin: Origin<'_>,
+        origin: StorageOrigin<'_>,
         inner: &Arc<dyn Directory>,
     ) -> Arc<dyn Storage> {
         let (name, writable) = match origin {
-            Origin::Created(name) => (name, true),
-            Origin::Opened { name, writable } => (name, writable),
-            Origin::Unnamed => return storage,
+            StorageOrigin::Created(name) => (name, true),
+            StorageOrigin::Opened { name, writable } => (name, writable),
+            StorageOrigin::Unnamed => return storage,
         };
         let (folder, name) = (Arc::clone(inner), name.to_owned());
         Arc::new(Closable::new(storage, &self.set, move || folder.open(&name, writable)))

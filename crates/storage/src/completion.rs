@@ -24,9 +24,9 @@ pub struct Completion {
 /// storages may post to one.
 #[derive(Clone, Default)]
 pub struct Completions {
-    shared: Arc<Shared>,
+    shared: Arc<CompletionQueue>,
     /// Told of what is posted through this handle.
-    watch: Option<Arc<Watch>>,
+    watch: Option<Arc<TransferWatch>>,
     /// Gets it, instead of the queue.
     collect: Option<Arc<dyn Collect>>,
 }
@@ -39,15 +39,15 @@ pub trait Collect: Send + Sync {
     fn arrived(&self, completion: Completion);
 }
 
-struct Watch {
+struct TransferWatch {
     meter: Arc<dyn Meter>,
     transfer: Transfer,
     /// The watch of the handle that this one was made of.
-    outer: Option<Arc<Watch>>,
+    outer: Option<Arc<TransferWatch>>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct CompletionQueue {
     done: Mutex<VecDeque<Completion>>,
     arrived: Condvar,
 }
@@ -62,7 +62,7 @@ impl Completions {
     /// Adds a finished operation; called by storages.
     pub fn post(&self, completion: Completion) {
         let mut watch = self.watch.as_deref();
-        while let Some(Watch { meter, transfer, outer }) = watch {
+        while let Some(TransferWatch { meter, transfer, outer }) = watch {
             meter.ended(*transfer, *completion.result.as_ref().unwrap_or(&0) as u64);
             watch = outer.as_deref();
         }
@@ -75,7 +75,7 @@ impl Completions {
 
     /// A handle of the same queue that tells `meter` when what it was given for has ended.
     pub(crate) fn watched(&self, meter: Arc<dyn Meter>, transfer: Transfer) -> Self {
-        let watch = Watch { meter, transfer, outer: self.watch.clone() };
+        let watch = TransferWatch { meter, transfer, outer: self.watch.clone() };
         Completions { watch: Some(Arc::new(watch)), ..self.clone() }
     }
 

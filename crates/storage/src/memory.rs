@@ -16,18 +16,18 @@ use crate::{ALIGNMENT, Clock, Completion, Completions, Directory, Operation, Rea
 /// A storage in memory.
 pub struct MemoryStorage {
     name: String,
-    content: Arc<RwLock<Content>>,
+    content: Arc<RwLock<MemoryContent>>,
     clock: Arc<dyn Clock>,
     writable: bool,
 }
 
-type Page = Box<[u8; ALIGNMENT]>;
+type MemoryPage = Box<[u8; ALIGNMENT]>;
 
 #[derive(Default)]
-struct Content {
+struct MemoryContent {
     size: u64,
     /// By page number; bytes beyond `size` are zero.
-    pages: BTreeMap<u64, Page>,
+    pages: BTreeMap<u64, MemoryPage>,
 }
 
 /// The parts of `len` bytes at `offset`, one for each page: page number, where on it, and
@@ -50,7 +50,7 @@ fn parts(
     })
 }
 
-impl Content {
+impl MemoryContent {
     fn read(&self, offset: u64, out: &mut [u8]) -> usize {
         let left = self.size.saturating_sub(offset);
         let len = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -201,7 +201,7 @@ impl Storage for MemoryStorage {
 pub struct MemoryDirectory {
     name: String,
     clock: Arc<dyn Clock>,
-    entries: Mutex<BTreeMap<String, Arc<RwLock<Content>>>>,
+    entries: Mutex<BTreeMap<String, Arc<RwLock<MemoryContent>>>>,
 }
 
 impl MemoryDirectory {
@@ -221,7 +221,7 @@ impl MemoryDirectory {
     fn handle(
         &self,
         name: &str,
-        content: Arc<RwLock<Content>>,
+        content: Arc<RwLock<MemoryContent>>,
         writable: bool,
     ) -> Arc<dyn Storage> {
         let (name, clock) = (format!("{}/{name}", self.name), Arc::clone(&self.clock));

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use crate::wrapped::{Origin, Wrapped, Wrapper};
+use crate::wrapped::{StorageOrigin, Wrapped, Wrapper};
 use crate::{Clock, Completions, Directory, Geometry, Operation, Storage};
 
 /// Which way bytes go.
@@ -86,7 +86,7 @@ impl Wrapper for Arc<dyn Meter> {
     fn wrap(
         &self,
         storage: Arc<dyn Storage>,
-        _: Origin<'_>,
+        _: StorageOrigin<'_>,
         _: &Arc<dyn Directory>,
     ) -> Arc<dyn Storage> {
         Metered::new(storage, Arc::clone(self))

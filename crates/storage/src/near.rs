@@ -110,7 +110,7 @@ pub trait Inside {
 }
 
 /// A program near the data that answers some of the host's requests itself.
-pub trait Program: Send {
+pub trait NearProgram: Send {
     /// Whether requests for `len` bytes at `offset` are this program's: reads (`write` false) or
     /// writes. Others go the device's own way.
     fn claims(&self, write: bool, offset: u64, len: usize) -> bool;

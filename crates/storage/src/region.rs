@@ -83,7 +83,8 @@ impl Storage for Region {
                 let Operation::Read { buffer, .. } = &operation else { unreachable!() };
                 if buffer.len() as u64 > left {
                     // What follows belongs to another region.
-                    let ends = Ends { most: left as usize, completions: completions.clone() };
+                    let ends =
+                        RegionReadEnd { most: left as usize, completions: completions.clone() };
                     let ends = Completions::collected(Arc::new(ends));
                     return self.storage.submit(token, operation, &ends);
                 }
@@ -115,12 +116,12 @@ impl Storage for Region {
 }
 
 /// Ends a read where its region ends.
-struct Ends {
+struct RegionReadEnd {
     most: usize,
     completions: Completions,
 }
 
-impl Collect for Ends {
+impl Collect for RegionReadEnd {
     fn arrived(&self, completion: Completion) {
         let result = completion.result.map(|bytes| bytes.min(self.most));
         self.completions.post(Completion { result, ..completion });

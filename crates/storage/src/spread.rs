@@ -27,24 +27,24 @@ const ALLOCATE_BYTES: u64 = 16 << 20;
 /// A storage whose units are spread over several others.
 pub struct Spread {
     name: String,
-    disks: Vec<Disk>,
+    disks: Vec<SpreadDisk>,
     lead_bytes: u64,
     unit_bytes: u64,
-    layout: Mutex<Layout>,
+    layout: Mutex<SpreadLayout>,
     /// Itself, for operations that wait.
     this: Weak<Spread>,
 }
 
-struct Disk {
+struct SpreadDisk {
     storage: Arc<dyn Storage>,
-    load: Arc<Load>,
+    load: Arc<TransfersInFlight>,
 }
 
 /// Transfers in flight.
 #[derive(Default)]
-struct Load(AtomicUsize);
+struct TransfersInFlight(AtomicUsize);
 
-impl Meter for Load {
+impl Meter for TransfersInFlight {
     fn began(&self, _: Transfer) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -54,35 +54,35 @@ impl Meter for Load {
     }
 }
 
-struct Layout {
+struct SpreadLayout {
     size: u64,
     /// By number of the unit; one that was never written is not there and reads as zeros.
-    units: BTreeMap<u64, Place>,
+    units: BTreeMap<u64, UnitPlace>,
     /// Of each disk.
-    room: Vec<Room>,
+    room: Vec<DiskRoom>,
     /// The disk to prefer among equals.
     next: usize,
     /// A cut is under way: places are given back, and the disks may not have dropped what was there.
     cutting: bool,
     /// Operations that wait for the cut, because they could use such a place.
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingOperation>,
 }
 
 /// An operation that has not begun.
-struct Waiting {
+struct WaitingOperation {
     token: u64,
     operation: Operation,
     completions: Completions,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct UnitPlace {
     disk: usize,
     offset: u64,
 }
 
 #[derive(Default)]
-struct Room {
+struct DiskRoom {
     /// Where the next unit goes, unless one was given back.
     end: u64,
     free: Vec<u64>,
@@ -101,13 +101,13 @@ impl Spread {
         assert!(!disks.is_empty() && lead_bytes <= unit_bytes && unit_bytes > 0);
         let names: Vec<&str> = disks.iter().map(|disk| disk.name()).collect();
         let name = names.join(", ");
-        let room = disks.iter().map(|_| Room::default()).collect();
+        let room = disks.iter().map(|_| DiskRoom::default()).collect();
         let metered = |storage| {
-            let load = Arc::new(Load::default());
-            Disk { storage: Metered::new(storage, Arc::clone(&load) as _), load }
+            let load = Arc::new(TransfersInFlight::default());
+            SpreadDisk { storage: Metered::new(storage, Arc::clone(&load) as _), load }
         };
         let disks = disks.into_iter().map(metered).collect();
-        let layout = Mutex::new(Layout {
+        let layout = Mutex::new(SpreadLayout {
             size: 0,
             units: BTreeMap::new(),
             room,
@@ -147,7 +147,7 @@ impl Spread {
         })
     }
 
-    fn place(&self, layout: &mut Layout, work: &mut Vec<(usize, Operation)>) -> Place {
+    fn place(&self, layout: &mut SpreadLayout, work: &mut Vec<(usize, Operation)>) -> UnitPlace {
         let all = self.disks.len();
         let in_turn = (0..all).map(|i| (layout.next + i) % all);
         let in_flight = |disk: &usize| self.disks[*disk].load.0.load(Ordering::Relaxed);
@@ -164,10 +164,10 @@ impl Spread {
             work.push((disk, Operation::Allocate { offset: room.allocated, len }));
             room.allocated += len;
         }
-        Place { disk, offset }
+        UnitPlace { disk, offset }
     }
 
-    fn read(&self, layout: &Layout, offset: u64, mut buffer: Buffer, plan: &mut Plan) {
+    fn read(&self, layout: &SpreadLayout, offset: u64, mut buffer: Buffer, plan: &mut SpreadPlan) {
         let len = (buffer.len() as u64).min(layout.size.saturating_sub(offset));
         let beyond = buffer.split_off(len as usize);
         for (unit, within, len) in self.parts(offset, len) {
@@ -188,7 +188,13 @@ impl Spread {
         plan.pieces.push(Some(beyond));
     }
 
-    fn write(&self, layout: &mut Layout, offset: u64, mut buffer: Buffer, plan: &mut Plan) {
+    fn write(
+        &self,
+        layout: &mut SpreadLayout,
+        offset: u64,
+        mut buffer: Buffer,
+        plan: &mut SpreadPlan,
+    ) {
         let len = buffer.len() as u64;
         for (unit, within, len) in self.parts(offset, len) {
             let rest = buffer.split_off(len as usize);
@@ -212,7 +218,7 @@ impl Spread {
     }
 
     /// Neighbours on a disk in one stroke: a file system that punches a hole stops all else.
-    fn discard(&self, layout: &Layout, offset: u64, len: u64, plan: &mut Plan) {
+    fn discard(&self, layout: &SpreadLayout, offset: u64, len: u64, plan: &mut SpreadPlan) {
         let len = len.min(layout.size.saturating_sub(offset));
         let placed = self.parts(offset, len).filter_map(|(unit, within, len)| {
             let place = layout.units.get(&unit)?;
@@ -233,7 +239,7 @@ impl Spread {
     }
 
     /// Reserves an equal share on each disk for what is not placed yet.
-    fn allocate(&self, layout: &mut Layout, offset: u64, len: u64, plan: &mut Plan) {
+    fn allocate(&self, layout: &mut SpreadLayout, offset: u64, len: u64, plan: &mut SpreadPlan) {
         if len == 0 {
             return;
         }
@@ -253,7 +259,7 @@ impl Spread {
     }
 
     /// Gives back what is beyond `size`, and what was reserved and not used.
-    fn set_size(&self, layout: &mut Layout, size: u64, plan: &mut Plan) {
+    fn set_size(&self, layout: &mut SpreadLayout, size: u64, plan: &mut SpreadPlan) {
         layout.cutting = true;
         plan.cut = self.this.upgrade();
         if size < layout.size {
@@ -281,7 +287,7 @@ impl Spread {
             std::mem::take(&mut layout.waiting)
         };
         // If one of them is a cut, the rest wait again.
-        for Waiting { token, operation, completions } in waiting {
+        for WaitingOperation { token, operation, completions } in waiting {
             self.submit(token, operation, &completions);
         }
     }
@@ -315,7 +321,7 @@ impl Storage for Spread {
             Operation::SetSize { size } => Some(*size),
             Operation::Sync => Some(0),
         };
-        let mut plan = Plan::default();
+        let mut plan = SpreadPlan::default();
         if end.is_none_or(|end| end > i64::MAX as u64) {
             let text = format!("{}: beyond any file's end", self.name);
             let buffer = match operation {
@@ -329,7 +335,7 @@ impl Storage for Spread {
             let mut layout = self.layout.lock();
             if layout.cutting && !matches!(operation, Operation::Read { .. } | Operation::Sync) {
                 let completions = completions.clone();
-                return layout.waiting.push(Waiting { token, operation, completions });
+                return layout.waiting.push(WaitingOperation { token, operation, completions });
             }
             match operation {
                 Operation::Read { offset, buffer } => self.read(&layout, offset, buffer, &mut plan),
@@ -355,7 +361,7 @@ impl Storage for Spread {
 
 /// What an operation becomes.
 #[derive(Default)]
-struct Plan {
+struct SpreadPlan {
     /// Transfers: disk, operation, and which piece its buffer is.
     transfers: Vec<(usize, Operation, usize)>,
     /// Other operations, by disk.
@@ -368,22 +374,22 @@ struct Plan {
     cut: Option<Arc<Spread>>,
 }
 
-impl Plan {
+impl SpreadPlan {
     fn part(&mut self, disk: usize, operation: Operation) {
         self.transfers.push((disk, operation, self.pieces.len()));
         self.pieces.push(None);
     }
 
-    fn start(self, disks: &[Disk], token: u64, completions: &Completions) {
-        let Plan { transfers, besides, pieces, count, cut } = self;
+    fn start(self, disks: &[SpreadDisk], token: u64, completions: &Completions) {
+        let SpreadPlan { transfers, besides, pieces, count, cut } = self;
         let writes = matches!(transfers.first(), Some((_, Operation::Write { .. }, _)));
-        let whole = Arc::new(Whole {
+        let whole = Arc::new(SplitOperation {
             token,
             writes,
             count,
             completions: completions.clone(),
             // One for this function, so that it does not end before all has begun.
-            state: Mutex::new(Parts {
+            state: Mutex::new(SplitProgress {
                 left: transfers.len() + besides.len() + 1,
                 pieces,
                 failed: None,
@@ -405,22 +411,22 @@ impl Plan {
 const BESIDES: u64 = u64::MAX;
 
 /// An operation whose parts are under way.
-struct Whole {
+struct SplitOperation {
     token: u64,
     writes: bool,
     count: usize,
     completions: Completions,
-    state: Mutex<Parts>,
+    state: Mutex<SplitProgress>,
 }
 
-struct Parts {
+struct SplitProgress {
     left: usize,
     pieces: Vec<Option<Buffer>>,
     failed: Option<io::Error>,
     cut: Option<Arc<Spread>>,
 }
 
-impl Whole {
+impl SplitOperation {
     fn ended(&self, piece: Option<(usize, Buffer)>, result: io::Result<()>) {
         let mut state = self.state.lock();
         if let Some((number, buffer)) = piece {
@@ -451,7 +457,7 @@ impl Whole {
     }
 }
 
-impl Collect for Whole {
+impl Collect for SplitOperation {
     fn arrived(&self, Completion { token, buffer, result }: Completion) {
         let Some(mut buffer) = buffer else { return self.ended(None, result.map(drop)) };
         // A unit may be shorter on its disk than here. A write that writes less is an error.

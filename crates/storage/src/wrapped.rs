@@ -15,7 +15,7 @@ pub trait Wrapper: Send + Sync {
     fn wrap(
         &self,
         storage: Arc<dyn Storage>,
-        origin: Origin<'_>,
+        origin: StorageOrigin<'_>,
         inner: &Arc<dyn Directory>,
     ) -> Arc<dyn Storage>;
 
@@ -28,7 +28,7 @@ pub trait Wrapper: Send + Sync {
 
 /// Where a storage came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin<'a> {
+pub enum StorageOrigin<'a> {
     /// It was made under this name.
     Created(&'a str),
     /// It was made without a name.
@@ -58,7 +58,7 @@ impl<W: Wrapper> Wrapped<W> {
     fn wrap(
         &self,
         storage: io::Result<Arc<dyn Storage>>,
-        origin: Origin<'_>,
+        origin: StorageOrigin<'_>,
     ) -> io::Result<Arc<dyn Storage>> {
         storage.map(|storage| self.wrapper.wrap(storage, origin, &self.inner))
     }
@@ -74,15 +74,15 @@ impl<W: Wrapper> Directory for Wrapped<W> {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn Storage>> {
-        self.wrap(self.inner.create(name), Origin::Created(name))
+        self.wrap(self.inner.create(name), StorageOrigin::Created(name))
     }
 
     fn create_unnamed(&self) -> io::Result<Arc<dyn Storage>> {
-        self.wrap(self.inner.create_unnamed(), Origin::Unnamed)
+        self.wrap(self.inner.create_unnamed(), StorageOrigin::Unnamed)
     }
 
     fn open(&self, name: &str, writable: bool) -> io::Result<Arc<dyn Storage>> {
-        self.wrap(self.inner.open(name, writable), Origin::Opened { name, writable })
+        self.wrap(self.inner.open(name, writable), StorageOrigin::Opened { name, writable })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {

@@ -204,7 +204,7 @@ fn compressed_by_name(path: &Path) -> Result<Option<Compressed>, Failure> {
 
 /// A new file. It is written in large aligned pieces, several at a time.
 struct NewFile {
-    file: file::Output,
+    file: file::UnpublishedFile,
     storage: Arc<FileStorage>,
     completions: Completions,
     /// The piece that is being filled, and how far it is filled.
@@ -222,7 +222,7 @@ impl NewFile {
     const PIECES: usize = 8;
 
     fn create(resolved: ResolvedOutput, path: &Path) -> io::Result<Self> {
-        let file = file::Output::create_resolved(resolved, path, FileOptions::default())?;
+        let file = file::UnpublishedFile::create_resolved(resolved, path, FileOptions::default())?;
         Ok(NewFile {
             storage: file.storage(),
             file,

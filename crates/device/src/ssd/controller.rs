@@ -2,7 +2,7 @@
 
 use std::io;
 
-use merganser_storage::near::{Program, Wake};
+use merganser_storage::near::{NearProgram, Wake};
 use merganser_storage::{Buffer, Geometry};
 use slab::Slab;
 
@@ -158,7 +158,7 @@ impl Controller {
     }
 
     /// Marks a request that a program claims.
-    pub fn claim(&mut self, number: u32, programs: &[Box<dyn Program>]) {
+    pub fn claim(&mut self, number: u32, programs: &[Box<dyn NearProgram>]) {
         let job = self.jobs.get(number);
         let write = match job.kind {
             RequestKind::Read => false,

@@ -28,7 +28,7 @@ mod reads;
 mod writes;
 
 use merganser_storage::Geometry;
-use merganser_storage::near::Program;
+use merganser_storage::near::NearProgram;
 
 use crate::device::{Command, Device, Done, FlashBytes, FlashStatistics, Statistics};
 use crate::profile::{ProfileError, SsdProfile, SsdSettings};
@@ -57,7 +57,7 @@ use event::SsdEvent;
 pub struct Ssd {
     name: String,
     controller: Controller,
-    programs: Vec<Box<dyn Program>>,
+    programs: Vec<Box<dyn NearProgram>>,
 }
 
 impl Ssd {
@@ -83,7 +83,7 @@ impl Ssd {
 
     /// Attaches a program, which answers the requests that it claims. If several programs claim a
     /// request, the first one answers.
-    pub fn attach(&mut self, program: Box<dyn Program>) {
+    pub fn attach(&mut self, program: Box<dyn NearProgram>) {
         self.programs.push(program);
     }
 

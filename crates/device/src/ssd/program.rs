@@ -2,7 +2,7 @@
 
 use std::io;
 
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId};
 use merganser_storage::{Buffer, Geometry, Work};
 
 use crate::request::RequestKind;
@@ -13,7 +13,7 @@ use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
 
 /// Calls a program.
-pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn Program>], call: Call) {
+pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn NearProgram>], call: Call) {
     match call {
         Call::Wake { program, wake } => {
             programs[program as usize].wake(wake, &mut Seat { controller, program });

@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use merganser_storage::wrapped::{Origin, Wrapped, Wrapper};
+use merganser_storage::wrapped::{StorageOrigin, Wrapped, Wrapper};
 use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -181,17 +181,17 @@ impl Wrapper for Recording {
     fn wrap(
         &self,
         inner: Arc<dyn Storage>,
-        origin: Origin<'_>,
+        origin: StorageOrigin<'_>,
         _: &Arc<dyn Directory>,
     ) -> Arc<dyn Storage> {
         let id = match origin {
-            Origin::Unnamed => self.recorder.enter(),
-            Origin::Created(name) => {
+            StorageOrigin::Unnamed => self.recorder.enter(),
+            StorageOrigin::Created(name) => {
                 let id = self.recorder.enter();
                 self.ids.lock().insert(name.to_owned(), id);
                 id
             }
-            Origin::Opened { name, .. } => {
+            StorageOrigin::Opened { name, .. } => {
                 *self.ids.lock().entry(name.to_owned()).or_insert_with(|| self.recorder.enter())
             }
         };

@@ -4,7 +4,7 @@ use crate::common::{Ask, close, closed_loop, random, sequential, ssd, throughput
 use merganser_device::device::{Command, Device};
 use merganser_device::request::RequestKind::{Read, Write};
 use merganser_storage::Buffer;
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
 
 /// NVMeVirt's 970 Pro: the link bounds reads in order, programs bound writes, and a lone read of
 /// 4 KiB takes firmware, sensing, channel and link.
@@ -127,7 +127,7 @@ impl Scan {
     }
 }
 
-impl Program for Scan {
+impl NearProgram for Scan {
     fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
         offset >= self.bytes
     }

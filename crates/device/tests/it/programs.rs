@@ -6,7 +6,7 @@ use crate::common::{close, ssd};
 use merganser_device::device::{Command, Component, Device, Done};
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
 use merganser_storage::{Buffer, Work};
 use parking_lot::Mutex;
 
@@ -32,7 +32,7 @@ struct Inverter {
     left: u64,
 }
 
-impl Program for Inverter {
+impl NearProgram for Inverter {
     fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
         offset >= WINDOW
     }
@@ -194,7 +194,7 @@ struct Keeper {
     result: Arc<Mutex<String>>,
 }
 
-impl Program for Keeper {
+impl NearProgram for Keeper {
     fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
         offset >= WINDOW
     }

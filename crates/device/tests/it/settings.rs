@@ -9,7 +9,7 @@ use merganser_device::profile::ssd_parameters;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
 use merganser_random::Random;
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
 use merganser_storage::{Buffer, Work};
 
 /// A small device on which everything happens soon.
@@ -102,7 +102,7 @@ struct Worker {
     left: u32,
 }
 
-impl Program for Worker {
+impl NearProgram for Worker {
     fn claims(&self, write: bool, offset: u64, len: usize) -> bool {
         !write && offset == 0 && len == 3000
     }

@@ -37,7 +37,7 @@ use std::io;
 use std::ops::Range;
 
 use merganser_storage::Buffer;
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
 
 use descriptor::{Descriptor, MergeCommand, MergeId, overlap};
 use merging::OpenMerge;
@@ -198,7 +198,7 @@ impl ActiveSort {
     }
 }
 
-impl Program for ActiveSort {
+impl NearProgram for ActiveSort {
     fn claims(&self, write: bool, offset: u64, len: usize) -> bool {
         let Some(end) = offset.checked_add(len as u64) else { return false };
         let range = offset..end;

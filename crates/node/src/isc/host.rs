@@ -4,7 +4,7 @@
 
 use std::io;
 
-use merganser_storage::near::Program;
+use merganser_storage::near::NearProgram;
 use serde_json::Value;
 
 use super::command::{ByteExtent, DeviceSplit, SessionCommand};
@@ -36,7 +36,7 @@ pub trait DeviceDoor {
     fn pause(&mut self) -> io::Result<()>;
 }
 
-impl<P: Program> DeviceDoor for Runner<P> {
+impl<P: NearProgram> DeviceDoor for Runner<P> {
     fn read(&mut self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
         Runner::read(self, offset, len).map(|buffer| buffer.to_vec())
     }

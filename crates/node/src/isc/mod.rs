@@ -39,7 +39,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use merganser_storage::Buffer;
-use merganser_storage::near::{HostRequest, Inside, Program, RequestId, Wake};
+use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
 use serde_json::Value;
 
 use crate::ssdlet::{Ssdlet, SsdletError};
@@ -258,7 +258,7 @@ impl Isc {
     }
 }
 
-impl Program for Isc {
+impl NearProgram for Isc {
     fn claims(&self, _write: bool, offset: u64, len: usize) -> bool {
         let Range { start, end } = self.addresses();
         offset < end && offset.saturating_add(len as u64) > start

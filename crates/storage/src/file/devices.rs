@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::own::Refusal;
+use super::own::FileRefusal;
 use super::resolve::path_of;
 
 const DEVICES: &str = "/dev";
@@ -16,14 +16,14 @@ const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Accepts a folder in which a file may be made: any that is not `/dev`, below it, or in its file system,
 /// by whatever name it is reached. `/dev/shm` is for files.
-pub(super) fn check_folder(folder: &File) -> Result<(), Refusal> {
+pub(super) fn check_folder(folder: &File) -> Result<(), FileRefusal> {
     let path = path_of(folder).unwrap_or_default();
     let below = |of: &str| path.starts_with(of);
     if below(SHARED_MEMORY) {
         return Ok(());
     }
     if below(DEVICES) || is_in_file_system_of_devices(folder) {
-        return Err(Refusal::OfDevices);
+        return Err(FileRefusal::OfDevices);
     }
     Ok(())
 }
@@ -55,7 +55,7 @@ mod tests {
         for name in names.iter().chain([&"/dev/../dev/./merganser-typing-error".into()]) {
             for refused in [check_new(name).err(), resolve_output(name).err()] {
                 let refused = refused.unwrap_or_else(|| panic!("{}: accepted", name.display()));
-                assert_eq!(Refusal::of(&refused), Some(Refusal::OfDevices), "{refused}");
+                assert_eq!(FileRefusal::of(&refused), Some(FileRefusal::OfDevices), "{refused}");
             }
             assert!(!typed.exists());
         }

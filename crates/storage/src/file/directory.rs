@@ -69,7 +69,7 @@ impl FileDirectory {
     /// user may write it ([`own::check_folder`]). It is [private](FileDirectory::private).
     ///
     /// # Errors
-    /// As [`FileDirectory::open`], and an [`own::Refusal`].
+    /// As [`FileDirectory::open`], and an [`own::FileRefusal`].
     pub fn open_own(path: impl AsRef<Path>) -> io::Result<Arc<FileDirectory>> {
         let path = path.as_ref();
         Self::assemble(path, own::open_folder(path), FileOptions::default(), true)
@@ -177,7 +177,7 @@ impl FileDirectory {
     /// [`Directory::open`] with the type of what is opened.
     ///
     /// # Errors
-    /// As there; an [`own::Refusal`] for anything but a regular file.
+    /// As there; an [`own::FileRefusal`] for anything but a regular file.
     pub fn open_file(&self, name: &str, writable: bool) -> io::Result<Arc<FileStorage>> {
         let (name, shown) = self.place(name, "open")?;
         let open = || {

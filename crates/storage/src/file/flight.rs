@@ -14,7 +14,7 @@ const PIECE_BYTES_MAX: usize = 1 << 30;
 /// A system call to make. Its memory belongs to the [`Flight`] that asked for it and stays in place
 /// until the flight gets the result.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Call {
+pub(super) enum SystemCall {
     Read { fd: RawFd, to: *mut u8, len: usize, offset: u64 },
     Write { fd: RawFd, from: *const u8, len: usize, offset: u64 },
     Sync { fd: RawFd },
@@ -26,14 +26,14 @@ pub(super) struct Flight {
     token: u64,
     file: Arc<OpenFile>,
     completions: Completions,
-    task: Task,
+    task: FlightTask,
     /// The piece under way goes past the page cache.
     pub(super) direct: bool,
     /// The last try would have blocked: the next one had better be allowed to.
     pub(super) retried: bool,
 }
 
-enum Task {
+enum FlightTask {
     Read { offset: u64, buffer: Buffer, done: usize },
     Write { offset: u64, buffer: Buffer, done: usize },
     Sync,
@@ -54,18 +54,18 @@ impl Flight {
         let (task, range) = match operation {
             Operation::Read { offset, buffer } => {
                 let len = buffer.len() as u64;
-                (Task::Read { offset, buffer, done: 0 }, Some((offset, len)))
+                (FlightTask::Read { offset, buffer, done: 0 }, Some((offset, len)))
             }
             Operation::Write { offset, buffer } => {
                 let len = buffer.len() as u64;
-                (Task::Write { offset, buffer, done: 0 }, Some((offset, len)))
+                (FlightTask::Write { offset, buffer, done: 0 }, Some((offset, len)))
             }
-            Operation::Sync => (Task::Sync, None),
+            Operation::Sync => (FlightTask::Sync, None),
             Operation::Discard { offset, len } => {
-                (Task::Discard { offset, len }, Some((offset, len)))
+                (FlightTask::Discard { offset, len }, Some((offset, len)))
             }
             Operation::Allocate { offset, len } => {
-                (Task::Allocate { offset, len }, Some((offset, len)))
+                (FlightTask::Allocate { offset, len }, Some((offset, len)))
             }
             Operation::SetSize { size } => {
                 // Metadata alone: quick, and only recent rings know it, so the caller's own thread.
@@ -86,7 +86,7 @@ impl Flight {
             flight.fail(io::Error::new(io::ErrorKind::PermissionDenied, "opened for reading only"));
             return None;
         }
-        if let Task::Sync = flight.task
+        if let FlightTask::Sync = flight.task
             && let Err(lost) = flight.file.lost.check()
         {
             flight.fail(lost);
@@ -106,26 +106,34 @@ impl Flight {
     }
 
     /// The next system call. Its pointers stay valid until [`Flight::took`].
-    pub(super) fn call(&mut self) -> Call {
+    pub(super) fn call(&mut self) -> SystemCall {
         match &mut self.task {
-            Task::Read { offset, buffer, done } => {
+            FlightTask::Read { offset, buffer, done } => {
                 let (fd, direct, at, len) = piece(&self.file, *offset, buffer, *done);
                 self.direct = direct;
-                Call::Read { fd, to: at, len, offset: *offset + *done as u64 }
+                SystemCall::Read { fd, to: at, len, offset: *offset + *done as u64 }
             }
-            Task::Write { offset, buffer, done } => {
+            FlightTask::Write { offset, buffer, done } => {
                 let (fd, direct, at, len) = piece(&self.file, *offset, buffer, *done);
                 self.direct = direct;
-                Call::Write { fd, from: at, len, offset: *offset + *done as u64 }
+                SystemCall::Write { fd, from: at, len, offset: *offset + *done as u64 }
             }
-            Task::Sync => Call::Sync { fd: self.file.buffered_fd() },
-            Task::Discard { offset, len } => {
+            FlightTask::Sync => SystemCall::Sync { fd: self.file.buffered_fd() },
+            FlightTask::Discard { offset, len } => {
                 let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-                Call::Allocate { fd: self.file.buffered_fd(), mode, offset: *offset, len: *len }
+                SystemCall::Allocate {
+                    fd: self.file.buffered_fd(),
+                    mode,
+                    offset: *offset,
+                    len: *len,
+                }
             }
-            Task::Allocate { offset, len } => {
-                Call::Allocate { fd: self.file.buffered_fd(), mode: 0, offset: *offset, len: *len }
-            }
+            FlightTask::Allocate { offset, len } => SystemCall::Allocate {
+                fd: self.file.buffered_fd(),
+                mode: 0,
+                offset: *offset,
+                len: *len,
+            },
         }
     }
 
@@ -138,7 +146,7 @@ impl Flight {
         self.retried = false;
         let moved = usize::try_from(result).expect("not negative");
         match &mut self.task {
-            Task::Read { buffer, done, .. } => {
+            FlightTask::Read { buffer, done, .. } => {
                 *done += moved;
                 if moved > 0 && *done < buffer.len() {
                     return Some(self);
@@ -146,7 +154,7 @@ impl Flight {
                 let done = *done;
                 self.finish(Ok(done));
             }
-            Task::Write { buffer, done, .. } => {
+            FlightTask::Write { buffer, done, .. } => {
                 *done += moved;
                 let done = *done;
                 if done == buffer.len() {
@@ -158,11 +166,11 @@ impl Flight {
                 }
             }
             // If there are two syncs at a time, only one gets the error.
-            Task::Sync => match self.file.lost.check() {
+            FlightTask::Sync => match self.file.lost.check() {
                 Ok(()) => self.finish(Ok(0)),
                 Err(lost) => self.fail(lost),
             },
-            Task::Discard { .. } | Task::Allocate { .. } => self.finish(Ok(0)),
+            FlightTask::Discard { .. } | FlightTask::Allocate { .. } => self.finish(Ok(0)),
         }
         None
     }
@@ -177,13 +185,13 @@ impl Flight {
                 self.file.refuse_direct(&io::Error::from_raw_os_error(errno));
                 Some(self)
             }
-            (libc::EOPNOTSUPP, &Task::Allocate { offset, len }) => {
+            (libc::EOPNOTSUPP, &FlightTask::Allocate { offset, len }) => {
                 let result = self.file.grow(offset + len);
                 self.finish(result.map(|()| 0));
                 None
             }
             _ => {
-                if let Task::Sync = self.task {
+                if let FlightTask::Sync = self.task {
                     self.file.lost.note();
                 }
                 self.fail(io::Error::from_raw_os_error(errno));
@@ -194,15 +202,17 @@ impl Flight {
 
     fn fail(self, cause: io::Error) {
         let what = match &self.task {
-            Task::Read { offset, buffer, done } => {
+            FlightTask::Read { offset, buffer, done } => {
                 format!("read of {} bytes at {}", buffer.len() - done, offset + *done as u64)
             }
-            Task::Write { offset, buffer, done } => {
+            FlightTask::Write { offset, buffer, done } => {
                 format!("write of {} bytes at {}", buffer.len() - done, offset + *done as u64)
             }
-            Task::Sync => "sync".to_owned(),
-            Task::Discard { offset, len } => format!("discard of {len} bytes at {offset}"),
-            Task::Allocate { offset, len } => format!("allocation of {len} bytes at {offset}"),
+            FlightTask::Sync => "sync".to_owned(),
+            FlightTask::Discard { offset, len } => format!("discard of {len} bytes at {offset}"),
+            FlightTask::Allocate { offset, len } => {
+                format!("allocation of {len} bytes at {offset}")
+            }
         };
         let error = FileError::wrap(&self.file.name, what, cause);
         self.finish(Err(error));
@@ -210,7 +220,7 @@ impl Flight {
 
     fn finish(self, result: io::Result<usize>) {
         let buffer = match self.task {
-            Task::Read { buffer, .. } | Task::Write { buffer, .. } => Some(buffer),
+            FlightTask::Read { buffer, .. } | FlightTask::Write { buffer, .. } => Some(buffer),
             _ => None,
         };
         // First, so that whoever has seen the completion and holds no handle sees the file closed.
@@ -258,7 +268,7 @@ mod tests {
 
     fn next_read(flight: &mut Flight) -> (RawFd, u64, usize) {
         match flight.call() {
-            Call::Read { fd, len, offset, .. } => (fd, offset, len),
+            SystemCall::Read { fd, len, offset, .. } => (fd, offset, len),
             other => panic!("not a read: {other:?}"),
         }
     }

@@ -73,13 +73,13 @@ pub use directory::FileDirectory;
 pub use error::FileError;
 pub use hidden::{unpublished_name_of, unpublished_names};
 pub use kind::FileKind;
-pub use output::Output;
+pub use output::UnpublishedFile;
 pub use resolve::{OutputKind, ResolvedOutput, check_new, resolve_output};
 pub use storage::FileStorage;
 
 use flight::Flight;
 use ring::Ring;
-use threads::Pool;
+use threads::ThreadPool;
 
 /// How to reach files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,14 +158,14 @@ impl fmt::Display for Mode {
 pub(crate) struct Engines {
     choice: EngineChoice,
     queue_depth: u32,
-    running: Running,
+    running: RunningEngine,
     /// Why it is not the ring, if it is not.
     refusal: Option<String>,
 }
 
-enum Running {
+enum RunningEngine {
     Ring(Ring),
-    Threads(Pool),
+    Threads(ThreadPool),
 }
 
 static SHARED: Mutex<Vec<Weak<Engines>>> = Mutex::new(Vec::new());
@@ -195,28 +195,28 @@ impl Engines {
             }
             EngineChoice::Auto => match Ring::start(queue_depth) {
                 Ok(ring) => {
-                    let running = Running::Ring(ring);
+                    let running = RunningEngine::Ring(ring);
                     return Ok(Engines { choice, queue_depth, running, refusal: None });
                 }
                 Err(e) => format!("io_uring: {e}"),
             },
             EngineChoice::Threads => "threads asked for".to_owned(),
         };
-        let running = Running::Threads(Pool::start(queue_depth)?);
+        let running = RunningEngine::Threads(ThreadPool::start(queue_depth)?);
         Ok(Engines { choice, queue_depth, running, refusal: Some(refusal) })
     }
 
     fn submit(&self, flight: Flight) {
         match &self.running {
-            Running::Ring(ring) => ring.submit(flight),
-            Running::Threads(pool) => pool.submit(flight),
+            RunningEngine::Ring(ring) => ring.submit(flight),
+            RunningEngine::Threads(pool) => pool.submit(flight),
         }
     }
 
     fn mode(&self, direct: bool, direct_refusal: Option<&str>) -> Mode {
         let engine = match self.running {
-            Running::Ring(_) => Engine::Ring,
-            Running::Threads(_) => Engine::Threads,
+            RunningEngine::Ring(_) => Engine::Ring,
+            RunningEngine::Threads(_) => Engine::Threads,
         };
         let parts: Vec<&str> =
             [direct_refusal, self.refusal.as_deref()].into_iter().flatten().collect();

@@ -12,40 +12,40 @@ use super::attributes::{Attributes, publish_file};
 use super::directory::{lacks_unnamed, open_unnamed};
 use super::error::FileError;
 use super::kind::FileKind;
-use super::resolve::{Place, ResolvedOutput, guard, resolve_output};
+use super::resolve::{ResolvedName, ResolvedOutput, guard, resolve_output};
 use super::storage::FileStorage;
 use super::{FileOptions, at, hidden, own};
 use crate::StorageExt;
 
-/// A file being made. It has no name before [`Output::publish`]: whatever ends the process, nothing
+/// A file being made. It has no name before [`UnpublishedFile::publish`]: whatever ends the process, nothing
 /// is left behind and what bore the name before is untouched.
 ///
 /// Where the file system has no unnamed files it has a hidden name (`.OUT.merganser-new`) until
-/// then, and only this user may read it. The name goes when the `Output` drops. When the process is
-/// killed it stays, until the next `Output` of that name removes it.
+/// then, and only this user may read it. The name goes when the `UnpublishedFile` drops. When the process is
+/// killed it stays, until the next `UnpublishedFile` of that name removes it.
 ///
 /// A file that is replaced loses what belongs to the file and not to the name: other hard links keep
 /// the old content, and ACLs and extended attributes are not taken over.
-pub struct Output {
+pub struct UnpublishedFile {
     storage: Arc<FileStorage>,
     /// As given, for messages.
     name: String,
-    place: Place,
+    place: ResolvedName,
     hidden: Option<OsString>,
 }
 
-impl Output {
+impl UnpublishedFile {
     /// Starts a file that is to replace or become `path`, through symbolic links.
     ///
     /// # Errors
     /// `InvalidInput` when something other than a regular file bears the name; those of
     /// [`resolve_output`]; the system's own.
-    pub fn create(path: impl AsRef<Path>, options: FileOptions) -> io::Result<Output> {
+    pub fn create(path: impl AsRef<Path>, options: FileOptions) -> io::Result<UnpublishedFile> {
         let path = path.as_ref();
         Self::begin(resolve_output(path)?, path, options, open_unnamed)
     }
 
-    /// [`Output::create`] for a name that is resolved already; `shown` is what to call it in errors.
+    /// [`UnpublishedFile::create`] for a name that is resolved already; `shown` is what to call it in errors.
     ///
     /// # Errors
     /// As there.
@@ -53,17 +53,17 @@ impl Output {
         resolved: ResolvedOutput,
         shown: impl AsRef<Path>,
         options: FileOptions,
-    ) -> io::Result<Output> {
+    ) -> io::Result<UnpublishedFile> {
         Self::begin(resolved, shown.as_ref(), options, open_unnamed)
     }
 
-    /// [`Output::create_resolved`] with a way to get an unnamed file with a mode in a folder.
+    /// [`UnpublishedFile::create_resolved`] with a way to get an unnamed file with a mode in a folder.
     fn begin(
         resolved: ResolvedOutput,
         shown: &Path,
         options: FileOptions,
         unnamed: impl Fn(&File, u32) -> io::Result<File>,
-    ) -> io::Result<Output> {
+    ) -> io::Result<UnpublishedFile> {
         let name = shown.display().to_string();
         let wrap = |e| FileError::wrap(&name, "create", e);
         let place = resolved.into_place().map_err(wrap)?;
@@ -87,7 +87,7 @@ impl Output {
             Err(e) => return Err(wrap(e)),
         };
         match FileStorage::from_file(file, name.clone(), true, options) {
-            Ok(storage) => Ok(Output { storage, name, place, hidden }),
+            Ok(storage) => Ok(UnpublishedFile { storage, name, place, hidden }),
             Err(e) => {
                 discard(&place, hidden);
                 Err(e)
@@ -95,7 +95,7 @@ impl Output {
         }
     }
 
-    /// The file, to write to. Handles may outlive the `Output`.
+    /// The file, to write to. Handles may outlive the `UnpublishedFile`.
     #[must_use]
     pub fn storage(&self) -> Arc<FileStorage> {
         Arc::clone(&self.storage)
@@ -118,7 +118,7 @@ impl Output {
 
     fn put_in_place(&mut self) -> io::Result<()> {
         let file = self.storage.file();
-        let Place { folder, name } = &self.place;
+        let ResolvedName { folder, name } = &self.place;
         let replaces = self.take_attributes()?;
         if self.hidden.is_none() {
             if !replaces {
@@ -142,7 +142,7 @@ impl Output {
     /// Gives the file owner and mode of the one that it replaces; says whether there is one.
     fn take_attributes(&self) -> io::Result<bool> {
         let file = self.storage.file();
-        let Place { folder, name } = &self.place;
+        let ResolvedName { folder, name } = &self.place;
         let old = match at::look(folder, name) {
             Ok(old) => old,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -163,14 +163,14 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for UnpublishedFile {
     fn drop(&mut self) {
         discard(&self.place, self.hidden.take());
     }
 }
 
 /// Removes an unfinished file. If that fails it stays, until the next output of that name removes it.
-fn discard(place: &Place, hidden: Option<OsString>) {
+fn discard(place: &ResolvedName, hidden: Option<OsString>) {
     if let Some(hidden) = hidden {
         let _ = at::remove(&place.folder, &hidden);
     }
@@ -195,7 +195,7 @@ mod tests {
         };
         let begin = || {
             let lacking = |_: &File, _| Err(Errno::OPNOTSUPP.into());
-            Output::begin(
+            UnpublishedFile::begin(
                 resolve_output(&path).expect("resolved"),
                 &path,
                 FileOptions::default(),

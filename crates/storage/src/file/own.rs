@@ -29,9 +29,9 @@ pub(super) const CAREFUL: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Why a file or folder is not used. It is inside the [`io::Error`] of the functions here;
-/// [`Refusal::of`] finds it.
+/// [`FileRefusal::of`] finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum FileRefusal {
     /// It is of another kind than it should be.
     Kind {
         /// Its kind.
@@ -67,13 +67,13 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl FileRefusal {
     /// The refusal inside `error`, if it is one.
     #[must_use]
-    pub fn of(error: &io::Error) -> Option<Refusal> {
+    pub fn of(error: &io::Error) -> Option<FileRefusal> {
         let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(error.get_ref()?);
         while let Some(error) = inner {
-            if let Some(refusal) = error.downcast_ref::<Refusal>() {
+            if let Some(refusal) = error.downcast_ref::<FileRefusal>() {
                 return Some(*refusal);
             }
             // An `io::Error` names the source of what it holds, not what it holds.
@@ -86,36 +86,36 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FileRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Kind { found, expected } => write!(f, "is {found}, not {expected}"),
-            Refusal::Owner { found, expected } => {
+            FileRefusal::Kind { found, expected } => write!(f, "is {found}, not {expected}"),
+            FileRefusal::Owner { found, expected } => {
                 write!(f, "belongs to user {found}, not to user {expected} who runs this")
             }
-            Refusal::Links { found } => write!(f, "has {found} names (hard links), not one"),
-            Refusal::Planted { found, owner } => {
+            FileRefusal::Links { found } => write!(f, "has {found} names (hard links), not one"),
+            FileRefusal::Planted { found, owner } => {
                 write!(f, "is {found} of user {owner} in a folder that all users may write")
             }
-            Refusal::OfDevices => f.write_str(
+            FileRefusal::OfDevices => f.write_str(
                 "is no device, and a file of this name would be in memory and lost at a restart; \
                  name a device that is there, or another folder",
             ),
-            Refusal::Writable { mode } => {
+            FileRefusal::Writable { mode } => {
                 write!(f, "other users may write it (mode {:04o})", mode & 0o7777)
             }
         }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for FileRefusal {}
 
-impl From<Refusal> for io::Error {
-    fn from(refusal: Refusal) -> io::Error {
+impl From<FileRefusal> for io::Error {
+    fn from(refusal: FileRefusal) -> io::Error {
         let kind = match refusal {
-            Refusal::Kind { found: FileKind::Folder, .. } => io::ErrorKind::IsADirectory,
-            Refusal::Kind { expected: FileKind::Folder, .. } => io::ErrorKind::NotADirectory,
-            Refusal::Kind { .. } | Refusal::OfDevices => io::ErrorKind::InvalidInput,
+            FileRefusal::Kind { found: FileKind::Folder, .. } => io::ErrorKind::IsADirectory,
+            FileRefusal::Kind { expected: FileKind::Folder, .. } => io::ErrorKind::NotADirectory,
+            FileRefusal::Kind { .. } | FileRefusal::OfDevices => io::ErrorKind::InvalidInput,
             _ => io::ErrorKind::PermissionDenied,
         };
         io::Error::new(kind, refusal)
@@ -129,21 +129,21 @@ pub fn user() -> u32 {
 }
 
 /// Accepts a file of this kind and no other.
-pub(super) fn check_kind(found: &Metadata, expected: FileKind) -> Result<(), Refusal> {
+pub(super) fn check_kind(found: &Metadata, expected: FileKind) -> Result<(), FileRefusal> {
     let found = FileKind::of(found.file_type());
-    if found == expected { Ok(()) } else { Err(Refusal::Kind { found, expected }) }
+    if found == expected { Ok(()) } else { Err(FileRefusal::Kind { found, expected }) }
 }
 
 /// Accepts this user's own regular file with one name.
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn check_file(found: &Metadata) -> Result<(), Refusal> {
+pub fn check_file(found: &Metadata) -> Result<(), FileRefusal> {
     check_kind(found, FileKind::Regular)?;
     check_owner(found)?;
     match found.nlink() {
         1 => Ok(()),
-        found => Err(Refusal::Links { found }),
+        found => Err(FileRefusal::Links { found }),
     }
 }
 
@@ -151,24 +151,24 @@ pub fn check_file(found: &Metadata) -> Result<(), Refusal> {
 ///
 /// # Errors
 /// The first thing that is wrong with it.
-pub fn check_folder(found: &Metadata) -> Result<(), Refusal> {
+pub fn check_folder(found: &Metadata) -> Result<(), FileRefusal> {
     check_kind(found, FileKind::Folder)?;
     check_owner(found)?;
     match found.mode() {
         mode if mode & 0o022 == 0 => Ok(()),
-        mode => Err(Refusal::Writable { mode }),
+        mode => Err(FileRefusal::Writable { mode }),
     }
 }
 
-fn check_owner(found: &Metadata) -> Result<(), Refusal> {
+fn check_owner(found: &Metadata) -> Result<(), FileRefusal> {
     let (found, expected) = (found.uid(), user());
-    if found == expected { Ok(()) } else { Err(Refusal::Owner { found, expected }) }
+    if found == expected { Ok(()) } else { Err(FileRefusal::Owner { found, expected }) }
 }
 
 /// Opens the regular file `path`, which is this user's own and has one name. Never waits.
 ///
 /// # Errors
-/// `NotFound` and the like, or a [`Refusal`]. The path is not in the text.
+/// `NotFound` and the like, or a [`FileRefusal`]. The path is not in the text.
 pub fn open_file(path: &Path, writable: bool) -> io::Result<File> {
     let mut how = File::options();
     let opened =
@@ -183,7 +183,7 @@ pub fn open_file(path: &Path, writable: bool) -> io::Result<File> {
 /// can be locked and synced.
 ///
 /// # Errors
-/// `NotFound` and the like, or a [`Refusal`]. The path is not in the text.
+/// `NotFound` and the like, or a [`FileRefusal`]. The path is not in the text.
 pub fn open_folder(path: &Path) -> io::Result<File> {
     let folder = open_folder_unchecked(path)?;
     check_folder(&folder.metadata()?)?;
@@ -194,7 +194,7 @@ pub fn open_folder(path: &Path) -> io::Result<File> {
 /// opened it is removed again.
 ///
 /// # Errors
-/// `AlreadyExists`, the system's own, or a [`Refusal`] where another user has replaced it at once.
+/// `AlreadyExists`, the system's own, or a [`FileRefusal`] where another user has replaced it at once.
 /// The path is not in the text.
 pub fn create_folder(path: &Path) -> io::Result<File> {
     fs::DirBuilder::new().mode(0o700).create(path)?;

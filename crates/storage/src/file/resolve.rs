@@ -31,7 +31,7 @@ use super::attributes::Attributes;
 use super::directory::FileDirectory;
 use super::error::FileError;
 use super::kind::FileKind;
-use super::own::{self, Refusal};
+use super::own::{self, FileRefusal};
 use super::{FileOptions, at, devices};
 
 /// As many links in turn as the kernel follows.
@@ -65,12 +65,12 @@ pub struct ResolvedOutput {
     /// The existing file, open with `O_PATH`.
     existing: Option<File>,
     /// Only of a regular file, or of one that is going to be made.
-    place: Option<Place>,
+    place: Option<ResolvedName>,
 }
 
 /// A name in an open folder.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ResolvedName {
     pub(super) folder: File,
     pub(super) name: OsString,
 }
@@ -78,7 +78,7 @@ pub(super) struct Place {
 /// Finds out what `path` means as an output.
 ///
 /// # Errors
-/// The system's own; a [`Refusal`] for a link, file or FIFO of another user in a sticky folder that
+/// The system's own; a [`FileRefusal`] for a link, file or FIFO of another user in a sticky folder that
 /// all users may write, and for a file in a folder of devices.
 pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
     let path = path.as_ref();
@@ -97,7 +97,7 @@ pub fn resolve_output(path: impl AsRef<Path>) -> io::Result<ResolvedOutput> {
 /// Refuses a name that would make a file in a folder of devices. A file that is there is not looked at.
 ///
 /// # Errors
-/// The [`Refusal`], or the system's own. The path is not in the text.
+/// The [`FileRefusal`], or the system's own. The path is not in the text.
 pub fn check_new(path: &Path) -> io::Result<()> {
     match walk(path)? {
         Walked::Absent(place) => Ok(devices::check_folder(&place.folder)?),
@@ -175,7 +175,7 @@ impl ResolvedOutput {
     }
 
     /// The place of a file that can be replaced or made.
-    pub(super) fn into_place(self) -> io::Result<Place> {
+    pub(super) fn into_place(self) -> io::Result<ResolvedName> {
         let refusal = self.refusal();
         self.place.ok_or(refusal)
     }
@@ -193,7 +193,7 @@ impl ResolvedOutput {
             .as_ref()
             .and_then(|file| file.metadata().ok())
             .map_or(found, |m| FileKind::of(m.file_type()));
-        let refusal = Refusal::Kind { found, expected: FileKind::Regular };
+        let refusal = FileRefusal::Kind { found, expected: FileKind::Regular };
         io::Error::new(io::ErrorKind::InvalidInput, refusal)
     }
 }
@@ -217,7 +217,9 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
             };
         }
         // The walk may know more: the link, and its user.
-        Err(e) => return Err(walk(path).err().filter(|e| Refusal::of(e).is_some()).unwrap_or(e)),
+        Err(e) => {
+            return Err(walk(path).err().filter(|e| FileRefusal::of(e).is_some()).unwrap_or(e));
+        }
     };
     let found = existing.metadata()?;
     let kind = match FileKind::of(found.file_type()) {
@@ -241,7 +243,8 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
         Walked::OfProcess | Walked::Folder => None,
         Walked::Absent(_) => return Ok(None),
     };
-    let place = place.filter(|_| kind == OutputKind::Regular).map(Place::readable).transpose()?;
+    let place =
+        place.filter(|_| kind == OutputKind::Regular).map(ResolvedName::readable).transpose()?;
     if let Some(place) = &place {
         // It is going to be replaced by a new one.
         devices::check_folder(&place.folder)?;
@@ -252,9 +255,9 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
 /// Where the links of a path lead.
 enum Walked {
     /// To a file of any kind but a link: its place, and a handle of it.
-    Found(Place, File),
+    Found(ResolvedName, File),
     /// To a name that nothing bears.
-    Absent(Place),
+    Absent(ResolvedName),
     /// To a folder, named in a way that has no last name: `/`, `..`, or with a slash at the end.
     Folder,
     /// Through /proc, whose links are the kernel's own: what they say is no path.
@@ -270,7 +273,7 @@ fn walk(path: &Path) -> io::Result<Walked> {
     for _ in 0..LINKS_MAX {
         let Some((folder, name)) = split(&text) else { return Ok(Walked::Folder) };
         let folder = at::open(&from, &folder, folder_only, 0)?;
-        let place = |folder| Place { folder, name };
+        let place = |folder| ResolvedName { folder, name };
         let last = match at::look(&folder, name_of(&text)) {
             Ok(last) => last,
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
@@ -310,16 +313,16 @@ fn name_of(path: &OsStr) -> &OsStr {
     OsStr::from_bytes(&bytes[start..])
 }
 
-impl Place {
+impl ResolvedName {
     /// The same place with a folder in which files can be made, and which can be synced.
-    fn readable(self) -> io::Result<Place> {
+    fn readable(self) -> io::Result<ResolvedName> {
         let folder = at::open(&self.folder, OsStr::new("."), OFlags::DIRECTORY, 0)?;
-        Ok(Place { folder, ..self })
+        Ok(ResolvedName { folder, ..self })
     }
 }
 
 /// The place of an open file, by what the kernel calls it.
-fn place_of(file: &File, found: &Metadata) -> io::Result<Place> {
+fn place_of(file: &File, found: &Metadata) -> io::Result<ResolvedName> {
     let path = path_of(file)?;
     let no_name = || io::Error::new(io::ErrorKind::NotFound, "this open file has no name");
     match walk(&path)? {
@@ -337,12 +340,12 @@ pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
 
 /// Refuses what another user may have put into a sticky folder that all users may write. The folder's
 /// own user may do there what they like.
-pub(super) fn guard(folder: &Metadata, found: &Metadata) -> Result<(), Refusal> {
+pub(super) fn guard(folder: &Metadata, found: &Metadata) -> Result<(), FileRefusal> {
     const STICKY_FOR_ALL: u32 = 0o1002;
     let shared = folder.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL;
     if shared && found.uid() != own::user() && found.uid() != folder.uid() {
         let kind = FileKind::of(found.file_type());
-        return Err(Refusal::Planted { found: kind, owner: found.uid() });
+        return Err(FileRefusal::Planted { found: kind, owner: found.uid() });
     }
     Ok(())
 }

@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use slab::Slab;
 
-use super::flight::{Call, Flight};
+use super::flight::{Flight, SystemCall};
 
 /// Token of the poll that waits for the eventfd.
 const WAKE: u64 = u64::MAX;
@@ -44,26 +44,26 @@ const ENTRIES_MAX: u32 = 32_768;
 
 /// A running ring. Dropping it waits for everything submitted.
 pub(super) struct Ring {
-    inbox: Arc<Inbox>,
+    inbox: Arc<RingInbox>,
     thread: Option<JoinHandle<()>>,
 }
 
-struct Inbox {
-    state: Mutex<State>,
+struct RingInbox {
+    state: Mutex<RingState>,
     wake: File,
 }
 
 #[derive(Default)]
-struct State {
+struct RingState {
     queue: VecDeque<Flight>,
     /// The thread waits in the kernel, or is about to, and has not been woken yet.
     sleeping: bool,
     closing: bool,
 }
 
-impl Inbox {
+impl RingInbox {
     /// Changes the state and wakes the thread if it needs that.
-    fn tell(&self, change: impl FnOnce(&mut State)) {
+    fn tell(&self, change: impl FnOnce(&mut RingState)) {
         let wake = {
             let mut state = self.state.lock();
             change(&mut state);
@@ -79,7 +79,7 @@ impl Ring {
     /// Starts a ring, if the kernel has one that can do all we need and lets us have it.
     pub(super) fn start(queue_depth: u32) -> io::Result<Ring> {
         let wake = File::from(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-        let inbox = Arc::new(Inbox { state: Mutex::default(), wake });
+        let inbox = Arc::new(RingInbox { state: Mutex::default(), wake });
         let (started, outcome) = mpsc::channel();
         let theirs = Arc::clone(&inbox);
         let builder = thread::Builder::new().name("storage-ring".to_owned());
@@ -155,7 +155,7 @@ impl Reaper {
         Reaper { ring, flights, depth, ready: VecDeque::new(), armed: false }
     }
 
-    fn run(mut self, inbox: &Inbox) {
+    fn run(mut self, inbox: &RingInbox) {
         loop {
             {
                 let mut state = inbox.state.lock();
@@ -210,7 +210,7 @@ impl Reaper {
         unsafe { self.ring.submission().push(entry) }.is_ok()
     }
 
-    fn reap(&mut self, inbox: &Inbox) {
+    fn reap(&mut self, inbox: &RingInbox) {
         let done: Vec<cqueue::Entry> = self.ring.completion().collect();
         for entry in done {
             if entry.user_data() == WAKE {
@@ -228,22 +228,22 @@ impl Reaper {
     }
 }
 
-fn entry(call: Call, retried: bool, direct: bool) -> squeue::Entry {
+fn entry(call: SystemCall, retried: bool, direct: bool) -> squeue::Entry {
     let waits = |len: usize| retried || (!direct && len >= ASYNC_FROM);
     let (entry, waits) = match call {
-        Call::Read { fd, to, len, offset } => {
+        SystemCall::Read { fd, to, len, offset } => {
             let entry = opcode::Read::new(types::Fd(fd), to, len as u32).offset(offset);
             (entry.build(), waits(len))
         }
-        Call::Write { fd, from, len, offset } => {
+        SystemCall::Write { fd, from, len, offset } => {
             let entry = opcode::Write::new(types::Fd(fd), from, len as u32).offset(offset);
             (entry.build(), waits(len))
         }
-        Call::Sync { fd } => {
+        SystemCall::Sync { fd } => {
             let entry = opcode::Fsync::new(types::Fd(fd)).flags(types::FsyncFlags::DATASYNC);
             (entry.build(), false)
         }
-        Call::Allocate { fd, mode, offset, len } => {
+        SystemCall::Allocate { fd, mode, offset, len } => {
             let entry = opcode::Fallocate::new(types::Fd(fd), len).offset(offset).mode(mode);
             (entry.build(), false)
         }

@@ -7,33 +7,33 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::flight::{Call, Flight};
+use super::flight::{Flight, SystemCall};
 use crate::thread::refused;
 
 /// More threads than this no longer make a disk faster.
 const THREADS_MAX: u32 = 16;
 
 /// A pool of threads. Dropping it waits for everything submitted.
-pub(super) struct Pool {
-    shared: Arc<Shared>,
+pub(super) struct ThreadPool {
+    shared: Arc<PoolShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Shared {
-    inbox: Mutex<Inbox>,
+struct PoolShared {
+    inbox: Mutex<PoolInbox>,
     arrived: Condvar,
 }
 
 #[derive(Default)]
-struct Inbox {
+struct PoolInbox {
     queue: VecDeque<Flight>,
     closing: bool,
 }
 
-impl Pool {
-    pub(super) fn start(queue_depth: u32) -> io::Result<Pool> {
-        let mut pool = Pool { shared: Arc::default(), threads: Vec::new() };
+impl ThreadPool {
+    pub(super) fn start(queue_depth: u32) -> io::Result<ThreadPool> {
+        let mut pool = ThreadPool { shared: Arc::default(), threads: Vec::new() };
         for _ in 0..queue_depth.clamp(1, THREADS_MAX) {
             let shared = Arc::clone(&pool.shared);
             let builder = thread::Builder::new().name("storage".to_owned()).stack_size(128 << 10);
@@ -53,7 +53,7 @@ impl Pool {
     }
 }
 
-impl Drop for Pool {
+impl Drop for ThreadPool {
     fn drop(&mut self) {
         self.shared.inbox.lock().closing = true;
         self.shared.arrived.notify_all();
@@ -65,7 +65,7 @@ impl Drop for Pool {
     }
 }
 
-fn work(shared: &Shared) {
+fn work(shared: &PoolShared) {
     let mut inbox = shared.inbox.lock();
     loop {
         if let Some(flight) = inbox.queue.pop_front() {
@@ -85,23 +85,23 @@ fn work(shared: &Shared) {
 }
 
 /// Makes `call`, blocking; the count, or the negative error number.
-fn make(call: Call) -> i32 {
+fn make(call: SystemCall) -> i32 {
     // The flight has checked that every end of a range fits an `i64`.
     let signed = u64::cast_signed;
     let result = match call {
-        Call::Read { fd, to, len, offset } => {
+        SystemCall::Read { fd, to, len, offset } => {
             // SAFETY: the flight owns `len` writable bytes there until it gets the result.
             unsafe { libc::pread64(fd, to.cast(), len, signed(offset)) }
         }
-        Call::Write { fd, from, len, offset } => {
+        SystemCall::Write { fd, from, len, offset } => {
             // SAFETY: the flight owns `len` initialised bytes there until it gets the result.
             unsafe { libc::pwrite64(fd, from.cast(), len, signed(offset)) }
         }
-        Call::Sync { fd } => {
+        SystemCall::Sync { fd } => {
             // SAFETY: no memory is passed.
             unsafe { libc::fdatasync(fd) as isize }
         }
-        Call::Allocate { fd, mode, offset, len } => {
+        SystemCall::Allocate { fd, mode, offset, len } => {
             // SAFETY: no memory is passed.
             unsafe { libc::fallocate64(fd, mode, signed(offset), signed(len)) as isize }
         }

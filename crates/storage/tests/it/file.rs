@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use merganser_storage::file::{
-    Direct, Engine, EngineChoice, FileDirectory, FileError, FileOptions, FileStorage, Output,
+    Direct, Engine, EngineChoice, FileDirectory, FileError, FileOptions, FileStorage,
+    UnpublishedFile,
 };
 use merganser_storage::{
     Buffer, Collect, Completion, Completions, Directory, Operation, RealClock, Storage, StorageExt,
@@ -255,12 +256,12 @@ fn an_output_appears_whole_or_not_at_all() {
     let place = tempfile::tempdir().expect("temporary directory");
     let path = place.path().join("sorted");
     for options in every_option(4) {
-        let given_up = Output::create(&path, options).expect("create");
+        let given_up = UnpublishedFile::create(&path, options).expect("create");
         given_up.storage().write_at(0, b"half").expect("write");
         assert!(names(place.path()).is_empty());
         drop(given_up);
 
-        let output = Output::create(&path, options).expect("create");
+        let output = UnpublishedFile::create(&path, options).expect("create");
         output.storage().write_at(0, b"all of it").expect("write");
         assert!(names(place.path()).is_empty());
         output.publish().expect("publish");
@@ -276,7 +277,8 @@ fn a_killed_process_leaves_neither_outputs_nor_unnamed_files() {
     const CHILD: &str = "STORAGE_TEST_KILLED_IN";
     if let Some(place) = std::env::var_os(CHILD) {
         let place = Path::new(&place);
-        let output = Output::create(place.join("sorted"), FileOptions::default()).expect("create");
+        let output =
+            UnpublishedFile::create(place.join("sorted"), FileOptions::default()).expect("create");
         output.storage().write_at(0, b"half").expect("write");
         let directory = FileDirectory::open(place).expect("open");
         let run = directory.create_unnamed().expect("create");
@@ -315,7 +317,7 @@ fn an_output_replaces_a_file_and_keeps_its_mode() {
     fs::write(&path, "old").expect("write");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).expect("chmod");
     let reader = FileStorage::open_path(&path, false).expect("open");
-    let output = Output::create(&path, FileOptions::default()).expect("create");
+    let output = UnpublishedFile::create(&path, FileOptions::default()).expect("create");
     output.storage().write_at(0, b"new").expect("write");
     assert_eq!(fs::read(&path).expect("read"), b"old");
     output.publish().expect("publish");
@@ -332,13 +334,14 @@ fn an_output_follows_links_even_dangling_ones() {
     let (link, target) = (place.path().join("link"), elsewhere.path().join("target"));
     std::os::unix::fs::symlink(&target, &link).expect("link");
     for content in ["first", "second"] {
-        let output = Output::create(&link, FileOptions::default()).expect("create");
+        let output = UnpublishedFile::create(&link, FileOptions::default()).expect("create");
         output.storage().write_at(0, content.as_bytes()).expect("write");
         output.publish().expect("publish");
         assert!(fs::symlink_metadata(&link).expect("stat").is_symlink());
         assert_eq!(fs::read_to_string(&target).expect("read"), content);
     }
-    let error = Output::create(place.path(), FileOptions::default()).err().expect("a directory");
+    let error =
+        UnpublishedFile::create(place.path(), FileOptions::default()).err().expect("a directory");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
 }
 

@@ -8,9 +8,9 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown, lchown,
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use merganser_storage::file::own::{self, Refusal};
+use merganser_storage::file::own::{self, FileRefusal};
 use merganser_storage::file::{
-    Attributes, FileDirectory, FileKind, FileOptions, FileStorage, Output, OutputKind,
+    Attributes, FileDirectory, FileKind, FileOptions, FileStorage, OutputKind, UnpublishedFile,
     publish_file, publish_folder, resolve_output, unpublished_names,
 };
 use merganser_storage::{Directory, Storage, StorageExt};
@@ -56,13 +56,13 @@ fn make_fifo(path: &Path) {
     assert_eq!(unsafe { libc::mkfifo(text.as_ptr(), 0o600) }, 0, "mkfifo");
 }
 
-fn refusal<T>(result: io::Result<T>) -> Refusal {
+fn refusal<T>(result: io::Result<T>) -> FileRefusal {
     let error = result.err().expect("refused");
-    Refusal::of(&error).unwrap_or_else(|| panic!("another error: {error}"))
+    FileRefusal::of(&error).unwrap_or_else(|| panic!("another error: {error}"))
 }
 
 fn publish(path: &Path, content: &str) -> io::Result<()> {
-    let output = Output::create(path, FileOptions::default())?;
+    let output = UnpublishedFile::create(path, FileOptions::default())?;
     output.storage().write_at(0, content.as_bytes())?;
     output.publish()
 }
@@ -95,7 +95,11 @@ fn f23_a_member_that_is_no_regular_file_is_named_and_never_waited_for() {
             for directory in [&directory, &directory.private()] {
                 let error = directory.open(name, writable).err().expect("refused");
                 let expected = FileKind::Regular;
-                assert_eq!(Refusal::of(&error), Some(Refusal::Kind { found, expected }), "{error}");
+                assert_eq!(
+                    FileRefusal::of(&error),
+                    Some(FileRefusal::Kind { found, expected }),
+                    "{error}"
+                );
                 let said = format!("/{name}: is {found}, not a regular file");
                 assert!(error.to_string().ends_with(&said), "{error}");
             }
@@ -141,14 +145,14 @@ fn f13_helpers_that_others_could_have_made_or_changed_are_refused() {
 
     fs::write(at("two names"), "x").expect("write");
     fs::hard_link(at("two names"), at("second")).expect("link");
-    assert_eq!(refusal(directory.open("two names", false)), Refusal::Links { found: 2 });
-    assert_eq!(refusal(own::open_file(&at("second"), true)), Refusal::Links { found: 2 });
+    assert_eq!(refusal(directory.open("two names", false)), FileRefusal::Links { found: 2 });
+    assert_eq!(refusal(own::open_file(&at("second"), true)), FileRefusal::Links { found: 2 });
 
     fs::create_dir(at("folder")).expect("mkdir");
     for open_to in [0o777, 0o770, 0o1777, 0o702] {
         set_mode(&at("folder"), open_to);
         let found = refusal(FileDirectory::open_own(at("folder")));
-        let Refusal::Writable { mode } = found else { panic!("{found}") };
+        let FileRefusal::Writable { mode } = found else { panic!("{found}") };
         assert_eq!(mode & 0o7777, open_to);
     }
     set_mode(&at("folder"), 0o755);
@@ -156,18 +160,18 @@ fn f13_helpers_that_others_could_have_made_or_changed_are_refused() {
 
     symlink(at("folder"), at("link")).expect("link");
     let (found, expected) = (FileKind::Symlink, FileKind::Folder);
-    assert_eq!(refusal(FileDirectory::open_own(at("link"))), Refusal::Kind { found, expected });
+    assert_eq!(refusal(FileDirectory::open_own(at("link"))), FileRefusal::Kind { found, expected });
     make_fifo(&at("fifo"));
     let found = FileKind::Fifo;
-    assert_eq!(refusal(FileDirectory::open_own(at("fifo"))), Refusal::Kind { found, expected });
+    assert_eq!(refusal(FileDirectory::open_own(at("fifo"))), FileRefusal::Kind { found, expected });
     let expected = FileKind::Regular;
-    assert_eq!(refusal(own::open_file(&at("fifo"), false)), Refusal::Kind { found, expected });
+    assert_eq!(refusal(own::open_file(&at("fifo"), false)), FileRefusal::Kind { found, expected });
     let missing = FileDirectory::open_own(at("missing")).err().expect("refused");
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 
     if is_root() {
         fs::write(at("planted"), "x").expect("write");
-        let theirs = Refusal::Owner { found: OTHER, expected: 0 };
+        let theirs = FileRefusal::Owner { found: OTHER, expected: 0 };
         for name in ["planted", "folder"] {
             chown(at(name), Some(OTHER), None).expect("chown");
         }
@@ -207,7 +211,7 @@ fn f10_links_of_other_users_in_a_shared_folder_are_not_followed() {
         lchown(&path, Some(owner), Some(owner)).expect("chown");
         path
     };
-    let planted = Refusal::Planted { found: FileKind::Symlink, owner: OTHER };
+    let planted = FileRefusal::Planted { found: FileKind::Symlink, owner: OTHER };
     let their_link = link("theirs", &precious, OTHER);
     let dangling = link("dangling", &home.path().join("made"), OTHER);
     let second = link("second", &their_link, 0);
@@ -244,7 +248,7 @@ fn f10_files_of_other_users_in_a_shared_folder_are_not_replaced() {
     for path in [&path, &fifo] {
         chown(path, Some(OTHER), Some(OTHER)).expect("chown");
     }
-    let planted = |found| Refusal::Planted { found, owner: OTHER };
+    let planted = |found| FileRefusal::Planted { found, owner: OTHER };
     // The result would become theirs, and readable to them.
     assert_eq!(refusal(publish(&path, "secret")), planted(FileKind::Regular));
     assert_eq!(refusal(resolve_output(&fifo)), planted(FileKind::Fifo));
@@ -253,7 +257,7 @@ fn f10_files_of_other_users_in_a_shared_folder_are_not_replaced() {
     // The same for a file that is put there while the output is being written.
     let late = shared.path().join("late");
     for plant in [false, true] {
-        let output = Output::create(&late, FileOptions::default()).expect("create");
+        let output = UnpublishedFile::create(&late, FileOptions::default()).expect("create");
         output.storage().write_at(0, b"secret").expect("write");
         if plant {
             fs::rename(&path, &late).expect("rename");
@@ -262,7 +266,7 @@ fn f10_files_of_other_users_in_a_shared_folder_are_not_replaced() {
         } else {
             symlink("/etc/passwd", &late).expect("link");
             let (found, expected) = (FileKind::Symlink, FileKind::Regular);
-            assert_eq!(refusal(output.publish()), Refusal::Kind { found, expected });
+            assert_eq!(refusal(output.publish()), FileRefusal::Kind { found, expected });
             fs::remove_file(&late).expect("remove");
         }
     }
@@ -351,7 +355,7 @@ fn f19_the_next_output_removes_what_a_killed_one_left_and_nothing_else() {
     for name in [hidden[1].as_path(), &hidden[2]] {
         fs::remove_file(name).expect("remove");
     }
-    drop(Output::create(&path, FileOptions::default()).expect("create"));
+    drop(UnpublishedFile::create(&path, FileOptions::default()).expect("create"));
     assert_eq!(names(place.path()), ["kept", "sorted"]);
 
     // All of them are taken: a sentence, and the old content.

@@ -9,7 +9,7 @@ use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
 use merganser_node::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError};
 #[cfg(feature = "wasm")]
 use merganser_storage::contained::{self, Cause};
-use merganser_storage::file::{FileOptions, Output};
+use merganser_storage::file::{FileOptions, UnpublishedFile};
 use merganser_storage::{Storage, StorageExt};
 use serde_json::Value;
 
@@ -111,7 +111,7 @@ impl SsdletOpener for FolderOpener {
                 return Err(SsdletError::Failed(told));
             }
             // It appears whole or not at all.
-            let output = Output::create(path, FileOptions::default()).map_err(failed)?;
+            let output = UnpublishedFile::create(path, FileOptions::default()).map_err(failed)?;
             output.storage().write_at(0, bytes).map_err(failed)?;
             debug_assert_eq!(output.storage().size(), bytes.len() as u64);
             output.publish().map_err(failed)?;
