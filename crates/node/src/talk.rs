@@ -5,7 +5,7 @@ use std::io::{self, IoSlice, Read, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use merganser_server::{ListenError, Presence, Stream};
+use merganser_server::{ClientStream, ListenError, Presence};
 use parking_lot::Mutex;
 
 use crate::message::{BadMessage, HEAD_BYTES};
@@ -53,7 +53,7 @@ impl From<io::Error> for TalkEnd {
 /// One client's stream.
 #[derive(Clone, Copy)]
 pub(crate) struct Talk<'a> {
-    pub(crate) stream: &'a Stream,
+    pub(crate) stream: &'a ClientStream,
     /// How long the client may take to make room for one more frame.
     pub(crate) frame_patience: Duration,
 }
@@ -120,7 +120,7 @@ impl Talk<'_> {
     }
 
     /// Sends the reason to a client that is not served, if it can be sent without waiting.
-    pub(crate) fn turn_away(mut stream: &Stream, frame: &[u8]) {
+    pub(crate) fn turn_away(mut stream: &ClientStream, frame: &[u8]) {
         let _ = stream.set_nonblocking(true);
         let _ = stream.write(frame);
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use merganser_storage::thread::refused;
 use parking_lot::{Condvar, Mutex};
 
-use crate::listener::{Listener, Stream};
+use crate::listener::{ClientStream, Listener};
 use crate::{Address, ListenError, Presence};
 
 /// Pause after the system refused a connection, as it does when descriptors run out.
@@ -28,9 +28,9 @@ pub trait Service: Sync {
     const STACK_BYTES: usize = 2 << 20;
 
     /// Serves one client, in a thread of its own, until it leaves or its stream fails: after a stop,
-    /// reads find the end of the stream, and after [`Limits::drain`] writes fail. The connection is
+    /// reads find the end of the stream, and after [`ClientLimits::drain`] writes fail. The connection is
     /// closed when this returns.
-    fn serve(&self, client: &Client);
+    fn serve(&self, client: &ConnectedClient);
 
     /// Gets to know that a client was not served, or not to the end. Must not wait for a client.
     fn notice(&self, _incident: Incident<'_>) {}
@@ -44,7 +44,7 @@ pub enum Incident<'a> {
     /// All places are taken, and no client is idle. The connection is closed after this.
     Full {
         /// The client's connection.
-        stream: &'a Stream,
+        stream: &'a ClientStream,
         /// How many places there are.
         connections_max: usize,
     },
@@ -56,7 +56,7 @@ pub enum Incident<'a> {
 
 /// Limits on all clients together.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct ClientLimits {
     /// Clients that may be connected at once.
     pub connections_max: usize,
     /// How long a client must have been idle before a new one may take its place.
@@ -67,9 +67,9 @@ pub struct Limits {
     pub other_machines: bool,
 }
 
-impl Default for Limits {
+impl Default for ClientLimits {
     fn default() -> Self {
-        Limits {
+        ClientLimits {
             connections_max: 64,
             idle_at_least: Duration::from_secs(5),
             drain: Duration::from_secs(2),
@@ -80,7 +80,7 @@ impl Default for Limits {
 
 /// Counts of clients so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ClientCounts {
     /// Clients that got a place.
     pub accepted: u64,
     /// Clients that found no place, or for which there was no thread.
@@ -97,15 +97,15 @@ pub struct Counts {
 
 /// A connected client.
 #[derive(Debug, Clone)]
-pub struct Client {
-    stream: Arc<Stream>,
+pub struct ConnectedClient {
+    stream: Arc<ClientStream>,
     presence: Arc<Presence>,
 }
 
-impl Client {
+impl ConnectedClient {
     /// The client's connection.
     #[must_use]
-    pub fn stream(&self) -> &Stream {
+    pub fn stream(&self) -> &ClientStream {
         &self.stream
     }
 
@@ -118,27 +118,27 @@ impl Client {
 
 /// The connections of a server: it listens from the start, and [`Connections::run`] serves.
 pub struct Connections {
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionsShared>,
 }
 
 /// Ends [`Connections::run`] from another thread, for example the one that waits for signals. It locks,
 /// so a signal handler itself must not call it.
 #[derive(Clone)]
-pub struct Stopper(Arc<Shared>);
+pub struct Stopper(Arc<ConnectionsShared>);
 
 /// What the thread that accepts, the threads that serve and the stoppers share.
-struct Shared {
+struct ConnectionsShared {
     listener: Listener,
-    limits: Limits,
-    state: Mutex<State>,
+    limits: ClientLimits,
+    state: Mutex<ConnectionsState>,
     gone: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionsState {
     stopping: bool,
-    clients: HashMap<u64, Client>,
-    counts: Counts,
+    clients: HashMap<u64, ConnectedClient>,
+    counts: ClientCounts,
 }
 
 impl Connections {
@@ -147,10 +147,10 @@ impl Connections {
     ///
     /// # Errors
     /// When the address cannot be listened on, or is reachable for more machines than it should be.
-    pub fn listen(address: &Address, mode: u32, limits: Limits) -> Result<Self, ListenError> {
+    pub fn listen(address: &Address, mode: u32, limits: ClientLimits) -> Result<Self, ListenError> {
         let listener = Listener::bind(address, mode, limits.other_machines)?;
         let (state, gone) = Default::default();
-        Ok(Connections { shared: Arc::new(Shared { listener, limits, state, gone }) })
+        Ok(Connections { shared: Arc::new(ConnectionsShared { listener, limits, state, gone }) })
     }
 
     /// Where it listens, with the port that was chosen.
@@ -166,12 +166,12 @@ impl Connections {
     }
 
     /// Serves until [`Stopper::stop`], and then sees the clients off. Returns when no thread of a client
-    /// is left: after [`Limits::drain`] and the time that [`Service::serve`] needs to notice that its
+    /// is left: after [`ClientLimits::drain`] and the time that [`Service::serve`] needs to notice that its
     /// stream has ended.
-    pub fn run<S: Service>(&self, service: &S) -> Counts {
+    pub fn run<S: Service>(&self, service: &S) -> ClientCounts {
         thread::scope(|scope| {
             // Also when `accept` panics: the scope would wait for clients for ever.
-            let _ending = Ending(&self.shared);
+            let _ending = ConnectionsGuard(&self.shared);
             self.accept(service, scope);
         });
         self.shared.counts()
@@ -226,20 +226,20 @@ impl Stopper {
 
     /// Counts of clients so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> ClientCounts {
         self.0.counts()
     }
 }
 
-impl Shared {
-    fn counts(&self) -> Counts {
+impl ConnectionsShared {
+    fn counts(&self) -> ClientCounts {
         let state = self.state.lock();
-        Counts { open: state.clients.len(), ..state.counts }
+        ClientCounts { open: state.clients.len(), ..state.counts }
     }
 
     /// Gives a client a place; `None` when there is no place, not even that of an idle client.
-    fn admit(&self, id: u64, stream: &Arc<Stream>) -> Option<Place<'_>> {
-        let Limits { connections_max, idle_at_least, .. } = self.limits;
+    fn admit(&self, id: u64, stream: &Arc<ClientStream>) -> Option<ClientSlot<'_>> {
+        let ClientLimits { connections_max, idle_at_least, .. } = self.limits;
         let mut state = self.state.lock();
         if state.clients.len() >= connections_max {
             let idle = state.clients.values().filter_map(|client| {
@@ -249,7 +249,7 @@ impl Shared {
             if let Some((_, longest)) = idle.max_by_key(|(idle, _)| *idle) {
                 longest.stream.shut_down(Shutdown::Both);
                 state.counts.evicted += 1;
-                let full = |state: &mut State| state.clients.len() >= connections_max;
+                let full = |state: &mut ConnectionsState| state.clients.len() >= connections_max;
                 self.gone.wait_while_for(&mut state, full, EVICTION);
             }
         }
@@ -258,9 +258,10 @@ impl Shared {
             return None;
         }
         state.counts.accepted += 1;
-        let client = Client { stream: Arc::clone(stream), presence: Arc::new(Presence::new()) };
+        let client =
+            ConnectedClient { stream: Arc::clone(stream), presence: Arc::new(Presence::new()) };
         state.clients.insert(id, client.clone());
-        Some(Place { shared: self, id, client })
+        Some(ClientSlot { shared: self, id, client })
     }
 
     fn stop(&self) {
@@ -275,7 +276,7 @@ impl Shared {
 
     /// Waits until all clients are gone, and ends them when they take too long.
     fn see_off(&self) {
-        let some = |state: &mut State| !state.clients.is_empty();
+        let some = |state: &mut ConnectionsState| !state.clients.is_empty();
         let mut state = self.state.lock();
         self.gone.wait_while_for(&mut state, some, self.limits.drain);
         state.counts.cut_off += state.clients.len() as u64;
@@ -287,13 +288,13 @@ impl Shared {
 }
 
 /// A client's place, which is free again when this is dropped.
-struct Place<'a> {
-    shared: &'a Shared,
+struct ClientSlot<'a> {
+    shared: &'a ConnectionsShared,
     id: u64,
-    client: Client,
+    client: ConnectedClient,
 }
 
-impl Drop for Place<'_> {
+impl Drop for ClientSlot<'_> {
     fn drop(&mut self) {
         self.client.stream.shut_down(Shutdown::Both);
         self.shared.state.lock().clients.remove(&self.id);
@@ -302,9 +303,9 @@ impl Drop for Place<'_> {
 }
 
 /// Ends all connections when it is dropped.
-struct Ending<'a>(&'a Shared);
+struct ConnectionsGuard<'a>(&'a ConnectionsShared);
 
-impl Drop for Ending<'_> {
+impl Drop for ConnectionsGuard<'_> {
     fn drop(&mut self) {
         self.0.stop();
         self.0.see_off();

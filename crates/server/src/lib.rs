@@ -11,7 +11,7 @@
 //!   idle while the server owes it no answer and it neither sends nor takes bytes ([`Presence`]). Where
 //!   no client is idle, the new one is refused.
 //! - **A stop** ends listening at once and the clients' requests with it. Clients get what they have
-//!   asked for, within [`Limits::drain`]; then their connections are closed.
+//!   asked for, within [`ClientLimits::drain`]; then their connections are closed.
 //! - **A panic** of [`Service::serve`] ends that client's connection and no other.
 //!
 //! The protocol, and timeouts for what a client sends or takes, are the service's own.
@@ -53,7 +53,9 @@ mod presence;
 mod socket;
 
 pub use address::Address;
-pub use connections::{Client, Connections, Counts, Incident, Limits, Service, Stopper};
+pub use connections::{
+    ClientCounts, ClientLimits, ConnectedClient, Connections, Incident, Service, Stopper,
+};
 pub use error::ListenError;
-pub use listener::Stream;
+pub use listener::ClientStream;
 pub use presence::Presence;

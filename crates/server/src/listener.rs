@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::socket::Socket as UnixSocket;
+use crate::socket::UnixSocket;
 use crate::{Address, ListenError};
 
 /// A bound address, until it is closed or dropped.
 #[derive(Debug)]
 pub(crate) struct Listener {
-    socket: Socket,
+    socket: ListeningSocket,
     /// With the port that was chosen.
     pub(crate) address: Address,
 }
 
 #[derive(Debug)]
-enum Socket {
+enum ListeningSocket {
     Unix(UnixSocket),
     Tcp(TcpListener),
 }
@@ -35,7 +35,7 @@ impl Listener {
     ) -> Result<Self, ListenError> {
         match address {
             Address::Unix(path) => {
-                let socket = Socket::Unix(UnixSocket::bind(path, mode)?);
+                let socket = ListeningSocket::Unix(UnixSocket::bind(path, mode)?);
                 Ok(Listener { socket, address: address.clone() })
             }
             Address::Tcp(at) => {
@@ -48,22 +48,22 @@ impl Listener {
                 let bound = TcpListener::bind(&resolved[..])
                     .and_then(|socket| Ok((socket.local_addr()?.to_string(), socket)));
                 let (at, socket) = bound.map_err(ListenError::of_port)?;
-                Ok(Listener { socket: Socket::Tcp(socket), address: Address::Tcp(at) })
+                Ok(Listener { socket: ListeningSocket::Tcp(socket), address: Address::Tcp(at) })
             }
         }
     }
 
     /// Waits for the next client.
-    pub(crate) fn accept(&self) -> io::Result<Stream> {
+    pub(crate) fn accept(&self) -> io::Result<ClientStream> {
         match &self.socket {
-            Socket::Unix(socket) => Ok(Stream::Unix(socket.accept()?)),
-            Socket::Tcp(socket) => {
+            ListeningSocket::Unix(socket) => Ok(ClientStream::Unix(socket.accept()?)),
+            ListeningSocket::Tcp(socket) => {
                 let stream = socket.accept()?.0;
                 // Without these a reply may wait for an acknowledgement, and a client that was
                 // switched off keeps its place for ever; with an error there, so be it.
                 let _ = stream.set_nodelay(true);
                 let _ = rustix::net::sockopt::set_socket_keepalive(&stream, true);
-                Ok(Stream::Tcp(stream))
+                Ok(ClientStream::Tcp(stream))
             }
         }
     }
@@ -72,8 +72,8 @@ impl Listener {
     /// still this one.
     pub(crate) fn close(&self) {
         match &self.socket {
-            Socket::Unix(socket) => socket.close(),
-            Socket::Tcp(socket) => {
+            ListeningSocket::Unix(socket) => socket.close(),
+            ListeningSocket::Tcp(socket) => {
                 let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
             }
         }
@@ -87,20 +87,20 @@ fn is_loopback(address: &SocketAddr) -> bool {
 
 /// The connection of a client. A shared reference reads and writes.
 #[derive(Debug)]
-pub enum Stream {
+pub enum ClientStream {
     /// Over a Unix socket.
     Unix(UnixStream),
     /// Over TCP.
     Tcp(TcpStream),
 }
 
-impl Stream {
+impl ClientStream {
     /// Ends reads, writes or both, of this process and of the client.
     pub fn shut_down(&self, how: Shutdown) {
         // It fails when the client is gone, which is as good.
         let _ = match self {
-            Stream::Unix(stream) => stream.shutdown(how),
-            Stream::Tcp(stream) => stream.shutdown(how),
+            ClientStream::Unix(stream) => stream.shutdown(how),
+            ClientStream::Tcp(stream) => stream.shutdown(how),
         };
     }
 
@@ -110,8 +110,8 @@ impl Stream {
     /// The system's own.
     pub fn set_read_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => stream.set_read_timeout(timeout),
-            Stream::Tcp(stream) => stream.set_read_timeout(timeout),
+            ClientStream::Unix(stream) => stream.set_read_timeout(timeout),
+            ClientStream::Tcp(stream) => stream.set_read_timeout(timeout),
         }
     }
 
@@ -121,8 +121,8 @@ impl Stream {
     /// The system's own.
     pub fn set_write_timeout(&self, timeout: Option<Duration>) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => stream.set_write_timeout(timeout),
-            Stream::Tcp(stream) => stream.set_write_timeout(timeout),
+            ClientStream::Unix(stream) => stream.set_write_timeout(timeout),
+            ClientStream::Tcp(stream) => stream.set_write_timeout(timeout),
         }
     }
 
@@ -132,8 +132,8 @@ impl Stream {
     /// The system's own.
     pub fn set_nonblocking(&self, nonblocking: bool) -> io::Result<()> {
         match self {
-            Stream::Unix(stream) => stream.set_nonblocking(nonblocking),
-            Stream::Tcp(stream) => stream.set_nonblocking(nonblocking),
+            ClientStream::Unix(stream) => stream.set_nonblocking(nonblocking),
+            ClientStream::Tcp(stream) => stream.set_nonblocking(nonblocking),
         }
     }
 
@@ -146,36 +146,36 @@ impl Stream {
     }
 }
 
-impl AsFd for Stream {
+impl AsFd for ClientStream {
     fn as_fd(&self) -> BorrowedFd<'_> {
         match self {
-            Stream::Unix(stream) => stream.as_fd(),
-            Stream::Tcp(stream) => stream.as_fd(),
+            ClientStream::Unix(stream) => stream.as_fd(),
+            ClientStream::Tcp(stream) => stream.as_fd(),
         }
     }
 }
 
-impl Read for &Stream {
+impl Read for &ClientStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => (&mut &*stream).read(out),
-            Stream::Tcp(stream) => (&mut &*stream).read(out),
+            ClientStream::Unix(stream) => (&mut &*stream).read(out),
+            ClientStream::Tcp(stream) => (&mut &*stream).read(out),
         }
     }
 }
 
-impl Write for &Stream {
+impl Write for &ClientStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => (&mut &*stream).write(bytes),
-            Stream::Tcp(stream) => (&mut &*stream).write(bytes),
+            ClientStream::Unix(stream) => (&mut &*stream).write(bytes),
+            ClientStream::Tcp(stream) => (&mut &*stream).write(bytes),
         }
     }
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Stream::Unix(stream) => (&mut &*stream).write_vectored(parts),
-            Stream::Tcp(stream) => (&mut &*stream).write_vectored(parts),
+            ClientStream::Unix(stream) => (&mut &*stream).write_vectored(parts),
+            ClientStream::Tcp(stream) => (&mut &*stream).write_vectored(parts),
         }
     }
 

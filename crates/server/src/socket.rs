@@ -25,14 +25,14 @@ const LOCK_RETRY: Duration = Duration::from_millis(20);
 
 /// A socket that is listened on, until it is closed or dropped.
 #[derive(Debug)]
-pub(crate) struct Socket {
+pub(crate) struct UnixSocket {
     listener: UnixListener,
     path: PathBuf,
     /// Device and inode of its file, until that is removed.
     file: Mutex<Option<(u64, u64)>>,
 }
 
-impl Socket {
+impl UnixSocket {
     /// Listens at `path`. Its file has this mode (as of `chmod`) and takes connections from the moment
     /// it can be seen. A file that a dead process left there is replaced.
     ///
@@ -42,7 +42,7 @@ impl Socket {
         Self::bind_within(path, mode, LOCK_PATIENCE)
     }
 
-    /// [`Socket::bind`] with a limit on the wait for the folder's lock.
+    /// [`UnixSocket::bind`] with a limit on the wait for the folder's lock.
     fn bind_within(path: &Path, mode: u32, patience: Duration) -> Result<Self, ListenError> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -61,7 +61,7 @@ impl Socket {
         fs::set_permissions(&hidden.0, Permissions::from_mode(mode))?;
         let file = Mutex::new(identity(&hidden.0));
         publish(&hidden.0, path)?;
-        Ok(Socket { listener, path: path.to_path_buf(), file })
+        Ok(UnixSocket { listener, path: path.to_path_buf(), file })
     }
 
     /// Waits for the next client.
@@ -72,7 +72,7 @@ impl Socket {
         Ok(self.listener.accept()?.0)
     }
 
-    /// Makes [`Socket::accept`] fail, now and from now on, and removes the file if it is still this
+    /// Makes [`UnixSocket::accept`] fail, now and from now on, and removes the file if it is still this
     /// one's.
     pub(crate) fn close(&self) {
         // As long as it listens, no other process takes the path, so the removed file is this one's.
@@ -84,7 +84,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for UnixSocket {
     fn drop(&mut self) {
         self.close();
     }
@@ -195,10 +195,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("s");
         for mode in [0o600, 0o660] {
-            let socket = Socket::bind(&path, mode).expect("bound");
+            let socket = UnixSocket::bind(&path, mode).expect("bound");
             let found = fs::symlink_metadata(&path).expect("there").mode();
             assert_eq!(found & 0o7777, mode);
-            let second = Socket::bind(&path, mode).expect_err("taken").to_string();
+            let second = UnixSocket::bind(&path, mode).expect_err("taken").to_string();
             assert!(second.starts_with("a process listens there already"), "{second}");
             drop(socket);
             assert!(!path.exists());
@@ -232,7 +232,7 @@ mod tests {
                 }
             });
             for number in 0..2_000 {
-                let _socket = Socket::bind(&path(number), 0o600).expect("bound");
+                let _socket = UnixSocket::bind(&path(number), 0o600).expect("bound");
                 connections.recv().expect("a client");
             }
         });
@@ -257,7 +257,7 @@ mod tests {
             let look = scope.spawn(looks);
             for number in 0..500 {
                 let path = folder.path().join(number.to_string());
-                drop(Socket::bind(&path, 0o600).expect("bound"));
+                drop(UnixSocket::bind(&path, 0o600).expect("bound"));
             }
             assert!(!look.is_finished(), "another umask was seen");
             stop.store(true, Ordering::Relaxed);
@@ -273,7 +273,7 @@ mod tests {
         held.lock().expect("lock");
         let short = Duration::from_millis(200);
         let start = Instant::now();
-        let refused = Socket::bind_within(&path, 0o600, short).expect_err("locked").to_string();
+        let refused = UnixSocket::bind_within(&path, 0o600, short).expect_err("locked").to_string();
         assert!(refused.starts_with("another process has kept its folder locked"), "{refused}");
         assert!(start.elapsed() >= short && !path.exists());
         // Another server that starts at the same time holds it for a moment.
@@ -281,7 +281,7 @@ mod tests {
             thread::sleep(short);
             drop(held);
         });
-        Socket::bind(&path, 0o600).expect("unlocked in time");
+        UnixSocket::bind(&path, 0o600).expect("unlocked in time");
         soon.join().expect("no panic");
     }
 
@@ -294,7 +294,7 @@ mod tests {
         let connect = |_| connect_without_waiting(&path).expect("it listens");
         let held: Vec<_> = (0..10).map_while(connect).collect();
         assert!(held.len() < 10, "the queue is full");
-        let second = Socket::bind(&path, 0o600).expect_err("taken").to_string();
+        let second = UnixSocket::bind(&path, 0o600).expect_err("taken").to_string();
         assert!(second.starts_with("a process listens there already"), "{second}");
     }
 
@@ -304,17 +304,18 @@ mod tests {
         let path = folder.path().join("s");
         // The standard library leaves the file behind.
         drop(UnixListener::bind(&path).expect("bound"));
-        let replaced = Socket::bind(&path, 0o600).expect("a dead one's");
+        let replaced = UnixSocket::bind(&path, 0o600).expect("a dead one's");
         fs::remove_file(&path).expect("removed");
         fs::write(&path, "precious").expect("written");
         drop(replaced);
-        let refused = Socket::bind(&path, 0o600).expect_err("a file").to_string();
+        let refused = UnixSocket::bind(&path, 0o600).expect_err("a file").to_string();
         assert!(refused.contains("is no socket"), "{refused}");
         assert_eq!(fs::read(&path).expect("kept"), b"precious");
-        let refused =
-            Socket::bind(&folder.path().join("no/s"), 0o600).expect_err("no folder").to_string();
+        let refused = UnixSocket::bind(&folder.path().join("no/s"), 0o600)
+            .expect_err("no folder")
+            .to_string();
         assert!(refused.contains("its folder does not exist"), "{refused}");
-        let long = Socket::bind(&folder.path().join("x".repeat(120)), 0o600);
+        let long = UnixSocket::bind(&folder.path().join("x".repeat(120)), 0o600);
         assert!(long.expect_err("too long").to_string().contains("107 bytes"));
     }
 }

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use merganser_server::{Address, Client, Connections, Counts, Incident, Limits, Service, Stopper};
+use merganser_server::{
+    Address, ClientCounts, ClientLimits, ConnectedClient, Connections, Incident, Service, Stopper,
+};
 use parking_lot::{Condvar, Mutex};
 
 /// Beyond this a test counts as hanging.
@@ -30,7 +32,7 @@ struct Shown(Arc<Letters>);
 impl Service for Shown {
     const THREAD: &'static str = "letters";
 
-    fn serve(&self, client: &Client) {
+    fn serve(&self, client: &ConnectedClient) {
         let (mut stream, mut letter) = (client.stream(), [0]);
         while matches!(stream.read(&mut letter), Ok(1)) {
             client.presence().owe();
@@ -72,18 +74,18 @@ struct Server {
     address: Address,
     letters: Arc<Letters>,
     stopper: Stopper,
-    thread: Option<JoinHandle<Counts>>,
+    thread: Option<JoinHandle<ClientCounts>>,
     _folder: tempfile::TempDir,
 }
 
 impl Server {
-    fn start(limits: Limits) -> Self {
+    fn start(limits: ClientLimits) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let address = Address::Unix(folder.path().join("socket"));
         Self::start_at(&address, limits, folder)
     }
 
-    fn start_at(address: &Address, limits: Limits, folder: tempfile::TempDir) -> Self {
+    fn start_at(address: &Address, limits: ClientLimits, folder: tempfile::TempDir) -> Self {
         let connections = Connections::listen(address, 0o600, limits).expect("it listens");
         let (address, stopper) = (connections.address().clone(), connections.stopper());
         let letters: Arc<Letters> = Arc::default();
@@ -100,14 +102,14 @@ impl Server {
     }
 
     /// Stops it; how long that took.
-    fn stop(&mut self) -> (Counts, Duration) {
+    fn stop(&mut self) -> (ClientCounts, Duration) {
         let start = Instant::now();
         self.stopper.stop();
         let counts = self.thread.take().expect("runs").join().expect("no panic");
         (counts, start.elapsed())
     }
 
-    fn until(&self, what: &str, holds: impl Fn(Counts) -> bool) {
+    fn until(&self, what: &str, holds: impl Fn(ClientCounts) -> bool) {
         let start = Instant::now();
         while !holds(self.stopper.counts()) {
             assert!(start.elapsed() < SOON, "{what}: {:?}", self.stopper.counts());
@@ -116,8 +118,8 @@ impl Server {
     }
 }
 
-fn limits(connections_max: usize, idle_at_least: Duration) -> Limits {
-    Limits { connections_max, idle_at_least, drain: SOON, ..Limits::default() }
+fn limits(connections_max: usize, idle_at_least: Duration) -> ClientLimits {
+    ClientLimits { connections_max, idle_at_least, drain: SOON, ..ClientLimits::default() }
 }
 
 fn echo(stream: &mut (impl Read + Write)) -> bool {
@@ -127,23 +129,23 @@ fn echo(stream: &mut (impl Read + Write)) -> bool {
 
 #[test]
 fn clients_are_served_over_both_transports_and_the_socket_goes_with_the_server() {
-    let mut server = Server::start(Limits { drain: SOON, ..Limits::default() });
+    let mut server = Server::start(ClientLimits { drain: SOON, ..ClientLimits::default() });
     let (mut first, mut second) = (server.client(), server.client());
     assert!(echo(&mut first) && echo(&mut second) && echo(&mut first));
     drop(first);
     server.until("it left", |counts| counts.open == 1);
     let (counts, took) = server.stop();
-    assert_eq!(counts, Counts { accepted: 2, ..Counts::default() });
+    assert_eq!(counts, ClientCounts { accepted: 2, ..ClientCounts::default() });
     assert!(took < SOON, "an idle client is not waited for: {took:?}");
     let Address::Unix(path) = &server.address else { panic!("a TCP port") };
     assert!(!path.exists());
 
     let folder = tempfile::tempdir().expect("a folder");
     let any = Address::Tcp("127.0.0.1:0".into());
-    let mut server = Server::start_at(&any, Limits::default(), folder);
+    let mut server = Server::start_at(&any, ClientLimits::default(), folder);
     let Address::Tcp(at) = &server.address else { panic!("a socket") };
     assert!(echo(&mut TcpStream::connect(at).expect("it listens")));
-    assert_eq!(server.stop().0, Counts { accepted: 1, ..Counts::default() });
+    assert_eq!(server.stop().0, ClientCounts { accepted: 1, ..ClientCounts::default() });
 }
 
 #[test]
@@ -179,7 +181,7 @@ fn a_client_that_waits_for_its_answer_keeps_its_place() {
     server.until("both are idle", |_| server.letters.answered.load(Ordering::SeqCst) == 2);
     assert!(echo(&mut server.client()), "now one of them is idle");
     let counts = server.stop().0;
-    let expected = Counts { accepted: 3, refused: 1, evicted: 1, ..Counts::default() };
+    let expected = ClientCounts { accepted: 3, refused: 1, evicted: 1, ..ClientCounts::default() };
     assert_eq!(counts, expected);
 }
 
@@ -198,7 +200,7 @@ fn a_client_that_was_idle_for_too_short_a_time_keeps_its_place() {
 #[test]
 fn a_stop_while_busy_waits_for_answers_within_its_bound() {
     let drain = Duration::from_secs(3);
-    let mut server = Server::start(Limits { drain, ..limits(8, Duration::ZERO) });
+    let mut server = Server::start(ClientLimits { drain, ..limits(8, Duration::ZERO) });
     let mut quick = server.client();
     quick.write_all(b"b").expect("sent");
     // It reads nothing, so its answer never ends.
@@ -242,7 +244,8 @@ fn a_panic_ends_one_connection_and_frees_its_place() {
 fn a_server_that_was_stopped_before_it_ran_returns_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let address = Address::Unix(folder.path().join("socket"));
-    let connections = Connections::listen(&address, 0o600, Limits::default()).expect("it listens");
+    let connections =
+        Connections::listen(&address, 0o600, ClientLimits::default()).expect("it listens");
     connections.stopper().stop();
-    assert_eq!(connections.run(&Shown(Arc::default())), Counts::default());
+    assert_eq!(connections.run(&Shown(Arc::default())), ClientCounts::default());
 }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use merganser_server::{Address, Client, Connections, Limits, Presence, Service, Stopper, Stream};
+use merganser_server::{
+    Address, ClientLimits, ClientStream, ConnectedClient, Connections, Presence, Service, Stopper,
+};
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn_scoped;
 
@@ -131,7 +133,7 @@ impl Server {
     /// A bad name, or an address that cannot be listened on.
     pub fn new(options: ServerOptions) -> Result<Server, Error> {
         check_names(&options.exports)?;
-        let limits = Limits {
+        let limits = ClientLimits {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: options.idle_at_least,
             drain: PATIENCE,
@@ -201,7 +203,7 @@ impl Server {
         Ok(())
     }
 
-    fn talk(&self, stream: &Stream, presence: &Arc<Presence>) -> io::Result<()> {
+    fn talk(&self, stream: &ClientStream, presence: &Arc<Presence>) -> io::Result<()> {
         let until = Some(Instant::now() + self.handshake_timeout);
         let timed = || Timed { stream, until, presence };
         let mut input = BufReader::with_capacity(INPUT_BYTES, timed());
@@ -229,7 +231,7 @@ impl Server {
 impl Service for Server {
     const THREAD: &'static str = "nbd-client";
 
-    fn serve(&self, client: &Client) {
+    fn serve(&self, client: &ConnectedClient) {
         // How it ended concerns the client alone; failed reads are reported elsewhere.
         let _ = self.talk(client.stream(), client.presence());
     }
@@ -292,12 +294,12 @@ impl fmt::Debug for Server {
 
 /// A stream whose reads and writes end, together, at a point of time. Each is a sign of life.
 struct Timed<'a> {
-    stream: &'a Stream,
+    stream: &'a ClientStream,
     until: Option<Instant>,
     presence: &'a Presence,
 }
 
-fn set_timeout(stream: &Stream, timeout: Option<Duration>) -> io::Result<()> {
+fn set_timeout(stream: &ClientStream, timeout: Option<Duration>) -> io::Result<()> {
     stream.set_read_timeout(timeout)?;
     stream.set_write_timeout(timeout)
 }

@@ -18,7 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use merganser_server::{Address, Client, Connections, Incident, Limits, Presence, Service};
+use merganser_server::{
+    Address, ClientLimits, ConnectedClient, Connections, Incident, Presence, Service,
+};
 
 pub use merganser_server::{ListenError, Stopper};
 use merganser_storage::contained::{self, Cause};
@@ -117,11 +119,11 @@ impl HdfsServer {
     /// # Errors
     /// When the socket cannot be listened on.
     pub fn bind(mut options: HdfsServerOptions) -> HdfsResult<Self, SocketBindError> {
-        let limits = Limits {
+        let limits = ClientLimits {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: Duration::ZERO,
             drain: DRAIN_PATIENCE,
-            ..Limits::default()
+            ..ClientLimits::default()
         };
         let address = Address::Unix(options.socket.clone());
         let connections = Connections::listen(&address, options.socket_mode, limits)
@@ -211,7 +213,7 @@ impl Service for HdfsServer {
     const THREAD: &'static str = "map task";
     const STACK_BYTES: usize = 512 << 10;
 
-    fn serve(&self, client: &Client) {
+    fn serve(&self, client: &ConnectedClient) {
         let (stream, presence) = (client.stream(), client.presence());
         let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
         HdfsConnection { server: self, talk, presence }.serve();

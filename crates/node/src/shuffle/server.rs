@@ -17,7 +17,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use merganser_server::{Address, Client, Connections, Incident, Limits, Presence, Service, Stream};
+use merganser_server::{
+    Address, ClientLimits, ClientStream, ConnectedClient, Connections, Incident, Presence, Service,
+};
 
 pub use merganser_server::Stopper;
 use merganser_storage::contained::{self, Cause};
@@ -90,11 +92,11 @@ impl ShuffleServer {
     /// When the socket cannot be listened on.
     pub fn bind(options: ShuffleServerOptions) -> Result<Self, SocketBindError> {
         let ShuffleServerOptions { socket, socket_mode, memory_bytes, merges, .. } = options;
-        let limits = Limits {
+        let limits = ClientLimits {
             connections_max: CONNECTIONS_MAX,
             idle_at_least: Duration::ZERO,
             drain: DRAIN_PATIENCE,
-            ..Limits::default()
+            ..ClientLimits::default()
         };
         let address = Address::Unix(socket.clone());
         let connections = Connections::listen(&address, socket_mode, limits)
@@ -125,7 +127,7 @@ impl ShuffleServer {
     }
 
     /// Says why to a client that is not served.
-    fn turn_away(&self, stream: &Stream, why: &ShuffleError) {
+    fn turn_away(&self, stream: &ClientStream, why: &ShuffleError) {
         let frame = error_frame(why.into(), (self.describe)(why)).encode();
         Talk::turn_away(stream, &frame);
     }
@@ -136,7 +138,7 @@ impl Service for ShuffleServer {
     /// A merge recurses nowhere.
     const STACK_BYTES: usize = 256 << 10;
 
-    fn serve(&self, client: &Client) {
+    fn serve(&self, client: &ConnectedClient) {
         let (stream, presence) = (client.stream(), client.presence());
         let talk = Talk { stream, frame_patience: FRAME_PATIENCE };
         ShuffleConnection { server: self, talk, presence }.serve();
