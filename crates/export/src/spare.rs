@@ -7,9 +7,9 @@ use parking_lot::Mutex;
 
 /// Buffers that wait for their next request.
 #[derive(Default)]
-pub(crate) struct Spare(Mutex<Vec<Buffer>>);
+pub(crate) struct SpareBuffers(Mutex<Vec<Buffer>>);
 
-impl Spare {
+impl SpareBuffers {
     /// Bytes that are kept at most.
     const BYTES_MAX: usize = 8 << 20;
     /// Buffers that are kept at most.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use merganser_export::nbd::{Export, ServerOptions};
+use merganser_export::nbd::{Export, NbdOptions};
 
 use super::nbd;
 use crate::config::ExportConfig;
@@ -16,7 +16,7 @@ pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
         let view = super::open_view(&view, config.view_memory_bytes, config.threads)?;
         exports.push(Export::read_only(name, Arc::new(view)));
     }
-    let options = ServerOptions {
+    let options = NbdOptions {
         threads: config.threads,
         reply_bytes: config.reply_bytes,
         ..nbd::options(&config.nbd, exports)

@@ -1,7 +1,7 @@
 //! An NBD server that runs until a signal ends it.
 
 use merganser_export::Error;
-use merganser_export::nbd::{Address, Export, ListenError, Server, ServerOptions};
+use merganser_export::nbd::{Address, Export, ListenError, NbdOptions, NbdServer};
 use merganser_storage::thread::spawn;
 
 use crate::config::NbdConfig;
@@ -10,24 +10,21 @@ use crate::signals::Cancel;
 use crate::{shown, standard};
 
 /// The usual choices for these exports, where the user wants them.
-pub fn options(config: &NbdConfig, exports: Vec<Export>) -> ServerOptions {
-    ServerOptions {
-        insecure: config.insecure,
-        ..ServerOptions::new(config.address.clone(), exports)
-    }
+pub fn options(config: &NbdConfig, exports: Vec<Export>) -> NbdOptions {
+    NbdOptions { insecure: config.insecure, ..NbdOptions::new(config.address.clone(), exports) }
 }
 
 /// Serves until a signal comes.
-pub fn serve(options: ServerOptions, cancel: &Cancel) -> Result<(), Failure> {
+pub fn serve(options: NbdOptions, cancel: &Cancel) -> Result<(), Failure> {
     run(listen(options)?, cancel)
 }
 
 /// A server that listens. A notice says where, and the address is printed if the system chose the port.
 /// Failed requests are notices, too.
-pub fn listen(options: ServerOptions) -> Result<Server, Failure> {
+pub fn listen(options: NbdOptions) -> Result<NbdServer, Failure> {
     let port_is_chosen = matches!(&options.address, Address::Tcp(at) if at.ends_with(":0"));
     let names: Vec<_> = options.exports.iter().map(|export| export.name.clone()).collect();
-    let server = Server::new(ServerOptions {
+    let server = NbdServer::new(NbdOptions {
         on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
         ..options
     })
@@ -54,7 +51,7 @@ fn refusal(error: Error) -> Failure {
 }
 
 /// Lets it serve until a signal comes.
-pub fn run(server: Server, cancel: &Cancel) -> Result<(), Failure> {
+pub fn run(server: NbdServer, cancel: &Cancel) -> Result<(), Failure> {
     let stopper = server.stopper();
     let cancel = cancel.clone();
     spawn("stop", move || {

@@ -27,9 +27,9 @@ use fuser::{
 use merganser_storage::{Operation, Storage};
 use rustix::fs::{FallocateFlags, OFlags};
 
-use super::requests::{Reply, Shared};
+use super::requests::{DiskShared, KernelReply};
 use crate::failures::Failures;
-use crate::spare::Spare;
+use crate::spare::SpareBuffers;
 use crate::{Error, OnError, READ_BYTES_MAX};
 
 /// How long the kernel may believe names and attributes: they never change while mounted.
@@ -42,16 +42,16 @@ const FILE: INodeNo = INodeNo(2);
 const DURABLE: i32 = OFlags::DSYNC.bits().cast_signed();
 
 /// A folder with one file, which is `storage`.
-pub(super) struct Disk {
+pub(super) struct FuseDisk {
     name: OsString,
     size: u64,
     /// The file's permissions.
     mode: u16,
     mounted: SystemTime,
-    shared: Arc<Shared>,
+    shared: Arc<DiskShared>,
 }
 
-impl Disk {
+impl FuseDisk {
     pub(super) fn new(
         name: OsString,
         storage: Arc<dyn Storage>,
@@ -62,8 +62,8 @@ impl Disk {
         let mode = if allow_other { 0o666 } else { 0o600 };
         let failures = Failures::new(on_error);
         let (size, mounted) = (storage.size(), SystemTime::now());
-        let shared = Arc::new(Shared { storage, spare: Spare::default(), failures });
-        Disk { name, size, mode, mounted, shared }
+        let shared = Arc::new(DiskShared { storage, spare: SpareBuffers::default(), failures });
+        FuseDisk { name, size, mode, mounted, shared }
     }
 
     /// Takes the first failure, if there was one.
@@ -99,7 +99,7 @@ impl Disk {
     }
 }
 
-impl Filesystem for Disk {
+impl Filesystem for FuseDisk {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let bytes = READ_BYTES_MAX as u32;
         config.set_max_write(bytes).map_err(|_| io::Error::other("kernel refuses max_write"))?;
@@ -182,7 +182,7 @@ impl Filesystem for Disk {
         let len = usize::try_from(rest).map_or(size as usize, |rest| rest.min(size as usize));
         match self.shared.spare.take(size as usize) {
             Ok(buffer) => {
-                let reply = Reply::Read { reply, len };
+                let reply = KernelReply::Read { reply, len };
                 self.shared.submit(Operation::Read { offset, buffer }, reply);
             }
             Err(_) => reply.error(Errno::ENOMEM),
@@ -209,7 +209,11 @@ impl Filesystem for Disk {
             Ok(mut buffer) => {
                 buffer.copy_from_slice(data);
                 let durable = flags.0 & DURABLE != 0;
-                let reply = if durable { Reply::DurableWrite(reply) } else { Reply::Write(reply) };
+                let reply = if durable {
+                    KernelReply::DurableWrite(reply)
+                } else {
+                    KernelReply::Write(reply)
+                };
                 self.shared.submit(Operation::Write { offset, buffer }, reply);
             }
             Err(_) => reply.error(Errno::ENOMEM),
@@ -222,7 +226,7 @@ impl Filesystem for Disk {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
-        self.shared.submit(Operation::Sync, Reply::Flush(reply));
+        self.shared.submit(Operation::Sync, KernelReply::Flush(reply));
     }
 
     fn fallocate(
@@ -243,7 +247,7 @@ impl Filesystem for Disk {
         if len == 0 {
             return reply.ok();
         }
-        self.shared.submit(Operation::Discard { offset, len }, Reply::Discard(reply));
+        self.shared.submit(Operation::Discard { offset, len }, KernelReply::Discard(reply));
     }
 
     fn readdir(

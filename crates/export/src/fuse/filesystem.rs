@@ -12,7 +12,7 @@ use fuser::{
 };
 
 use crate::READ_BYTES_MAX;
-use crate::reads::{Reads, Reply};
+use crate::reads::{ReadReply, Reads};
 
 /// How long the kernel may believe names and attributes: they never change while mounted.
 const FOREVER: Duration = Duration::from_secs(1 << 31);
@@ -27,7 +27,7 @@ const BLOCK_BYTES: u32 = 128 << 10;
 /// Inode numbers: the folder is 1, file `i` is `FIRST_FILE + i`.
 const FIRST_FILE: u64 = 2;
 
-impl Reply for ReplyData {
+impl ReadReply for ReplyData {
     fn data(self, bytes: &[u8]) {
         ReplyData::data(self, bytes);
     }
@@ -37,29 +37,33 @@ impl Reply for ReplyData {
     }
 }
 
-pub(crate) struct Entry {
+pub(crate) struct FileEntry {
     pub(crate) name: OsString,
     pub(crate) size: u64,
     pub(crate) modified: SystemTime,
 }
 
 /// The folder; reads go to `reads`.
-pub(crate) struct Folder {
+pub(crate) struct ExportFolder {
     entries: Vec<(OsString, FileAttr)>,
     folder: FileAttr,
     direct_io: bool,
     reads: Arc<Reads<ReplyData>>,
 }
 
-impl Folder {
-    pub(crate) fn new(entries: Vec<Entry>, direct_io: bool, reads: Arc<Reads<ReplyData>>) -> Self {
+impl ExportFolder {
+    pub(crate) fn new(
+        entries: Vec<FileEntry>,
+        direct_io: bool,
+        reads: Arc<Reads<ReplyData>>,
+    ) -> Self {
         let newest = entries.iter().map(|e| e.modified).max().unwrap_or(SystemTime::UNIX_EPOCH);
         let folder = attributes(INodeNo::ROOT, FileType::Directory, 0, newest);
         let entries = entries.into_iter().zip(FIRST_FILE..).map(|(entry, ino)| {
-            let Entry { name, size, modified } = entry;
+            let FileEntry { name, size, modified } = entry;
             (name, attributes(INodeNo(ino), FileType::RegularFile, size, modified))
         });
-        Folder { entries: entries.collect(), folder, direct_io, reads }
+        ExportFolder { entries: entries.collect(), folder, direct_io, reads }
     }
 
     fn file(&self, ino: INodeNo) -> Option<(usize, &FileAttr)> {
@@ -89,7 +93,7 @@ fn attributes(ino: INodeNo, kind: FileType, size: u64, time: SystemTime) -> File
     }
 }
 
-impl Filesystem for Folder {
+impl Filesystem for ExportFolder {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         let bytes = READ_BYTES_MAX as u32;
         // Sets the largest request too, reads included; more would only enlarge the workers'

@@ -12,11 +12,11 @@ use merganser_storage::Storage;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
-use super::disk::Disk;
-use super::filesystem::{Entry, Folder};
+use super::disk::FuseDisk;
+use super::filesystem::{ExportFolder, FileEntry};
 use super::mountpoint::{self, Unmounted};
 use crate::failures::Failures;
-use crate::reads::{Content, Reads};
+use crate::reads::{ExportedStorage, Reads};
 use crate::{Error, OnError, READ_BYTES_MAX};
 
 /// One storage to be shown as a file.
@@ -88,15 +88,15 @@ pub struct Mount {
 }
 
 /// The work of a thread of a mount besides reading requests.
-type Work = Box<dyn FnOnce() + Send>;
+type MountThread = Box<dyn FnOnce() + Send>;
 
 /// The options that are the same for every mount.
-struct Served<F> {
+struct ServedFilesystem<F> {
     filesystem: F,
     mountpoint: PathBuf,
     read_only: bool,
     allow_other: bool,
-    workers: Vec<Work>,
+    workers: Vec<MountThread>,
     first_error: Box<dyn Fn() -> Option<Error> + Send + Sync>,
 }
 
@@ -111,13 +111,13 @@ pub struct Unmounter {
 struct At {
     path: PathBuf,
     device: Option<String>,
-    phase: Mutex<Phase>,
+    phase: Mutex<MountPhase>,
     changed: Condvar,
     failed: Mutex<Option<io::Error>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+enum MountPhase {
     Serving,
     /// Unmounted, but some program still holds a file open and the threads serve it on.
     Detached,
@@ -138,10 +138,10 @@ impl Mount {
         let reads = Arc::new(Reads::new(contents, Arc::clone(&failures)));
         let worker = |_| {
             let reads = Arc::clone(&reads);
-            Box::new(move || reads.work()) as Work
+            Box::new(move || reads.work()) as MountThread
         };
-        Self::serve(Served {
-            filesystem: Folder::new(entries, options.direct_io, Arc::clone(&reads)),
+        Self::serve(ServedFilesystem {
+            filesystem: ExportFolder::new(entries, options.direct_io, Arc::clone(&reads)),
             mountpoint: options.mountpoint,
             read_only: true,
             allow_other: options.allow_other,
@@ -159,9 +159,9 @@ impl Mount {
     pub fn disk(options: DiskOptions) -> Result<Mount, Error> {
         check_names([&options.name])?;
         let DiskOptions { mountpoint, name, storage, allow_other, on_error } = options;
-        let disk = Disk::new(name, storage, allow_other, on_error);
+        let disk = FuseDisk::new(name, storage, allow_other, on_error);
         let first_error = disk.first_error();
-        Self::serve(Served {
+        Self::serve(ServedFilesystem {
             filesystem: disk,
             mountpoint,
             read_only: false,
@@ -171,9 +171,17 @@ impl Mount {
         })
     }
 
-    fn serve<F: fuser::Filesystem + Send + 'static>(served: Served<F>) -> Result<Mount, Error> {
-        let Served { filesystem, mountpoint, read_only, allow_other, workers, first_error } =
-            served;
+    fn serve<F: fuser::Filesystem + Send + 'static>(
+        served: ServedFilesystem<F>,
+    ) -> Result<Mount, Error> {
+        let ServedFilesystem {
+            filesystem,
+            mountpoint,
+            read_only,
+            allow_other,
+            workers,
+            first_error,
+        } = served;
         // If two processes mounted here at once, one mount would be below the other, and not end.
         let _lock = mountpoint::lock(&mountpoint);
         let path = mountpoint::check(&mountpoint)?;
@@ -189,7 +197,7 @@ impl Mount {
         let at = Arc::new(At {
             path,
             device,
-            phase: Mutex::new(Phase::Serving),
+            phase: Mutex::new(MountPhase::Serving),
             changed: Condvar::new(),
             failed: Mutex::new(None),
         });
@@ -209,7 +217,7 @@ impl Mount {
     /// # Errors
     /// The first read that failed while it was mounted, or a broken connection to the kernel.
     pub fn run(mut self) -> Result<(), Error> {
-        if self.at.wait() == Phase::Ended {
+        if self.at.wait() == MountPhase::Ended {
             self.join();
         }
         if let Some(source) = self.at.failed.lock().take() {
@@ -221,7 +229,7 @@ impl Mount {
     fn start<F: fuser::Filesystem + Send + 'static>(
         &mut self,
         session: fuser::Session<F>,
-        workers: Vec<Work>,
+        workers: Vec<MountThread>,
     ) -> Result<(), Error> {
         let at = Arc::clone(&self.at);
         let serve = move || {
@@ -229,7 +237,7 @@ impl Mount {
             if let Err(e) = session.run() {
                 *at.failed.lock() = Some(e);
             }
-            at.enter(Phase::Ended);
+            at.enter(MountPhase::Ended);
         };
         let failed = |source| Error::Serve { path: self.at.path.clone(), source };
         // Dropping the session, as a failed spawn does, unmounts.
@@ -256,7 +264,7 @@ impl Drop for Mount {
             return;
         }
         // A caller that wants to know why it stayed mounted uses an unmounter.
-        if self.unmounter().unmount().is_ok() && self.at.wait() == Phase::Ended {
+        if self.unmounter().unmount().is_ok() && self.at.wait() == MountPhase::Ended {
             self.join();
         }
     }
@@ -269,14 +277,14 @@ impl Unmounter {
     /// # Errors
     /// When the system refuses; the mount is then still served.
     pub fn unmount(&self) -> Result<(), Error> {
-        if self.at.phase() != Phase::Serving {
+        if self.at.phase() != MountPhase::Serving {
             return Ok(());
         }
         match mountpoint::unmount(&self.at.path, self.at.device.as_deref()) {
             // The serving thread sees the connection close, and says so.
             Ok(Unmounted::Ended) => Ok(()),
             Ok(Unmounted::Detached) => {
-                self.at.enter(Phase::Detached);
+                self.at.enter(MountPhase::Detached);
                 Ok(())
             }
             Err(problem) => Err(Error::Unmount { path: self.at.path.clone(), problem }),
@@ -285,19 +293,19 @@ impl Unmounter {
 }
 
 impl At {
-    fn phase(&self) -> Phase {
+    fn phase(&self) -> MountPhase {
         *self.phase.lock()
     }
 
-    fn enter(&self, phase: Phase) {
+    fn enter(&self, phase: MountPhase) {
         *self.phase.lock() = phase;
         self.changed.notify_all();
     }
 
     /// Waits for the end of serving.
-    fn wait(&self) -> Phase {
+    fn wait(&self) -> MountPhase {
         let mut phase = self.phase.lock();
-        self.changed.wait_while(&mut phase, |phase| *phase == Phase::Serving);
+        self.changed.wait_while(&mut phase, |phase| *phase == MountPhase::Serving);
         *phase
     }
 }
@@ -334,10 +342,10 @@ fn check_names<'a>(names: impl IntoIterator<Item = &'a OsString>) -> Result<(), 
     Ok(())
 }
 
-fn split(file: ExportedFile) -> (Entry, Content) {
+fn split(file: ExportedFile) -> (FileEntry, ExportedStorage) {
     let ExportedFile { name, storage, modified } = file;
-    let content = Content::new(storage);
-    (Entry { name, size: content.size, modified }, content)
+    let content = ExportedStorage::new(storage);
+    (FileEntry { name, size: content.size, modified }, content)
 }
 
 fn fuse_config(read_only: bool, allow_other: bool) -> fuser::Config {

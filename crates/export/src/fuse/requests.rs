@@ -9,18 +9,18 @@ use parking_lot::Mutex;
 
 use crate::Error;
 use crate::failures::{Failures, is_full};
-use crate::spare::Spare;
+use crate::spare::SpareBuffers;
 
 /// What requests under way share.
-pub(super) struct Shared {
+pub(super) struct DiskShared {
     pub(super) storage: Arc<dyn Storage>,
-    pub(super) spare: Spare,
+    pub(super) spare: SpareBuffers,
     pub(super) failures: Failures,
 }
 
-impl Shared {
+impl DiskShared {
     /// Gives the storage a request, whose end answers it.
-    pub(super) fn submit(self: &Arc<Self>, operation: Operation, reply: Reply) {
+    pub(super) fn submit(self: &Arc<Self>, operation: Operation, reply: KernelReply) {
         let (offset, len) = match &operation {
             Operation::Read { offset, buffer } | Operation::Write { offset, buffer } => {
                 (*offset, buffer.len() as u64)
@@ -29,13 +29,13 @@ impl Shared {
             _ => (0, 0),
         };
         let shared = Arc::clone(self);
-        let waiting = Waiting { reply: Mutex::new(Some(reply)), shared, offset, len };
+        let waiting = WaitingRequest { reply: Mutex::new(Some(reply)), shared, offset, len };
         self.storage.submit(0, operation, &Completions::collected(Arc::new(waiting)));
     }
 }
 
 /// How to answer the kernel.
-pub(super) enum Reply {
+pub(super) enum KernelReply {
     /// With the bytes that the disk has there.
     Read {
         reply: ReplyData,
@@ -54,20 +54,20 @@ pub(super) enum Reply {
 }
 
 /// A request that the kernel waits for.
-struct Waiting {
-    reply: Mutex<Option<Reply>>,
-    shared: Arc<Shared>,
+struct WaitingRequest {
+    reply: Mutex<Option<KernelReply>>,
+    shared: Arc<DiskShared>,
     offset: u64,
     len: u64,
 }
 
-impl Collect for Waiting {
+impl Collect for WaitingRequest {
     fn arrived(&self, completion: Completion) {
         let Some(reply) = self.reply.lock().take() else { return };
         let Completion { buffer, result, .. } = completion;
         match (reply, result) {
-            (Reply::DurableWrite(reply), Ok(count)) => {
-                self.shared.submit(Operation::Sync, Reply::WriteFlush { reply, count });
+            (KernelReply::DurableWrite(reply), Ok(count)) => {
+                self.shared.submit(Operation::Sync, KernelReply::WriteFlush { reply, count });
             }
             (reply, result) => {
                 if let Some((what, source)) =
@@ -87,52 +87,52 @@ impl Collect for Waiting {
 
 /// Answers the kernel; what was to be done and the error, if it failed.
 fn answer(
-    reply: Reply,
+    reply: KernelReply,
     bytes: &[u8],
     result: io::Result<usize>,
 ) -> Option<(&'static str, io::Error)> {
     let error = match (reply, result) {
-        (Reply::Read { reply, len }, Ok(count)) if count >= len && bytes.len() >= len => {
+        (KernelReply::Read { reply, len }, Ok(count)) if count >= len && bytes.len() >= len => {
             reply.data(&bytes[..len]);
             return None;
         }
-        (Reply::Read { reply, .. }, Ok(count)) => {
+        (KernelReply::Read { reply, .. }, Ok(count)) => {
             // A program would take it for the end of the disk.
             reply.error(Errno::EIO);
             let why = format!("it ended after {count} bytes, before its size");
             ("reading", io::Error::new(io::ErrorKind::UnexpectedEof, why))
         }
-        (Reply::Write(reply) | Reply::DurableWrite(reply), Ok(count))
-        | (Reply::WriteFlush { reply, count }, Ok(_)) => {
+        (KernelReply::Write(reply) | KernelReply::DurableWrite(reply), Ok(count))
+        | (KernelReply::WriteFlush { reply, count }, Ok(_)) => {
             reply.written(u32::try_from(count).unwrap_or(u32::MAX));
             return None;
         }
-        (Reply::Flush(reply) | Reply::Discard(reply), Ok(_)) => {
+        (KernelReply::Flush(reply) | KernelReply::Discard(reply), Ok(_)) => {
             reply.ok();
             return None;
         }
-        (Reply::Read { reply, .. }, Err(error)) => {
+        (KernelReply::Read { reply, .. }, Err(error)) => {
             reply.error(Errno::EIO);
             ("reading", error)
         }
-        (Reply::Write(reply) | Reply::DurableWrite(reply), Err(error)) => {
+        (KernelReply::Write(reply) | KernelReply::DurableWrite(reply), Err(error)) => {
             reply.error(number_of(&error));
             ("writing", error)
         }
-        (Reply::WriteFlush { reply, .. }, Err(error)) => {
+        (KernelReply::WriteFlush { reply, .. }, Err(error)) => {
             reply.error(number_of(&error));
             ("flushing", error)
         }
         // A storage that cannot free space gives this error; programs continue without.
-        (Reply::Discard(reply), Err(error)) if error.kind() == io::ErrorKind::Unsupported => {
+        (KernelReply::Discard(reply), Err(error)) if error.kind() == io::ErrorKind::Unsupported => {
             reply.error(Errno::EOPNOTSUPP);
             return None;
         }
-        (Reply::Discard(reply), Err(error)) => {
+        (KernelReply::Discard(reply), Err(error)) => {
             reply.error(number_of(&error));
             ("trimming", error)
         }
-        (Reply::Flush(reply), Err(error)) => {
+        (KernelReply::Flush(reply), Err(error)) => {
             reply.error(number_of(&error));
             ("flushing", error)
         }

@@ -18,30 +18,30 @@ use std::sync::{Arc, OnceLock, mpsc};
 use merganser_storage::{Buffer, Collect, Completion, Completions, Operation, Storage};
 use parking_lot::Mutex;
 
-use super::outbox::{Content, Ticket};
-use super::transmission::{End, NO_MEMORY, Requests, is_last};
-use super::wire::{self, Request, command_flag, errno};
-use super::writes::{Change, Done, number_of};
+use super::outbox::{MessageContent, ReplyTicket};
+use super::transmission::{ClientRequests, NO_MEMORY, TransmissionEnd, is_last};
+use super::wire::{self, NbdRequest, command_flag, errno};
+use super::writes::{ChangeResult, NbdChange, number_of};
 use crate::failures::Failures;
-use crate::spare::Spare;
+use crate::spare::SpareBuffers;
 use crate::{Error, READ_BYTES_MAX};
 
 /// A storage that gets requests as they come.
-pub(super) struct Device {
+pub(super) struct NbdDevice {
     storage: Arc<dyn Storage>,
     failures: Arc<Failures>,
-    spare: Arc<Spare>,
+    spare: Arc<SpareBuffers>,
     /// Whether the storage takes discards; known since the first one ended.
     discards: OnceLock<bool>,
 }
 
 /// The function that gets a completion.
-type Work = Box<dyn FnOnce(Completion) + Send>;
+type CompletionFn = Box<dyn FnOnce(Completion) + Send>;
 
 /// Takes one completion.
-struct Then(Mutex<Option<Work>>);
+struct OneCompletion(Mutex<Option<CompletionFn>>);
 
-impl Collect for Then {
+impl Collect for OneCompletion {
     fn arrived(&self, completion: Completion) {
         let then = self.0.lock().take();
         if let Some(then) = then {
@@ -50,10 +50,10 @@ impl Collect for Then {
     }
 }
 
-impl Device {
+impl NbdDevice {
     pub(super) fn new(storage: &Arc<dyn Storage>, failures: &Arc<Failures>) -> Arc<Self> {
         let (storage, failures) = (Arc::clone(storage), Arc::clone(failures));
-        Arc::new(Device { storage, failures, spare: Arc::default(), discards: OnceLock::new() })
+        Arc::new(NbdDevice { storage, failures, spare: Arc::default(), discards: OnceLock::new() })
     }
 
     /// A buffer for the bytes of a write, with any content.
@@ -65,7 +65,7 @@ impl Device {
     }
 
     fn submit(&self, operation: Operation, then: impl FnOnce(Completion) + Send + 'static) {
-        let then = Then(Mutex::new(Some(Box::new(then))));
+        let then = OneCompletion(Mutex::new(Some(Box::new(then))));
         self.storage.submit(0, operation, &Completions::collected(Arc::new(then)));
     }
 
@@ -107,7 +107,7 @@ impl Device {
         self: &Arc<Self>,
         what: &'static str,
         operation: Operation,
-        then: impl FnOnce(Done) + Send + 'static,
+        then: impl FnOnce(ChangeResult) + Send + 'static,
     ) {
         let (offset, len) = match &operation {
             Operation::Write { offset, buffer } => (*offset, buffer.len() as u64),
@@ -144,24 +144,24 @@ impl Device {
 
 /// A change of one or several operations, whose reply is posted with the last of them.
 struct Changing {
-    device: Arc<Device>,
+    device: Arc<NbdDevice>,
     cookie: u64,
     structured: bool,
     /// Whether it is flushed before it is answered.
     durable: bool,
-    state: Mutex<State>,
+    state: Mutex<ChangingState>,
 }
 
-struct State {
+struct ChangingState {
     /// Operations that have not ended.
     left: usize,
     /// How those that have ended did: the first failure.
-    result: Done,
+    result: ChangeResult,
 }
 
 impl Changing {
     /// One of its operations has ended; its ticket carries the reply if it was the last.
-    fn ended(self: &Arc<Self>, ticket: Ticket, result: Done) {
+    fn ended(self: &Arc<Self>, ticket: ReplyTicket, result: ChangeResult) {
         let mut state = self.state.lock();
         state.left -= 1;
         if state.result.is_ok() {
@@ -182,7 +182,7 @@ impl Changing {
         self.reply(ticket, &result);
     }
 
-    fn reply(&self, ticket: Ticket, result: &Done) {
+    fn reply(&self, ticket: ReplyTicket, result: &ChangeResult) {
         let cookie = self.cookie;
         let head = || match (result, self.structured) {
             (Ok(()), true) => wire::done_chunk(cookie),
@@ -195,16 +195,16 @@ impl Changing {
 }
 
 /// A simple read of several operations: its one reply has the bytes of all, or an error.
-struct Whole {
-    spare: Arc<Spare>,
+struct WholeRead {
+    spare: Arc<SpareBuffers>,
     cookie: u64,
-    ticket: Option<Ticket>,
+    ticket: Option<ReplyTicket>,
     buffers: Vec<Buffer>,
     left: usize,
     failed: bool,
 }
 
-impl Whole {
+impl WholeRead {
     fn ended(&mut self, piece: usize, result: Result<Buffer, String>) {
         match result {
             Ok(buffer) => self.buffers[piece] = buffer,
@@ -218,25 +218,28 @@ impl Whole {
         let error = if self.failed { errno::IO } else { 0 };
         let buffers = if self.failed { Vec::new() } else { std::mem::take(&mut self.buffers) };
         let cookie = self.cookie;
-        ticket.post(|| wire::simple_reply(cookie, error), Content::buffers(buffers, &self.spare));
+        ticket.post(
+            || wire::simple_reply(cookie, error),
+            MessageContent::buffers(buffers, &self.spare),
+        );
     }
 }
 
-impl Requests<'_> {
+impl ClientRequests<'_> {
     /// A chunk of a structured read.
     pub(super) fn read_chunk(
-        device: &Arc<Device>,
+        device: &Arc<NbdDevice>,
         cookie: u64,
         offset: u64,
         len: usize,
-        ticket: Ticket,
+        ticket: ReplyTicket,
         left: &Arc<AtomicUsize>,
     ) {
         let (left, spare) = (Arc::clone(left), Arc::clone(&device.spare));
         device.read(offset, len, move |read| match read {
             Ok(buffer) => {
                 let head = || wire::data_chunk(cookie, is_last(&left), offset, len);
-                ticket.post(head, Content::buffers(vec![buffer], &spare));
+                ticket.post(head, MessageContent::buffers(vec![buffer], &spare));
             }
             Err(why) => {
                 let head =
@@ -249,15 +252,15 @@ impl Requests<'_> {
     /// A simple read.
     pub(super) fn read_whole(
         &self,
-        device: &Arc<Device>,
+        device: &Arc<NbdDevice>,
         cookie: u64,
         pieces: impl ExactSizeIterator<Item = (u64, usize)> + Clone,
-    ) -> Result<(), End> {
+    ) -> Result<(), TransmissionEnd> {
         let left = pieces.len();
         let ticket = Some(self.admit(pieces.clone().map(|(_, len)| len).sum())?);
         let buffers = (0..left).map(|_| Buffer::empty()).collect();
         let spare = Arc::clone(&device.spare);
-        let whole = Whole { spare, cookie, ticket, buffers, left, failed: false };
+        let whole = WholeRead { spare, cookie, ticket, buffers, left, failed: false };
         let whole = Arc::new(Mutex::new(whole));
         for (piece, (offset, len)) in pieces.enumerate() {
             let whole = Arc::clone(&whole);
@@ -269,14 +272,14 @@ impl Requests<'_> {
     /// A write; `bytes` gives the next of its bytes, or `None` where there is no memory for them.
     pub(super) fn write_device(
         &self,
-        device: &Arc<Device>,
-        request: Request,
-        mut bytes: impl FnMut(usize) -> Result<Option<Buffer>, End>,
-    ) -> Result<(), End> {
+        device: &Arc<NbdDevice>,
+        request: NbdRequest,
+        mut bytes: impl FnMut(usize) -> Result<Option<Buffer>, TransmissionEnd>,
+    ) -> Result<(), TransmissionEnd> {
         let len = request.len as usize;
         let pieces = len.div_ceil(READ_BYTES_MAX);
         if pieces == 0 {
-            return self.change_device(device, request, &Change::Write(Buffer::empty()));
+            return self.change_device(device, request, &NbdChange::Write(Buffer::empty()));
         }
         let changing = self.changing(device, request, pieces);
         for from in (0..len).step_by(READ_BYTES_MAX) {
@@ -300,13 +303,13 @@ impl Requests<'_> {
     /// A change that brings no bytes.
     pub(super) fn change_device(
         &self,
-        device: &Arc<Device>,
-        request: Request,
-        change: &Change,
-    ) -> Result<(), End> {
-        let Request { flags, cookie, offset, .. } = request;
+        device: &Arc<NbdDevice>,
+        request: NbdRequest,
+        change: &NbdChange,
+    ) -> Result<(), TransmissionEnd> {
+        let NbdRequest { flags, cookie, offset, .. } = request;
         let (what, operation) = match *change {
-            Change::Zeros { len, holes } if len > 0 => {
+            NbdChange::Zeros { len, holes } if len > 0 => {
                 let hole = Operation::Discard { offset, len };
                 match device.discards.get() {
                     Some(true) if holes => ("zeroing", hole),
@@ -314,13 +317,13 @@ impl Requests<'_> {
                     _ => return self.write_zeros(device, request),
                 }
             }
-            Change::Discard(len) if len > 0 => ("trimming", Operation::Discard { offset, len }),
-            Change::Flush => ("flushing", Operation::Sync),
+            NbdChange::Discard(len) if len > 0 => ("trimming", Operation::Discard { offset, len }),
+            NbdChange::Flush => ("flushing", Operation::Sync),
             _ if flags & command_flag::FUA != 0 => ("flushing", Operation::Sync),
             _ => return self.done(cookie),
         };
         let flushes = matches!(operation, Operation::Sync);
-        let request = Request { flags: if flushes { 0 } else { flags }, ..request };
+        let request = NbdRequest { flags: if flushes { 0 } else { flags }, ..request };
         let changing = self.changing(device, request, 1);
         let ticket = self.admit(0)?;
         device.change(what, operation, move |done| changing.ended(ticket, done));
@@ -329,14 +332,19 @@ impl Requests<'_> {
 
     /// Zeros, when it is not known yet whether the storage takes discards. This waits for the discard: the
     /// writes in its place have to be admitted by this thread.
-    fn try_hole(&self, device: &Arc<Device>, request: Request, hole: Operation) -> Result<(), End> {
+    fn try_hole(
+        &self,
+        device: &Arc<NbdDevice>,
+        request: NbdRequest,
+        hole: Operation,
+    ) -> Result<(), TransmissionEnd> {
         let ticket = self.admit(0)?;
         let (ended, end) = mpsc::channel();
         device.change("zeroing", hole, move |done| {
             // It is received below.
             let _ = ended.send(done);
         });
-        let done = end.recv().map_err(|_| End::Broken)?;
+        let done = end.recv().map_err(|_| TransmissionEnd::Broken)?;
         if matches!(done, Err((errno::NOTSUP, _))) {
             ticket.post(Vec::new, Vec::new());
             return self.write_zeros(device, request);
@@ -345,17 +353,21 @@ impl Requests<'_> {
         Ok(())
     }
 
-    fn write_zeros(&self, device: &Arc<Device>, request: Request) -> Result<(), End> {
+    fn write_zeros(
+        &self,
+        device: &Arc<NbdDevice>,
+        request: NbdRequest,
+    ) -> Result<(), TransmissionEnd> {
         self.write_device(device, request, |len| Ok(Buffer::try_new(len).ok()))
     }
 
-    fn changing(&self, device: &Arc<Device>, request: Request, left: usize) -> Arc<Changing> {
+    fn changing(&self, device: &Arc<NbdDevice>, request: NbdRequest, left: usize) -> Arc<Changing> {
         Arc::new(Changing {
             device: Arc::clone(device),
             cookie: request.cookie,
             structured: self.agreed.structured,
             durable: request.flags & command_flag::FUA != 0,
-            state: Mutex::new(State { left, result: Ok(()) }),
+            state: Mutex::new(ChangingState { left, result: Ok(()) }),
         })
     }
 }

@@ -12,8 +12,8 @@
 use std::io::{self, Read, Write};
 
 use super::wire::{
-    BASE_ALLOCATION, BASE_ALLOCATION_ID, Fields, GREETING_MAGIC, OPTION_MAGIC, STRING_BYTES_MAX,
-    greeting, info, option, option_reply as reply, transmission,
+    BASE_ALLOCATION, BASE_ALLOCATION_ID, GREETING_MAGIC, OPTION_MAGIC, STRING_BYTES_MAX,
+    WireFields, greeting, info, option, option_reply as reply, transmission,
 };
 use super::{BLOCK_BYTES_PREFERRED, REQUEST_BYTES_MAX, wire};
 
@@ -78,9 +78,9 @@ pub(super) fn negotiate(
         let (said, next) = haggling.answer(option, &data)?;
         send(output, &said)?;
         match next {
-            Next::Option => {}
-            Next::Transmission(agreed) => return Ok(Some(agreed)),
-            Next::End => return Ok(None),
+            HandshakeStep::Option => {}
+            HandshakeStep::Transmission(agreed) => return Ok(Some(agreed)),
+            HandshakeStep::End => return Ok(None),
         }
     }
 }
@@ -100,16 +100,16 @@ fn breach(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-enum Next {
+enum HandshakeStep {
     Option,
     Transmission(Agreed),
     End,
 }
 
 /// Why an option is refused: the kind of reply, and words for a human.
-type Refusal = (u32, &'static str);
+type OptionRefusal = (u32, &'static str);
 
-const MALFORMED: Refusal = (reply::ERR_INVALID, "the option's data are malformed");
+const MALFORMED: OptionRefusal = (reply::ERR_INVALID, "the option's data are malformed");
 
 /// The choices so far.
 struct Haggling<'a> {
@@ -123,19 +123,25 @@ struct Haggling<'a> {
 
 impl Haggling<'_> {
     /// All replies to one option, and what comes next.
-    fn answer(&mut self, option: u32, data: &[u8]) -> io::Result<(Vec<u8>, Next)> {
+    fn answer(&mut self, option: u32, data: &[u8]) -> io::Result<(Vec<u8>, HandshakeStep)> {
         let ack = wire::option_reply(option, reply::ACK, &[]);
         let answered = match option {
             option::EXPORT_NAME => {
                 // The one option that cannot be refused with words.
                 let export = self.find(data).map_err(|(_, why)| breach(why))?;
-                return Ok((self.old_reply(export), Next::Transmission(self.agreed(export))));
+                return Ok((
+                    self.old_reply(export),
+                    HandshakeStep::Transmission(self.agreed(export)),
+                ));
             }
-            option::ABORT => return Ok((ack, Next::End)),
+            option::ABORT => return Ok((ack, HandshakeStep::End)),
             option::LIST => self.list(data),
             option::INFO | option::GO => match self.info(option, data) {
                 Ok((said, export)) if option == option::GO => {
-                    return Ok(([said, ack].concat(), Next::Transmission(self.agreed(export))));
+                    return Ok((
+                        [said, ack].concat(),
+                        HandshakeStep::Transmission(self.agreed(export)),
+                    ));
                 }
                 other => other.map(|(said, _)| said),
             },
@@ -153,11 +159,11 @@ impl Haggling<'_> {
             Ok(said) => [said, ack].concat(),
             Err((kind, why)) => wire::option_reply(option, kind, &[why.as_bytes()]),
         };
-        Ok((said, Next::Option))
+        Ok((said, HandshakeStep::Option))
     }
 
     /// The export of this name; the empty name stands for the first.
-    fn find(&self, name: &[u8]) -> Result<usize, Refusal> {
+    fn find(&self, name: &[u8]) -> Result<usize, OptionRefusal> {
         if name.len() > STRING_BYTES_MAX {
             return Err((reply::ERR_TOO_BIG, "the name is too long"));
         }
@@ -204,7 +210,7 @@ impl Haggling<'_> {
         said
     }
 
-    fn list(&self, data: &[u8]) -> Result<Vec<u8>, Refusal> {
+    fn list(&self, data: &[u8]) -> Result<Vec<u8>, OptionRefusal> {
         if !data.is_empty() {
             return Err(MALFORMED);
         }
@@ -216,8 +222,8 @@ impl Haggling<'_> {
         Ok(self.exports.iter().flat_map(server).collect())
     }
 
-    fn info(&self, option: u32, data: &[u8]) -> Result<(Vec<u8>, usize), Refusal> {
-        let mut fields = Fields(data);
+    fn info(&self, option: u32, data: &[u8]) -> Result<(Vec<u8>, usize), OptionRefusal> {
+        let mut fields = WireFields(data);
         let name = fields.string().ok_or(MALFORMED)?;
         let count = fields.u16().ok_or(MALFORMED)?;
         if fields.0.len() != usize::from(count) * 2 {
@@ -242,7 +248,7 @@ impl Haggling<'_> {
     }
 
     /// Lists or selects kinds of metadata.
-    fn contexts(&mut self, option: u32, data: &[u8]) -> Result<Vec<u8>, Refusal> {
+    fn contexts(&mut self, option: u32, data: &[u8]) -> Result<Vec<u8>, OptionRefusal> {
         let selects = option == option::SET_META_CONTEXT;
         if selects {
             // Gone even when this attempt fails.
@@ -251,7 +257,7 @@ impl Haggling<'_> {
         if !self.structured {
             return Err((reply::ERR_INVALID, "structured replies come first"));
         }
-        let mut fields = Fields(data);
+        let mut fields = WireFields(data);
         let name = fields.string().ok_or(MALFORMED)?;
         let count = fields.u32().ok_or(MALFORMED)?;
         // Without a query everything is listed, and nothing selected.

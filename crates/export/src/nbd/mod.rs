@@ -53,7 +53,7 @@ use crate::READ_BYTES_MAX;
 use outbox::InFlight;
 
 pub use merganser_server::{Address, ListenError, Stopper};
-pub use server::{Access, Export, Server, ServerOptions, serve_streams};
+pub use server::{Access, Export, NbdOptions, NbdServer, serve_streams};
 
 /// Clients that may be connected at once. One more takes the place of the client that is idle for
 /// longest, and is hung up on where none is idle.

@@ -20,7 +20,7 @@ use merganser_storage::Buffer;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::READ_BYTES_MAX;
-use crate::spare::Spare;
+use crate::spare::SpareBuffers;
 
 /// Messages that are written by one system call, at most.
 const MESSAGES_AT_ONCE: usize = 16;
@@ -62,7 +62,7 @@ pub(super) struct Outbox {
     shared: Arc<ReplyRoom>,
     /// Told when requests are admitted and answered.
     presence: Arc<Presence>,
-    state: Mutex<State>,
+    state: Mutex<OutboxState>,
     /// There is room again, or the connection broke.
     room: Condvar,
     /// There is something to write, or the end has come.
@@ -70,7 +70,7 @@ pub(super) struct Outbox {
 }
 
 #[derive(Default)]
-struct State {
+struct OutboxState {
     queue: VecDeque<Message>,
     /// Admitted and not yet written.
     requests: usize,
@@ -88,23 +88,23 @@ struct State {
 
 struct Message {
     head: Vec<u8>,
-    content: Content,
+    content: MessageContent,
     admitted_bytes: usize,
 }
 
 /// The content of a message, in pieces that follow one another.
 #[derive(Default)]
-pub(super) struct Content {
+pub(super) struct MessageContent {
     bytes: Vec<u8>,
     buffers: Vec<Buffer>,
     /// Gets the buffers when they are written.
-    spare: Option<Arc<Spare>>,
+    spare: Option<Arc<SpareBuffers>>,
 }
 
-impl Content {
+impl MessageContent {
     /// The bytes of these buffers, which `spare` gets back.
-    pub(super) fn buffers(buffers: Vec<Buffer>, spare: &Arc<Spare>) -> Self {
-        Content { bytes: Vec::new(), buffers, spare: Some(Arc::clone(spare)) }
+    pub(super) fn buffers(buffers: Vec<Buffer>, spare: &Arc<SpareBuffers>) -> Self {
+        MessageContent { bytes: Vec::new(), buffers, spare: Some(Arc::clone(spare)) }
     }
 
     fn parts(&self) -> impl Iterator<Item = &[u8]> {
@@ -112,13 +112,13 @@ impl Content {
     }
 }
 
-impl From<Vec<u8>> for Content {
+impl From<Vec<u8>> for MessageContent {
     fn from(bytes: Vec<u8>) -> Self {
-        Content { bytes, buffers: Vec::new(), spare: None }
+        MessageContent { bytes, buffers: Vec::new(), spare: None }
     }
 }
 
-impl Drop for Content {
+impl Drop for MessageContent {
     fn drop(&mut self) {
         let Some(spare) = &self.spare else { return };
         self.buffers.drain(..).for_each(|buffer| spare.give_back(buffer));
@@ -126,7 +126,7 @@ impl Drop for Content {
 }
 
 /// The right, and the duty, to post one message.
-pub(super) struct Ticket {
+pub(super) struct ReplyTicket {
     outbox: Arc<Outbox>,
     bytes: usize,
     posted: bool,
@@ -144,8 +144,8 @@ impl Outbox {
     }
 
     /// Waits for room for a message with `bytes` of content; `None` when the connection broke.
-    pub(super) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Ticket> {
-        let full = |state: &mut State| !state.broken && !self.has_room(state, bytes);
+    pub(super) fn admit(self: &Arc<Self>, bytes: usize) -> Option<ReplyTicket> {
+        let full = |state: &mut OutboxState| !state.broken && !self.has_room(state, bytes);
         let mut state = self.lock();
         self.room.wait_while(&mut state, full);
         if state.broken {
@@ -155,12 +155,12 @@ impl Outbox {
         state.unanswered += 1;
         self.presence.owe();
         state.bytes += bytes;
-        Some(Ticket { outbox: Arc::clone(self), bytes, posted: false })
+        Some(ReplyTicket { outbox: Arc::clone(self), bytes, posted: false })
     }
 
     /// Whether there is room for `bytes` more; then their share of the shared room is taken. A
     /// client that is refused has replies under way, and asks again when they are written.
-    fn has_room(&self, state: &mut State, bytes: usize) -> bool {
+    fn has_room(&self, state: &mut OutboxState, bytes: usize) -> bool {
         let after = state.bytes + bytes;
         if state.requests >= self.most.requests {
             return false;
@@ -177,7 +177,7 @@ impl Outbox {
     }
 
     /// Gives back what of the shared room is not needed any more.
-    fn give_back(&self, state: &mut State) {
+    fn give_back(&self, state: &mut OutboxState) {
         let unused =
             state.shared_bytes - state.shared_bytes.min(state.bytes.saturating_sub(READ_BYTES_MAX));
         state.shared_bytes -= unused;
@@ -186,7 +186,7 @@ impl Outbox {
 
     /// Waits until everything admitted has been written; false when the connection broke.
     pub(super) fn drain(&self) -> bool {
-        let under_way = |state: &mut State| !state.broken && state.requests > 0;
+        let under_way = |state: &mut OutboxState| !state.broken && state.requests > 0;
         let mut state = self.lock();
         self.room.wait_while(&mut state, under_way);
         !state.broken
@@ -195,7 +195,7 @@ impl Outbox {
     /// Waits until every ticket is posted or dropped, even when no client hears the answers: until
     /// then workers have something to do for this client.
     pub(super) fn settle(&self) {
-        let under_way = |state: &mut State| state.unanswered > 0;
+        let under_way = |state: &mut OutboxState| state.unanswered > 0;
         self.room.wait_while(&mut self.lock(), under_way);
     }
 
@@ -235,7 +235,7 @@ impl Outbox {
 
     /// Takes the next messages, waiting for one; false at the end.
     fn take(&self, messages: &mut Vec<Message>) -> bool {
-        let idle = |state: &mut State| {
+        let idle = |state: &mut OutboxState| {
             let over = state.broken || (state.ended && state.requests == 0);
             state.queue.is_empty() && !over
         };
@@ -252,7 +252,7 @@ impl Outbox {
         !messages.is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, OutboxState> {
         self.state.lock()
     }
 }
@@ -265,9 +265,13 @@ impl Drop for Outbox {
     }
 }
 
-impl Ticket {
+impl ReplyTicket {
     /// Posts a message. `head` is made when its place in the order of messages is known.
-    pub(super) fn post(mut self, head: impl FnOnce() -> Vec<u8>, content: impl Into<Content>) {
+    pub(super) fn post(
+        mut self,
+        head: impl FnOnce() -> Vec<u8>,
+        content: impl Into<MessageContent>,
+    ) {
         self.posted = true;
         self.outbox.presence.answered();
         let mut state = self.outbox.lock();
@@ -284,7 +288,7 @@ impl Ticket {
     }
 }
 
-impl Drop for Ticket {
+impl Drop for ReplyTicket {
     /// A request that will never be answered leaves nothing to say but goodbye.
     fn drop(&mut self) {
         if !self.posted {

@@ -14,14 +14,14 @@ use merganser_server::{
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn_scoped;
 
-use super::device::Device;
+use super::device::NbdDevice;
 use super::handshake::{self, Listed};
 use super::outbox::{InFlight, Outbox, ReplyRoom};
-use super::transmission::{self, Answer, Storages};
+use super::transmission::{self, ReadAnswer, Storages};
 use super::writes::Writes;
 use super::{CONNECTIONS_MAX, DEVICE_IN_FLIGHT, IN_FLIGHT, REPLY_BYTES_USEFUL, wire};
 use crate::failures::Failures;
-use crate::reads::{Content, Reads};
+use crate::reads::{ExportedStorage, Reads};
 use crate::{Error, OnError};
 
 /// How long clients may take to read what they have asked for when the server is stopped.
@@ -70,8 +70,8 @@ impl Export {
     }
 }
 
-/// What to serve where; [`ServerOptions::new`] gives the usual choices.
-pub struct ServerOptions {
+/// What to serve where; [`NbdOptions::new`] gives the usual choices.
+pub struct NbdOptions {
     /// Where to listen.
     pub address: Address,
     /// The exports, each with a name of its own.
@@ -94,12 +94,12 @@ pub struct ServerOptions {
     pub on_error: Option<OnError>,
 }
 
-impl ServerOptions {
+impl NbdOptions {
     /// `exports` at `address`, two reads at once, half a minute for the handshake, five seconds
-    /// of silence before a client may lose its place, failures told only by [`Server::run`].
+    /// of silence before a client may lose its place, failures told only by [`NbdServer::run`].
     #[must_use]
     pub fn new(address: Address, exports: Vec<Export>) -> Self {
-        ServerOptions {
+        NbdOptions {
             address,
             exports,
             threads: 2,
@@ -112,26 +112,26 @@ impl ServerOptions {
     }
 }
 
-/// A server that listens; [`Server::run`] serves.
-pub struct Server {
+/// A server that listens; [`NbdServer::run`] serves.
+pub struct NbdServer {
     connections: Connections,
     exports: Vec<Listed>,
-    reads: Reads<Answer>,
+    reads: Reads<ReadAnswer>,
     writes: Writes,
     /// By export; none for one that is no device.
-    devices: Vec<Option<Arc<Device>>>,
+    devices: Vec<Option<Arc<NbdDevice>>>,
     failures: Arc<Failures>,
     threads: usize,
     room: Arc<ReplyRoom>,
     handshake_timeout: Duration,
 }
 
-impl Server {
+impl NbdServer {
     /// Checks the names and begins to listen. A socket's file gets mode 0600.
     ///
     /// # Errors
     /// A bad name, or an address that cannot be listened on.
-    pub fn new(options: ServerOptions) -> Result<Server, Error> {
+    pub fn new(options: NbdOptions) -> Result<NbdServer, Error> {
         check_names(&options.exports)?;
         let limits = ClientLimits {
             connections_max: CONNECTIONS_MAX,
@@ -146,7 +146,7 @@ impl Server {
         let writes = Writes::new(options.exports.iter().map(writable).collect());
         let devices = options.exports.iter().map(|export| device(export, &failures)).collect();
         let (exports, contents) = options.exports.into_iter().map(split).unzip();
-        Ok(Server {
+        Ok(NbdServer {
             connections,
             exports,
             reads: Reads::new(contents, Arc::clone(&failures)),
@@ -205,7 +205,7 @@ impl Server {
 
     fn talk(&self, stream: &ClientStream, presence: &Arc<Presence>) -> io::Result<()> {
         let until = Some(Instant::now() + self.handshake_timeout);
-        let timed = || Timed { stream, until, presence };
+        let timed = || TimedStream { stream, until, presence };
         let mut input = BufReader::with_capacity(INPUT_BYTES, timed());
         let mut output = timed();
         let Some(agreed) = handshake::negotiate(&mut input, &mut output, &self.exports)? else {
@@ -228,7 +228,7 @@ impl Server {
     }
 }
 
-impl Service for Server {
+impl Service for NbdServer {
     const THREAD: &'static str = "nbd-client";
 
     fn serve(&self, client: &ConnectedClient) {
@@ -286,14 +286,14 @@ pub fn serve_streams(
     failures.take_first().map_or(Ok(()), Err)
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for NbdServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("address", self.address()).finish_non_exhaustive()
+        f.debug_struct("NbdServer").field("address", self.address()).finish_non_exhaustive()
     }
 }
 
 /// A stream whose reads and writes end, together, at a point of time. Each is a sign of life.
-struct Timed<'a> {
+struct TimedStream<'a> {
     stream: &'a ClientStream,
     until: Option<Instant>,
     presence: &'a Presence,
@@ -304,7 +304,7 @@ fn set_timeout(stream: &ClientStream, timeout: Option<Duration>) -> io::Result<(
     stream.set_write_timeout(timeout)
 }
 
-impl Timed<'_> {
+impl TimedStream<'_> {
     fn arm(&self) -> io::Result<()> {
         let Some(until) = self.until else { return Ok(()) };
         let left = until.saturating_duration_since(Instant::now());
@@ -315,14 +315,14 @@ impl Timed<'_> {
     }
 }
 
-impl Read for Timed<'_> {
+impl Read for TimedStream<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         self.arm()?;
         self.stream.read(out).inspect(|_| self.presence.seen())
     }
 }
 
-impl Write for Timed<'_> {
+impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.arm()?;
         self.stream.write(bytes).inspect(|_| self.presence.seen())
@@ -357,8 +357,8 @@ fn check_names(exports: &[Export]) -> Result<(), Error> {
     Ok(())
 }
 
-fn split(export: Export) -> (Listed, Content) {
-    let content = Content::new(Arc::clone(&export.storage));
+fn split(export: Export) -> (Listed, ExportedStorage) {
+    let content = ExportedStorage::new(Arc::clone(&export.storage));
     let Export { name, access, .. } = export;
     (Listed { name, size: content.size, writable: access != Access::Read }, content)
 }
@@ -367,10 +367,10 @@ fn writable(export: &Export) -> Option<Arc<dyn Storage>> {
     (export.access == Access::Write).then(|| Arc::clone(&export.storage))
 }
 
-fn device(export: &Export, failures: &Arc<Failures>) -> Option<Arc<Device>> {
-    (export.access == Access::Device).then(|| Device::new(&export.storage, failures))
+fn device(export: &Export, failures: &Arc<Failures>) -> Option<Arc<NbdDevice>> {
+    (export.access == Access::Device).then(|| NbdDevice::new(&export.storage, failures))
 }
 
-fn in_flight(device: &Option<Arc<Device>>) -> InFlight {
+fn in_flight(device: &Option<Arc<NbdDevice>>) -> InFlight {
     if device.is_some() { DEVICE_IN_FLIGHT } else { IN_FLIGHT }
 }

@@ -25,14 +25,14 @@ use merganser_storage::Buffer;
 use merganser_storage::thread::spawn_scoped;
 
 use super::REQUEST_BYTES_MAX;
-use super::device::Device;
+use super::device::NbdDevice;
 use super::handshake::Agreed;
-use super::outbox::{Outbox, Ticket};
-use super::wire::{self, Request, command, command_flag, errno};
-use super::writes::{Change, Done, Job, Writes};
+use super::outbox::{Outbox, ReplyTicket};
+use super::wire::{self, NbdRequest, command, command_flag, errno};
+use super::writes::{ChangeResult, NbdChange, QueuedChange, Writes};
 use crate::READ_BYTES_MAX;
 use crate::failures::Failures;
-use crate::reads::{Reads, Reply};
+use crate::reads::{ReadReply, Reads};
 
 /// Serves a client that has chosen an export, until it leaves or breaks the protocol. Its replies
 /// go through `outbox`. `hang_up` ends blocked reads of `input` and writes to `output`.
@@ -53,10 +53,10 @@ pub(super) fn serve(
             hang_up();
         };
         let writer = spawn_scoped(scope, "nbd-writer", writer)?;
-        let requests = Requests { agreed, storages, outbox: Arc::clone(outbox) };
+        let requests = ClientRequests { agreed, storages, outbox: Arc::clone(outbox) };
         match requests.serve(input) {
-            End::Left => outbox.end(),
-            End::Broken => {
+            TransmissionEnd::Left => outbox.end(),
+            TransmissionEnd::Broken => {
                 outbox.break_off();
                 hang_up();
             }
@@ -69,7 +69,7 @@ pub(super) fn serve(
 
 /// How the requests of a client ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum TransmissionEnd {
     /// The requests under way are still answered.
     Left,
     Broken,
@@ -78,27 +78,27 @@ pub(super) enum End {
 /// What serves requests.
 #[derive(Clone, Copy)]
 pub(super) struct Storages<'a> {
-    pub(super) reads: &'a Reads<Answer>,
+    pub(super) reads: &'a Reads<ReadAnswer>,
     pub(super) writes: &'a Writes,
     /// By export; none for one that is no device.
-    pub(super) devices: &'a [Option<Arc<Device>>],
+    pub(super) devices: &'a [Option<Arc<NbdDevice>>],
     pub(super) failures: &'a Failures,
 }
 
-pub(super) struct Requests<'a> {
+pub(super) struct ClientRequests<'a> {
     pub(super) agreed: Agreed,
     storages: Storages<'a>,
     outbox: Arc<Outbox>,
 }
 
-impl Requests<'_> {
-    fn serve(&self, input: &mut impl Read) -> End {
+impl ClientRequests<'_> {
+    fn serve(&self, input: &mut impl Read) -> TransmissionEnd {
         loop {
-            let mut bytes = [0; Request::BYTES];
+            let mut bytes = [0; NbdRequest::BYTES];
             if input.read_exact(&mut bytes).is_err() {
-                return End::Left;
+                return TransmissionEnd::Left;
             }
-            let Some(request) = Request::decode(&bytes) else { return End::Broken };
+            let Some(request) = NbdRequest::decode(&bytes) else { return TransmissionEnd::Broken };
             if let Err(end) = self.answer(self.without_needless_fua(request), input) {
                 return end;
             }
@@ -107,28 +107,28 @@ impl Requests<'_> {
 
     /// Where FUA was offered, any request may have it, and it means nothing for one that changes nothing:
     /// the protocol knows of clients that set it then.
-    fn without_needless_fua(&self, request: Request) -> Request {
+    fn without_needless_fua(&self, request: NbdRequest) -> NbdRequest {
         let changes = [command::WRITE, command::TRIM, command::WRITE_ZEROES];
         if !self.agreed.writable || changes.contains(&request.command) {
             return request;
         }
-        Request { flags: request.flags & !command_flag::FUA, ..request }
+        NbdRequest { flags: request.flags & !command_flag::FUA, ..request }
     }
 
-    fn answer(&self, request: Request, input: &mut impl Read) -> Result<(), End> {
-        let Request { flags, command, cookie, len, .. } = request;
+    fn answer(&self, request: NbdRequest, input: &mut impl Read) -> Result<(), TransmissionEnd> {
+        let NbdRequest { flags, command, cookie, len, .. } = request;
         match command {
             command::READ => self.read(request),
-            command::DISC => Err(End::Left),
+            command::DISC => Err(TransmissionEnd::Left),
             command::FLUSH if flags == 0 && self.agreed.writable => {
-                self.change(request, Change::Flush)
+                self.change(request, NbdChange::Flush)
             }
             command::FLUSH if flags == 0 => self.done(cookie),
             command::BLOCK_STATUS => self.block_status(request),
             command::WRITE => {
                 // More than this is no mistake.
                 if len > REQUEST_BYTES_MAX {
-                    return Err(End::Broken);
+                    return Err(TransmissionEnd::Broken);
                 }
                 if self.agreed.writable {
                     return self.write(request, input);
@@ -145,8 +145,8 @@ impl Requests<'_> {
         }
     }
 
-    fn read(&self, request: Request) -> Result<(), End> {
-        let Request { flags, cookie, offset, len, .. } = request;
+    fn read(&self, request: NbdRequest) -> Result<(), TransmissionEnd> {
+        let NbdRequest { flags, cookie, offset, len, .. } = request;
         let structured = self.agreed.structured;
         let allowed = if structured { command_flag::DF } else { 0 };
         if flags & !allowed != 0 {
@@ -172,7 +172,7 @@ impl Requests<'_> {
                 return self.read_in_parts(cookie, pieces().map(piece));
             }
             let ticket = self.admit(len as usize)?;
-            self.submit(offset, len as usize, ticket, cookie, How::Simple);
+            self.submit(offset, len as usize, ticket, cookie, ReplyForm::Simple);
             return Ok(());
         }
         if flags & command_flag::DF != 0 && len as usize > READ_BYTES_MAX {
@@ -186,7 +186,7 @@ impl Requests<'_> {
                 Self::read_chunk(device, cookie, offset, len, ticket, &left);
                 continue;
             }
-            self.submit(offset, len, ticket, cookie, How::Chunk { left: Arc::clone(&left) });
+            self.submit(offset, len, ticket, cookie, ReplyForm::Chunk { left: Arc::clone(&left) });
         }
         Ok(())
     }
@@ -196,18 +196,18 @@ impl Requests<'_> {
         &self,
         cookie: u64,
         parts: impl Iterator<Item = (u64, usize)>,
-    ) -> Result<(), End> {
+    ) -> Result<(), TransmissionEnd> {
         if !self.outbox.drain() {
-            return Err(End::Broken);
+            return Err(TransmissionEnd::Broken);
         }
         for (i, (offset, len)) in parts.enumerate() {
             let ticket = self.admit(len)?;
             let (posted, heard) = mpsc::channel();
-            self.submit(offset, len, ticket, cookie, How::Part { is_first: i == 0, posted });
+            self.submit(offset, len, ticket, cookie, ReplyForm::Part { is_first: i == 0, posted });
             match heard.recv() {
                 Ok(true) => {}
                 Ok(false) if i == 0 => return Ok(()),
-                _ => return Err(End::Broken),
+                _ => return Err(TransmissionEnd::Broken),
             }
         }
         Ok(())
@@ -215,8 +215,8 @@ impl Requests<'_> {
 
     /// Takes the bytes of a write and hands them on; long ones piece by piece in this thread, so that
     /// no client has more than a piece in memory.
-    fn write(&self, request: Request, input: &mut impl Read) -> Result<(), End> {
-        let Request { flags, cookie, offset, len, .. } = request;
+    fn write(&self, request: NbdRequest, input: &mut impl Read) -> Result<(), TransmissionEnd> {
+        let NbdRequest { flags, cookie, offset, len, .. } = request;
         let problem = if flags & !command_flag::FUA != 0 {
             Some((errno::INVAL, "unknown flags"))
         } else if !self.is_inside(offset, len) {
@@ -237,7 +237,7 @@ impl Requests<'_> {
             // Taken before it is admitted: until all of it is here the client owes, not the server.
             let buffer = self.storages.writes.spare.take(len as usize);
             return match take(input, len as usize, buffer)? {
-                Some(bytes) => self.change(request, Change::Write(bytes)),
+                Some(bytes) => self.change(request, NbdChange::Write(bytes)),
                 None => self.refuse(cookie, errno::NOMEM, NO_MEMORY),
             };
         }
@@ -252,7 +252,7 @@ impl Requests<'_> {
                 let (export, at) = (self.agreed.export, offset + u64::from(done));
                 let last = durable && done + part == len;
                 let failed = |error| self.storages.failures.tell(error);
-                let change = Change::Write(bytes);
+                let change = NbdChange::Write(bytes);
                 result = self.storages.writes.change(export, at, change, last, &failed);
             } else {
                 result = Err((errno::NOMEM, NO_MEMORY.to_owned()));
@@ -265,8 +265,8 @@ impl Requests<'_> {
         }
     }
 
-    fn zero(&self, request: Request) -> Result<(), End> {
-        let Request { flags, command, cookie, offset, len } = request;
+    fn zero(&self, request: NbdRequest) -> Result<(), TransmissionEnd> {
+        let NbdRequest { flags, command, cookie, offset, len } = request;
         let zeroes = command == command::WRITE_ZEROES;
         let allowed = command_flag::FUA | if zeroes { command_flag::NO_HOLE } else { 0 };
         if flags & !allowed != 0 {
@@ -278,20 +278,20 @@ impl Requests<'_> {
         }
         let len = u64::from(len);
         let holes = flags & command_flag::NO_HOLE == 0;
-        let change = if zeroes { Change::Zeros { len, holes } } else { Change::Discard(len) };
+        let change = if zeroes { NbdChange::Zeros { len, holes } } else { NbdChange::Discard(len) };
         self.change(request, change)
     }
 
     /// Queues a change; its reply comes when it is done.
-    fn change(&self, request: Request, change: Change) -> Result<(), End> {
+    fn change(&self, request: NbdRequest, change: NbdChange) -> Result<(), TransmissionEnd> {
         if let Some(device) = self.device() {
             return self.change_device(device, request, &change);
         }
-        let Request { flags, cookie, offset, .. } = request;
-        let bytes = if let Change::Write(bytes) = &change { bytes.len() } else { 0 };
+        let NbdRequest { flags, cookie, offset, .. } = request;
+        let bytes = if let NbdChange::Write(bytes) = &change { bytes.len() } else { 0 };
         let ticket = self.admit(bytes)?;
         let structured = self.agreed.structured;
-        let answer = move |result: Done| {
+        let answer = move |result: ChangeResult| {
             let head = || match (result, structured) {
                 (Ok(()), true) => wire::done_chunk(cookie),
                 (Ok(()), false) => wire::simple_reply(cookie, 0),
@@ -300,7 +300,7 @@ impl Requests<'_> {
             };
             ticket.post(head, Vec::new());
         };
-        self.storages.writes.submit(Job {
+        self.storages.writes.submit(QueuedChange {
             export: self.agreed.export,
             offset,
             change,
@@ -310,13 +310,13 @@ impl Requests<'_> {
         Ok(())
     }
 
-    fn submit(&self, offset: u64, len: usize, ticket: Ticket, cookie: u64, how: How) {
-        let answer = Answer { ticket, cookie, offset, how };
+    fn submit(&self, offset: u64, len: usize, ticket: ReplyTicket, cookie: u64, how: ReplyForm) {
+        let answer = ReadAnswer { ticket, cookie, offset, how };
         self.storages.reads.read(self.agreed.export, offset, len, answer);
     }
 
-    fn block_status(&self, request: Request) -> Result<(), End> {
-        let Request { flags, cookie, offset, len, .. } = request;
+    fn block_status(&self, request: NbdRequest) -> Result<(), TransmissionEnd> {
+        let NbdRequest { flags, cookie, offset, len, .. } = request;
         let problem = if !self.agreed.block_status {
             "no metadata context was selected for this export"
         } else if flags & !command_flag::REQ_ONE != 0 {
@@ -334,7 +334,7 @@ impl Requests<'_> {
         offset.checked_add(u64::from(len)).is_some_and(|end| end <= self.agreed.size)
     }
 
-    pub(super) fn done(&self, cookie: u64) -> Result<(), End> {
+    pub(super) fn done(&self, cookie: u64) -> Result<(), TransmissionEnd> {
         let structured = self.agreed.structured;
         let head =
             || if structured { wire::done_chunk(cookie) } else { wire::simple_reply(cookie, 0) };
@@ -342,7 +342,7 @@ impl Requests<'_> {
         Ok(())
     }
 
-    fn refuse(&self, cookie: u64, error: u32, why: &str) -> Result<(), End> {
+    fn refuse(&self, cookie: u64, error: u32, why: &str) -> Result<(), TransmissionEnd> {
         let structured = self.agreed.structured;
         let head = || match structured {
             true => wire::error_chunk(cookie, error, why),
@@ -353,12 +353,12 @@ impl Requests<'_> {
     }
 
     /// The export, if it is a device.
-    fn device(&self) -> Option<&Arc<Device>> {
+    fn device(&self) -> Option<&Arc<NbdDevice>> {
         self.storages.devices[self.agreed.export].as_ref()
     }
 
-    pub(super) fn admit(&self, bytes: usize) -> Result<Ticket, End> {
-        self.outbox.admit(bytes).ok_or(End::Broken)
+    pub(super) fn admit(&self, bytes: usize) -> Result<ReplyTicket, TransmissionEnd> {
+        self.outbox.admit(bytes).ok_or(TransmissionEnd::Broken)
     }
 }
 
@@ -370,34 +370,34 @@ fn take(
     input: &mut impl Read,
     len: usize,
     buffer: io::Result<Buffer>,
-) -> Result<Option<Buffer>, End> {
+) -> Result<Option<Buffer>, TransmissionEnd> {
     let Ok(mut buffer) = buffer else {
         skip(input, len as u32)?;
         return Ok(None);
     };
     match input.read_exact(&mut buffer) {
         Ok(()) => Ok(Some(buffer)),
-        Err(_) => Err(End::Left),
+        Err(_) => Err(TransmissionEnd::Left),
     }
 }
 
 /// Reads what a write would have brought.
-fn skip(input: &mut impl Read, len: u32) -> Result<(), End> {
+fn skip(input: &mut impl Read, len: u32) -> Result<(), TransmissionEnd> {
     match io::copy(&mut input.take(u64::from(len)), &mut io::sink()) {
         Ok(count) if count == u64::from(len) => Ok(()),
-        _ => Err(End::Left),
+        _ => Err(TransmissionEnd::Left),
     }
 }
 
 /// How the bytes of a read, or of a piece of one, become a reply.
-pub(super) struct Answer {
-    ticket: Ticket,
+pub(super) struct ReadAnswer {
+    ticket: ReplyTicket,
     cookie: u64,
     offset: u64,
-    how: How,
+    how: ReplyForm,
 }
 
-enum How {
+enum ReplyForm {
     /// A simple reply of all bytes.
     Simple,
     /// A part of a simple reply; `posted` gets whether it could be read.
@@ -411,19 +411,19 @@ pub(super) fn is_last(left: &AtomicUsize) -> bool {
     left.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
-impl Reply for Answer {
+impl ReadReply for ReadAnswer {
     fn data(self, bytes: &[u8]) {
-        let Answer { ticket, cookie, offset, how } = self;
+        let ReadAnswer { ticket, cookie, offset, how } = self;
         let content = bytes.to_vec();
         match how {
-            How::Simple => ticket.post(|| wire::simple_reply(cookie, 0), content),
-            How::Part { is_first, posted } => {
+            ReplyForm::Simple => ticket.post(|| wire::simple_reply(cookie, 0), content),
+            ReplyForm::Part { is_first, posted } => {
                 let head = || if is_first { wire::simple_reply(cookie, 0) } else { Vec::new() };
                 ticket.post(head, content);
                 // Nobody listens when the connection broke meanwhile.
                 let _ = posted.send(true);
             }
-            How::Chunk { left } => {
+            ReplyForm::Chunk { left } => {
                 let head = || wire::data_chunk(cookie, is_last(&left), offset, bytes.len());
                 ticket.post(head, content);
             }
@@ -431,10 +431,10 @@ impl Reply for Answer {
     }
 
     fn failed(self, why: &str) {
-        let Answer { ticket, cookie, offset, how } = self;
+        let ReadAnswer { ticket, cookie, offset, how } = self;
         match how {
-            How::Simple => ticket.post(|| wire::simple_reply(cookie, errno::IO), Vec::new()),
-            How::Part { is_first, posted } => {
+            ReplyForm::Simple => ticket.post(|| wire::simple_reply(cookie, errno::IO), Vec::new()),
+            ReplyForm::Part { is_first, posted } => {
                 if is_first {
                     ticket.post(|| wire::simple_reply(cookie, errno::IO), Vec::new());
                 } else {
@@ -443,7 +443,7 @@ impl Reply for Answer {
                 }
                 let _ = posted.send(false);
             }
-            How::Chunk { left } => {
+            ReplyForm::Chunk { left } => {
                 let head =
                     || wire::error_offset_chunk(cookie, is_last(&left), errno::IO, why, offset);
                 ticket.post(head, Vec::new());

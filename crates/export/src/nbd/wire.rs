@@ -119,7 +119,7 @@ pub(super) const STRING_BYTES_MAX: usize = 4096;
 
 /// One request of the transmission phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Request {
+pub(super) struct NbdRequest {
     pub(super) flags: u16,
     pub(super) command: u16,
     /// The client's name for it, which the reply repeats.
@@ -128,16 +128,16 @@ pub(super) struct Request {
     pub(super) len: u32,
 }
 
-impl Request {
+impl NbdRequest {
     pub(super) const BYTES: usize = 28;
 
     /// `None` when it does not begin as a request does.
     pub(super) fn decode(bytes: &[u8; Self::BYTES]) -> Option<Self> {
-        let mut fields = Fields(bytes);
+        let mut fields = WireFields(bytes);
         if fields.u32()? != REQUEST_MAGIC {
             return None;
         }
-        Some(Request {
+        Some(NbdRequest {
             flags: fields.u16()?,
             command: fields.u16()?,
             cookie: fields.u64()?,
@@ -148,9 +148,9 @@ impl Request {
 }
 
 /// Takes fields off the front of bytes; `None` where they end early.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub(super) struct WireFields<'a>(pub(super) &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> WireFields<'a> {
     pub(super) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
@@ -313,16 +313,16 @@ mod tests {
     fn a_request_is_28_bytes() {
         let bytes = b"\x25\x60\x95\x13\0\x04\0\0\x01\x02\x03\x04\x05\x06\x07\x08\
             \0\0\0\x01\0\0\0\0\0\0\x10\0";
-        let request = Request {
+        let request = NbdRequest {
             flags: command_flag::DF,
             command: command::READ,
             cookie: 0x0102_0304_0506_0708,
             offset: 1 << 32,
             len: 4096,
         };
-        assert_eq!(Request::decode(bytes), Some(request));
+        assert_eq!(NbdRequest::decode(bytes), Some(request));
         let mut other = *bytes;
         other[3] ^= 1;
-        assert_eq!(Request::decode(&other), None);
+        assert_eq!(NbdRequest::decode(&other), None);
     }
 }

@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::wire::errno;
 use crate::failures::is_full;
-use crate::spare::Spare;
+use crate::spare::SpareBuffers;
 use crate::{Error, READ_BYTES_MAX};
 
 /// Threads for changes of a writable export. There are as many as a client usually has changes in flight, so that a storage
@@ -22,7 +22,7 @@ use crate::{Error, READ_BYTES_MAX};
 pub(super) const WRITERS: usize = 16;
 
 /// A request that changes the device.
-pub(super) enum Change {
+pub(super) enum NbdChange {
     /// These bytes.
     Write(Buffer),
     /// Zeros, by giving the space back.
@@ -34,32 +34,32 @@ pub(super) enum Change {
 }
 
 /// How a change ended: an error is its number and its sentence.
-pub(super) type Done = Result<(), (u32, String)>;
+pub(super) type ChangeResult = Result<(), (u32, String)>;
 
 /// A change on its way.
-pub(super) struct Job {
+pub(super) struct QueuedChange {
     pub(super) export: usize,
     pub(super) offset: u64,
-    pub(super) change: Change,
+    pub(super) change: NbdChange,
     /// Whether it must be durable before it is answered.
     pub(super) durable: bool,
     /// Called once: with nothing, or with the error's number and its sentence.
-    pub(super) answer: Box<dyn FnOnce(Done) + Send>,
+    pub(super) answer: Box<dyn FnOnce(ChangeResult) + Send>,
 }
 
 /// The storages and what waits for them.
 pub(super) struct Writes {
     /// By export; none for one that is read-only.
     storages: Vec<Option<Arc<dyn Storage>>>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<ChangeQueue>,
     work: Condvar,
     /// Buffers of finished writes, to be used again.
-    pub(super) spare: Spare,
+    pub(super) spare: SpareBuffers,
 }
 
 #[derive(Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
+struct ChangeQueue {
+    jobs: VecDeque<QueuedChange>,
     closed: bool,
 }
 
@@ -69,7 +69,7 @@ impl Writes {
             storages,
             waiting: Mutex::default(),
             work: Condvar::new(),
-            spare: Spare::default(),
+            spare: SpareBuffers::default(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Writes {
     }
 
     /// Queues a change of a writable export.
-    pub(super) fn submit(&self, job: Job) {
+    pub(super) fn submit(&self, job: QueuedChange) {
         self.waiting.lock().jobs.push_back(job);
         self.work.notify_one();
     }
@@ -105,7 +105,7 @@ impl Writes {
                     self.work.wait(&mut waiting);
                 }
             };
-            let Job { export, offset, change, durable, answer } = job;
+            let QueuedChange { export, offset, change, durable, answer } = job;
             answer(self.change(export, offset, change, durable, &failed));
         }
     }
@@ -115,16 +115,16 @@ impl Writes {
         &self,
         export: usize,
         offset: u64,
-        change: Change,
+        change: NbdChange,
         durable: bool,
         failed: &impl Fn(Error),
-    ) -> Done {
+    ) -> ChangeResult {
         let storage = self.storages[export].as_ref().expect("callers know which are writable");
         let (what, len) = match &change {
-            Change::Write(bytes) => ("writing", bytes.len() as u64),
-            Change::Discard(len) => ("trimming", *len),
-            Change::Zeros { len, .. } => ("zeroing", *len),
-            Change::Flush => ("flushing", 0),
+            NbdChange::Write(bytes) => ("writing", bytes.len() as u64),
+            NbdChange::Discard(len) => ("trimming", *len),
+            NbdChange::Zeros { len, .. } => ("zeroing", *len),
+            NbdChange::Flush => ("flushing", 0),
         };
         // A storage that panics must not take the worker with it.
         let done =
@@ -144,18 +144,18 @@ impl Writes {
         &self,
         storage: &dyn Storage,
         offset: u64,
-        change: Change,
+        change: NbdChange,
         durable: bool,
     ) -> io::Result<()> {
-        let flushes = durable || matches!(change, Change::Flush);
+        let flushes = durable || matches!(change, NbdChange::Flush);
         match change {
-            Change::Flush => {}
-            Change::Write(buffer) if buffer.is_empty() => {}
-            Change::Discard(0) => {}
-            Change::Write(buffer) => self.run(storage, Operation::Write { offset, buffer })?,
-            Change::Discard(len) => self.run(storage, Operation::Discard { offset, len })?,
-            Change::Zeros { len: 0, .. } => {}
-            Change::Zeros { len, holes } => {
+            NbdChange::Flush => {}
+            NbdChange::Write(buffer) if buffer.is_empty() => {}
+            NbdChange::Discard(0) => {}
+            NbdChange::Write(buffer) => self.run(storage, Operation::Write { offset, buffer })?,
+            NbdChange::Discard(len) => self.run(storage, Operation::Discard { offset, len })?,
+            NbdChange::Zeros { len: 0, .. } => {}
+            NbdChange::Zeros { len, holes } => {
                 let is_hole = holes && self.make_hole(storage, offset, len)?;
                 let mut done = if is_hole { len } else { 0 };
                 while done < len {

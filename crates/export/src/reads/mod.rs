@@ -12,11 +12,11 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::failures::Failures;
 use crate::{Error, READ_BYTES_MAX};
-use schedule::{Batch, Request, Schedule};
+use schedule::{LaneSchedule, ReadBatch, ScheduledRead};
 
 /// The way of an answer to the reader that asked. A worker calls it, so it must not wait for that
 /// reader.
-pub(crate) trait Reply: Send {
+pub(crate) trait ReadReply: Send {
     /// All the bytes of the request that there are.
     fn data(self, bytes: &[u8]);
     /// The read failed; `why` is the sentence of the error.
@@ -24,36 +24,36 @@ pub(crate) trait Reply: Send {
 }
 
 /// A storage and the size it had when it was exported; it keeps that size.
-pub(crate) struct Content {
+pub(crate) struct ExportedStorage {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) size: u64,
 }
 
-impl Content {
+impl ExportedStorage {
     pub(crate) fn new(storage: Arc<dyn Storage>) -> Self {
         let size = storage.size();
-        Content { storage, size }
+        ExportedStorage { storage, size }
     }
 }
 
 /// Everything the workers share. Requests come in by [`Reads::read`].
 pub(crate) struct Reads<R> {
-    contents: Vec<Content>,
-    state: Mutex<State<R>>,
+    contents: Vec<ExportedStorage>,
+    state: Mutex<ReadsState<R>>,
     work: Condvar,
     failures: Arc<Failures>,
 }
 
-struct State<R> {
-    schedule: Schedule<R>,
+struct ReadsState<R> {
+    schedule: LaneSchedule<R>,
     closed: bool,
 }
 
-impl<R: Reply> Reads<R> {
-    pub(crate) fn new(contents: Vec<Content>, failures: Arc<Failures>) -> Self {
+impl<R: ReadReply> Reads<R> {
+    pub(crate) fn new(contents: Vec<ExportedStorage>, failures: Arc<Failures>) -> Self {
         Reads {
             contents,
-            state: Mutex::new(State { schedule: Schedule::new(), closed: false }),
+            state: Mutex::new(ReadsState { schedule: LaneSchedule::new(), closed: false }),
             work: Condvar::new(),
             failures,
         }
@@ -68,7 +68,7 @@ impl<R: Reply> Reads<R> {
             return reply.data(&[]);
         }
         let mut state = self.state.lock();
-        state.schedule.push(Request { file, offset, len, reply });
+        state.schedule.push(ScheduledRead { file, offset, len, reply });
         drop(state);
         self.work.notify_one();
     }
@@ -102,7 +102,7 @@ impl<R: Reply> Reads<R> {
         }
     }
 
-    fn next_batch(&self) -> Option<Batch<R>> {
+    fn next_batch(&self) -> Option<ReadBatch<R>> {
         let mut state = self.state.lock();
         loop {
             if state.closed {
@@ -117,7 +117,7 @@ impl<R: Reply> Reads<R> {
 
     /// A batch of several requests may fail for one of them alone, and a reader must not lose
     /// bytes that are fine because its neighbour's are not: then each is read by itself.
-    fn fail(&self, batch: Batch<R>, source: io::Error) {
+    fn fail(&self, batch: ReadBatch<R>, source: io::Error) {
         let content = &self.contents[batch.file];
         let alone = batch.requests.len() == 1;
         let mut source = Some(source);
@@ -144,7 +144,7 @@ impl<R: Reply> Reads<R> {
 }
 
 /// Gives every request its part of the batch's bytes.
-fn answer<R: Reply>(batch: Batch<R>, bytes: &[u8]) {
+fn answer<R: ReadReply>(batch: ReadBatch<R>, bytes: &[u8]) {
     for request in batch.requests {
         let from = usize::try_from(request.offset - batch.offset).expect("inside the batch");
         request.reply.data(&bytes[from..from + request.len]);
@@ -153,7 +153,12 @@ fn answer<R: Reply>(batch: Batch<R>, bytes: &[u8]) {
 
 /// Fills the first `len` bytes of `buffer`, which is inside the content. A count that is short
 /// there is an error: the kernel would take it for the end of the file and cut it.
-fn read_exactly(content: &Content, offset: u64, len: usize, buffer: &mut Buffer) -> io::Result<()> {
+fn read_exactly(
+    content: &ExportedStorage,
+    offset: u64,
+    len: usize,
+    buffer: &mut Buffer,
+) -> io::Result<()> {
     let mut target = std::mem::replace(buffer, Buffer::empty());
     if target.len() < len {
         drop(target);
@@ -235,7 +240,7 @@ mod tests {
 
     struct ToChannel(mpsc::Sender<Option<Vec<u8>>>);
 
-    impl Reply for ToChannel {
+    impl ReadReply for ToChannel {
         fn data(self, bytes: &[u8]) {
             self.0.send(Some(bytes.to_vec())).expect("the test waits");
         }
@@ -249,7 +254,8 @@ mod tests {
     /// The answers to `reads` of a storage, with all of them queued before the worker starts.
     fn answers(storage: Counted, asked: &[(u64, usize)]) -> (Vec<Option<Vec<u8>>>, Option<Error>) {
         let failures = Arc::new(Failures::default());
-        let reads = Reads::new(vec![Content::new(Arc::new(storage))], Arc::clone(&failures));
+        let reads =
+            Reads::new(vec![ExportedStorage::new(Arc::new(storage))], Arc::clone(&failures));
         let replies = asked.iter().map(|&(offset, len)| {
             let (sender, receiver) = mpsc::channel();
             reads.read(0, offset, len, ToChannel(sender));

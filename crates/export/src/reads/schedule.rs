@@ -32,7 +32,7 @@ const LANES_MAX: usize = 64;
 
 /// One read that the kernel waits for; `reply` is how to answer it.
 #[derive(Debug)]
-pub(crate) struct Request<R> {
+pub(crate) struct ScheduledRead<R> {
     /// Index of the file.
     pub(crate) file: usize,
     pub(crate) offset: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Request<R> {
     pub(crate) reply: R,
 }
 
-impl<R> Request<R> {
+impl<R> ScheduledRead<R> {
     fn end(&self) -> u64 {
         self.offset + self.len as u64
     }
@@ -48,11 +48,11 @@ impl<R> Request<R> {
 
 /// One read for the storage: `offset..offset + len` covers every request in it.
 #[derive(Debug)]
-pub(crate) struct Batch<R> {
+pub(crate) struct ReadBatch<R> {
     pub(crate) file: usize,
     pub(crate) offset: u64,
     pub(crate) len: usize,
-    pub(crate) requests: Vec<Request<R>>,
+    pub(crate) requests: Vec<ScheduledRead<R>>,
     lane: LaneId,
 }
 
@@ -70,27 +70,27 @@ struct Lane {
 
 /// The waiting requests and the lanes of all files.
 #[derive(Debug)]
-pub(crate) struct Schedule<R> {
+pub(crate) struct LaneSchedule<R> {
     /// In order of arrival.
-    waiting: VecDeque<Request<R>>,
+    waiting: VecDeque<ScheduledRead<R>>,
     lanes: Vec<Lane>,
     /// Batches taken so far; orders lanes by last use and names them.
     taken: u64,
 }
 
-impl<R> Schedule<R> {
+impl<R> LaneSchedule<R> {
     pub(crate) fn new() -> Self {
-        Schedule { waiting: VecDeque::new(), lanes: Vec::new(), taken: 0 }
+        LaneSchedule { waiting: VecDeque::new(), lanes: Vec::new(), taken: 0 }
     }
 
     /// Adds a request.
-    pub(crate) fn push(&mut self, request: Request<R>) {
+    pub(crate) fn push(&mut self, request: ScheduledRead<R>) {
         self.waiting.push_back(request);
     }
 
     /// The next read that may run now, if there is one. Its lane is busy until
-    /// [`Schedule::finished`].
-    pub(crate) fn take(&mut self) -> Option<Batch<R>> {
+    /// [`LaneSchedule::finished`].
+    pub(crate) fn take(&mut self) -> Option<ReadBatch<R>> {
         let oldest = self
             .waiting
             .iter()
@@ -112,7 +112,7 @@ impl<R> Schedule<R> {
             .partition(|r| r.file == file && r.offset >= first && r.end() <= end);
         self.waiting = rest;
         self.taken += 1;
-        Some(Batch {
+        Some(ReadBatch {
             file,
             offset: first,
             len: usize::try_from(end - first).expect("at most the longest request"),
@@ -122,7 +122,7 @@ impl<R> Schedule<R> {
     }
 
     /// Says that the read of `batch` is over, so that its lane may continue.
-    pub(crate) fn finished(&mut self, batch: &Batch<R>) {
+    pub(crate) fn finished(&mut self, batch: &ReadBatch<R>) {
         let lane = self.lanes.iter_mut().find(|lane| lane.id == batch.lane);
         lane.expect("busy lanes are not forgotten").busy = false;
     }
@@ -144,7 +144,7 @@ impl<R> Schedule<R> {
     fn contiguous_end(&self, file: usize, first: u64) -> u64 {
         let starting_at = |offset| {
             let here = self.waiting.iter().filter(move |r| r.file == file && r.offset == offset);
-            here.map(Request::end).max()
+            here.map(ScheduledRead::end).max()
         };
         let mut end = starting_at(first).expect("first is a waiting request");
         while let Some(next) = starting_at(end)
@@ -183,16 +183,16 @@ mod tests {
     const K: u64 = 1 << 10;
     const M: u64 = 1 << 20;
 
-    fn schedule(requests: &[(usize, u64, u64)]) -> Schedule<()> {
-        let mut schedule = Schedule::new();
+    fn schedule(requests: &[(usize, u64, u64)]) -> LaneSchedule<()> {
+        let mut schedule = LaneSchedule::new();
         for &(file, offset, len) in requests {
-            schedule.push(Request { file, offset, len: len as usize, reply: () });
+            schedule.push(ScheduledRead { file, offset, len: len as usize, reply: () });
         }
         schedule
     }
 
     /// File, offset and length of every batch, in the order that one worker takes them.
-    fn drain(mut schedule: Schedule<()>) -> Vec<(usize, u64, u64)> {
+    fn drain(mut schedule: LaneSchedule<()>) -> Vec<(usize, u64, u64)> {
         let mut order = Vec::new();
         while let Some(batch) = schedule.take() {
             order.push((batch.file, batch.offset, batch.len as u64));
@@ -239,7 +239,7 @@ mod tests {
         let mut s = schedule(&[(0, 0, M)]);
         let a = s.take().expect("first");
         s.finished(&a);
-        s.push(Request { file: 0, offset: 2 * M, len: 1, reply: () });
+        s.push(ScheduledRead { file: 0, offset: 2 * M, len: 1, reply: () });
         assert_eq!(s.take().expect("the lane is idle").offset, 2 * M);
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let mut s = schedule(&[(0, 0, 1)]);
         let busy = s.take().expect("first");
         for i in 1..200 {
-            s.push(Request { file: 0, offset: i * 100 * M, len: 1, reply: () });
+            s.push(ScheduledRead { file: 0, offset: i * 100 * M, len: 1, reply: () });
             let other = s.take().expect("its own lane");
             s.finished(&other);
         }
@@ -280,10 +280,10 @@ mod tests {
         fn every_request_is_taken_exactly_once(
             steps in prop::collection::vec((0..3usize, 0..64u64, 1..40u64, 0..4usize), 1..200)
         ) {
-            let mut s = Schedule::new();
-            let mut running: Vec<Batch<usize>> = Vec::new();
+            let mut s = LaneSchedule::new();
+            let mut running: Vec<ReadBatch<usize>> = Vec::new();
             let mut answered = vec![0; steps.len()];
-            let check = |batch: &Batch<usize>, answered: &mut Vec<i32>| {
+            let check = |batch: &ReadBatch<usize>, answered: &mut Vec<i32>| {
                 for r in &batch.requests {
                     assert!(r.file == batch.file && r.offset >= batch.offset);
                     assert!(r.end() <= batch.offset + batch.len as u64);
@@ -293,7 +293,7 @@ mod tests {
                 assert!(batch.len <= READ_BYTES_MAX || batch.requests.iter().any(|r| r.len == batch.len));
             };
             for (i, &(file, at, len, finish)) in steps.iter().enumerate() {
-                s.push(Request { file, offset: at * 64 * K, len: (len * 64 * K) as usize, reply: i });
+                s.push(ScheduledRead { file, offset: at * 64 * K, len: (len * 64 * K) as usize, reply: i });
                 if running.len() < 3 && let Some(batch) = s.take() {
                     check(&batch, &mut answered);
                     running.push(batch);

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use client::Client;
 use merganser_export::Error;
-use merganser_export::nbd::{Access, Address, Export, Server, ServerOptions, Stopper};
+use merganser_export::nbd::{Access, Address, Export, NbdOptions, NbdServer, Stopper};
 use merganser_storage::{Clock, Completion, Completions, Operation, RealClock, Storage};
 use parking_lot::{Condvar, Mutex};
 
@@ -110,7 +110,7 @@ impl Served {
         Self::with(Bytes { content: lines(SIZE), ..Bytes::default() }, |options| options)
     }
 
-    fn with(bytes: Bytes, change: impl FnOnce(ServerOptions) -> ServerOptions) -> Self {
+    fn with(bytes: Bytes, change: impl FnOnce(NbdOptions) -> NbdOptions) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let bytes = Arc::new(bytes);
         let other = b"other bytes\n".to_vec();
@@ -122,7 +122,7 @@ impl Served {
             ),
         ];
         let address = Address::Unix(folder.path().join("s"));
-        let server = Server::new(change(ServerOptions::new(address, exports))).expect("listens");
+        let server = NbdServer::new(change(NbdOptions::new(address, exports))).expect("listens");
         let (address, stopper) = (server.address().clone(), server.stopper());
         let run = Some(std::thread::spawn(move || server.run()));
         Served { folder, bytes, other, address, stopper, run }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use merganser_export::fuse::{DiskOptions, Mount};
-use merganser_export::nbd::{DEVICE_REPLY_BYTES_USEFUL, Export, Server, ServerOptions};
+use merganser_export::nbd::{DEVICE_REPLY_BYTES_USEFUL, Export, NbdOptions, NbdServer};
 use merganser_storage::Storage;
 
 use crate::command::{mount, nbd};
@@ -19,7 +19,7 @@ pub enum Door {
     /// The folder with the file.
     Mount(Mount),
     /// The server with the export.
-    Nbd(Box<Server>),
+    Nbd(Box<NbdServer>),
 }
 
 impl Door {
@@ -38,7 +38,7 @@ impl Door {
             }
             DoorConfig::Nbd(config) => {
                 let exports = vec![Export::device(DISK, disk)];
-                let server = nbd::listen(ServerOptions {
+                let server = nbd::listen(NbdOptions {
                     reply_bytes: DEVICE_REPLY_BYTES_USEFUL,
                     ..nbd::options(config, exports)
                 })?;

@@ -72,7 +72,7 @@ fn with_client(structured: bool, work: impl FnOnce(&Held, &mut Client)) {
     let held = Arc::new(Held::default());
     let exports = vec![Export::device("disk", Arc::clone(&held) as Arc<dyn Storage>)];
     let address = Address::Unix(folder.path().join("s"));
-    let server = Server::new(ServerOptions::new(address, exports)).expect("listens");
+    let server = NbdServer::new(NbdOptions::new(address, exports)).expect("listens");
     let stopper = server.stopper();
     let run = std::thread::spawn(move || server.run());
     let mut client = Client::of(&folder.path().join("s"), b"disk", structured);

@@ -94,7 +94,7 @@ fn who_does_not_come_to_the_point_is_hung_up_on() {
     // It is the time of all three clients, also of the one that is to be served.
     let soon = Duration::from_secs(5);
     let bytes = Bytes { content: lines(100), ..Bytes::default() };
-    let served = Served::with(bytes, |o| ServerOptions { handshake_timeout: soon, ..o });
+    let served = Served::with(bytes, |o| NbdOptions { handshake_timeout: soon, ..o });
     let mut patient = served.client(true);
     let mut silent = served.connect();
     let mut busy = served.connect();
@@ -114,7 +114,7 @@ const IDLE: Duration = Duration::from_millis(300);
 
 fn with_short_idle() -> Served {
     let bytes = Bytes { content: lines(SIZE), ..Bytes::default() };
-    Served::with(bytes, |o| ServerOptions { idle_at_least: IDLE, ..o })
+    Served::with(bytes, |o| NbdOptions { idle_at_least: IDLE, ..o })
 }
 
 #[test]

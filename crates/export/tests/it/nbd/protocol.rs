@@ -299,7 +299,7 @@ fn a_stop_answers_what_is_under_way() {
 fn it_serves_tcp_on_a_free_port() {
     let bytes = Bytes { content: lines(SIZE), ..Bytes::default() };
     let address = Address::Tcp("127.0.0.1:0".into());
-    let served = Served::with(bytes, |o| ServerOptions { address, ..o });
+    let served = Served::with(bytes, |o| NbdOptions { address, ..o });
     let Address::Tcp(at) = &served.address else { panic!("{:?}", served.address) };
     assert!(!at.ends_with(":0"));
     let mut stream = TcpStream::connect(at).expect("it listens");
@@ -317,8 +317,8 @@ fn bad_names_are_refused() {
     for names in [&[""][..], &["a\0"], &["same", "same"], &[&long]] {
         let export = |name: &&str| Export::read_only(*name, bytes.clone());
         let exports = names.iter().map(export).collect();
-        let options = ServerOptions::new(Address::Unix("/unused".into()), exports);
-        let error = Server::new(options).expect_err("refused");
+        let options = NbdOptions::new(Address::Unix("/unused".into()), exports);
+        let error = NbdServer::new(options).expect_err("refused");
         assert!(matches!(error, Error::Name { .. }), "{error}");
     }
 }

@@ -104,7 +104,7 @@ impl Writable {
             Export::read_only("view", disk.clone() as Arc<dyn Storage>),
         ];
         let address = Address::Unix(folder.path().join("s"));
-        let server = Server::new(ServerOptions::new(address, exports)).expect("listens");
+        let server = NbdServer::new(NbdOptions::new(address, exports)).expect("listens");
         let stopper = server.stopper();
         let run = Some(std::thread::spawn(move || server.run()));
         Writable { folder, disk, stopper, run }
