@@ -4,7 +4,7 @@ use std::io;
 
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
-use crate::bytes::{PAGE, Page};
+use crate::bytes::{PAGE, PageBytes};
 
 /// Transfers in flight at once: beyond this a disk gains nothing, and each holds a block of memory.
 pub(crate) const IN_FLIGHT: usize = 64;
@@ -12,7 +12,7 @@ pub(crate) const IN_FLIGHT: usize = 64;
 /// Writes each block at its offset.
 pub(crate) fn write_blocks<'a>(
     storage: &dyn Storage,
-    blocks: impl Iterator<Item = (u64, &'a Page)>,
+    blocks: impl Iterator<Item = (u64, &'a PageBytes)>,
 ) -> io::Result<()> {
     let completions = Completions::new();
     let clock = storage.clock();

@@ -10,7 +10,7 @@ const _: () = assert!(PAGE == ALIGNMENT);
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
 
 /// One page or block.
-pub(crate) type Page = [u8; PAGE];
+pub(crate) type PageBytes = [u8; PAGE];
 
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
@@ -47,6 +47,6 @@ pub(crate) fn is_sealed(bytes: &[u8], at: usize) -> bool {
 }
 
 /// A page of zeros on the heap.
-pub(crate) fn zeroed() -> Box<Page> {
+pub(crate) fn zeroed() -> Box<PageBytes> {
     Box::new([0; PAGE])
 }

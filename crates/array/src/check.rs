@@ -12,7 +12,7 @@ use std::ops::Range;
 use merganser_storage::ALIGNMENT;
 
 use crate::error::Result;
-use crate::store::{Content, Store};
+use crate::store::{PageStore, StoredContent};
 use crate::volume::VolumeState;
 
 /// Findings that are kept with their text; more are counted.
@@ -31,7 +31,7 @@ pub struct Finding {
 
 /// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Check {
+pub struct VolumeCheck {
     /// Volume pages that have content.
     pub pages_mapped: u64,
     /// Of these, pages that are in the buffer.
@@ -49,7 +49,7 @@ pub struct Check {
     pub findings: Vec<Finding>,
 }
 
-impl Check {
+impl VolumeCheck {
     fn add(&mut self, text: String) {
         self.problems += 1;
         if self.findings.len() < FINDINGS_MAX {
@@ -71,8 +71,11 @@ impl Check {
 }
 
 /// Checks everything. `progress` gets volume pages that are done, and all of them.
-pub(crate) fn run(state: &mut VolumeState, progress: &mut dyn FnMut(u64, u64)) -> Result<Check> {
-    let mut check = Check::default();
+pub(crate) fn run(
+    state: &mut VolumeState,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<VolumeCheck> {
+    let mut check = VolumeCheck::default();
     let mut bytes = vec![0; ALIGNMENT];
     let (store, log, overlay) = state.parts();
     if let Some(log) = log {
@@ -100,10 +103,15 @@ pub(crate) fn run(state: &mut VolumeState, progress: &mut dyn FnMut(u64, u64)) -
     Ok(check)
 }
 
-fn check_page(store: &mut Store, page: u64, bytes: &mut [u8], check: &mut Check) -> Result<()> {
+fn check_page(
+    store: &mut PageStore,
+    page: u64,
+    bytes: &mut [u8],
+    check: &mut VolumeCheck,
+) -> Result<()> {
     let located = store.locate(page);
     let Some(located) = check.note(located)? else { return Ok(()) };
-    if located != Content::Zeros {
+    if located != StoredContent::Zeros {
         check.pages_mapped += 1;
         let read = store.read(page, bytes);
         check.note(read)?;
@@ -112,7 +120,7 @@ fn check_page(store: &mut Store, page: u64, bytes: &mut [u8], check: &mut Check)
 }
 
 /// Compares all reference counts with the map, `window` stored pages in each pass over the map.
-fn check_counts(store: &mut Store, window: u64, check: &mut Check) -> Result<()> {
+fn check_counts(store: &mut PageStore, window: u64, check: &mut VolumeCheck) -> Result<()> {
     let all = store.layout.pages();
     let mut counts = vec![0_u32; usize::try_from(window.min(all)).unwrap_or(usize::MAX)];
     for from in (0..all).step_by(counts.len()) {
@@ -123,10 +131,10 @@ fn check_counts(store: &mut Store, window: u64, check: &mut Check) -> Result<()>
 }
 
 fn check_window(
-    store: &mut Store,
+    store: &mut PageStore,
     places: Range<u64>,
     counts: &mut [u32],
-    check: &mut Check,
+    check: &mut VolumeCheck,
 ) -> Result<()> {
     for page in 0..store.layout.volume_pages {
         if !store.is_map_written(page) {
@@ -162,7 +170,7 @@ mod tests {
     use merganser_storage::{Operation, Storage, StorageExt};
 
     use super::*;
-    use crate::{Members, OpenOptions, Settings, Volume};
+    use crate::{Members, OpenOptions, Volume, VolumeSettings};
 
     /// Windows of any size find the same, and a wrong count in any of them.
     #[test]
@@ -170,7 +178,7 @@ mod tests {
         let disk = MemoryStorage::new("ssd");
         disk.run(Operation::SetSize { size: 32 << 20 }).expect("sized");
         let members = Members { data: vec![disk as Arc<dyn Storage>], buffer: Vec::new() };
-        Volume::create("vol", &members, &Settings::new(8 << 20), false).expect("made");
+        Volume::create("vol", &members, &VolumeSettings::new(8 << 20), false).expect("made");
         let volume = Volume::open("vol", &members, OpenOptions::default()).expect("opens");
         for i in 0..300_u64 {
             let content = [(i % 150) as u8 + 1; 4096];
@@ -179,7 +187,7 @@ mod tests {
         let mut state = volume.lock();
         let (store, _, _) = state.parts();
         for window in [1, 7, 128, 1 << 20] {
-            let mut check = Check::default();
+            let mut check = VolumeCheck::default();
             check_counts(store, window, &mut check).expect("checks");
             assert_eq!((check.pages_stored, check.pages_leaked, check.problems), (150, 0, 0));
         }
@@ -187,7 +195,7 @@ mod tests {
         store.count_wrongly(low.expect("stored"), 1).expect("changed");
         store.count_wrongly(high.expect("stored"), 5).expect("changed");
         for window in [1, 7, 128, 1 << 20] {
-            let mut check = Check::default();
+            let mut check = VolumeCheck::default();
             check_counts(store, window, &mut check).expect("checks");
             assert_eq!((check.pages_leaked, check.problems), (1, 1), "{window}: {check:?}");
         }

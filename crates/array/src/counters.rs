@@ -1,6 +1,6 @@
 //! Counts of a volume since it was made.
 
-/// How many numbers [`Counters`] has.
+/// How many numbers [`VolumeCounters`] has.
 pub(crate) const COUNTERS: usize = 19;
 
 macro_rules! counters {
@@ -8,17 +8,17 @@ macro_rules! counters {
         /// Counts since the volume was made. After a power cut, those since the last checkpoint are
         /// missing. Pages are of 4096 bytes.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-        pub struct Counters { $($(#[$doc])* pub $name: u64,)* }
+        pub struct VolumeCounters { $($(#[$doc])* pub $name: u64,)* }
 
-        impl Counters {
+        impl VolumeCounters {
             /// The numbers, in the order of the superblock.
             pub(crate) fn values(&self) -> [u64; COUNTERS] {
                 [$(self.$name),*]
             }
 
-            pub(crate) fn from_values(value: impl Fn(usize) -> u64) -> Counters {
+            pub(crate) fn from_values(value: impl Fn(usize) -> u64) -> VolumeCounters {
                 let mut numbers = (0..COUNTERS).map(value);
-                Counters { $($name: numbers.next().expect("as many as names"),)* }
+                VolumeCounters { $($name: numbers.next().expect("as many as names"),)* }
             }
 
             /// Names and numbers, in order.
@@ -70,7 +70,7 @@ counters! {
     pages_compared,
 }
 
-impl Counters {
+impl VolumeCounters {
     /// Bytes that were written to the data members.
     #[must_use]
     pub fn data_bytes_written(&self) -> u64 {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Completion, Completions, Operation, Storage};
 
 /// A part of a buffer, in order: its bytes, and where they are written, if they are.
-pub(crate) type Part = (usize, Option<u64>);
+pub(crate) type BufferPart = (usize, Option<u64>);
 
 /// The writes of one storage, from buffers of one size.
 pub(crate) struct Flights {
@@ -22,14 +22,14 @@ pub(crate) struct Flights {
     bytes: usize,
     completions: Completions,
     /// Buffers under way, by number. As many as there may be at once.
-    under_way: Vec<Option<Cut>>,
+    under_way: Vec<Option<SplitBuffer>>,
     spare: Vec<Buffer>,
     /// The first failure. The bytes of that write may be lost, so it stays.
     failed: Option<(io::ErrorKind, String)>,
 }
 
 /// A buffer whose parts are being written.
-struct Cut {
+struct SplitBuffer {
     parts: Vec<Option<Buffer>>,
     left: usize,
 }
@@ -58,7 +58,7 @@ impl Flights {
     ///
     /// # Errors
     /// A write that is known to have failed, this one or an earlier one.
-    pub(crate) fn write(&mut self, mut buffer: Buffer, parts: &[Part]) -> io::Result<()> {
+    pub(crate) fn write(&mut self, mut buffer: Buffer, parts: &[BufferPart]) -> io::Result<()> {
         assert_eq!(parts.iter().map(|part| part.0).sum::<usize>(), self.bytes, "all of it");
         self.succeeded()?;
         let number = loop {
@@ -80,7 +80,7 @@ impl Flights {
             }
         }
         // Before the first is submitted, because it may end at once.
-        self.under_way[number] = Some(Cut { parts: kept, left: writes.len() });
+        self.under_way[number] = Some(SplitBuffer { parts: kept, left: writes.len() });
         if writes.is_empty() {
             self.join(number);
         }

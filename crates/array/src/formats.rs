@@ -1,15 +1,15 @@
 //! The decoders of all formats, for fuzzing: any bytes give a value or an error, never a panic.
 
 use crate::bytes::PAGE;
-use crate::journal::{Change, Transaction};
-use crate::label::Label;
-use crate::log::record::{ENTRIES_MAX, Header};
+use crate::journal::{MapChange, Transaction};
+use crate::label::MemberLabel;
+use crate::log::record::{ENTRIES_MAX, RecordHeader};
 use crate::superblock::Superblock;
 
 /// Decodes `bytes` as a label, and whether it is one that encodes to the same bytes.
 #[must_use]
 pub fn label(bytes: &[u8]) -> bool {
-    Label::decode(bytes).is_ok_and(|label| label.encode()[..] == *bytes)
+    MemberLabel::decode(bytes).is_ok_and(|label| label.encode()[..] == *bytes)
 }
 
 /// The same for a superblock.
@@ -21,7 +21,7 @@ pub fn superblock(bytes: &[u8]) -> bool {
 /// The same for the first block of a record of the log.
 #[must_use]
 pub fn record(bytes: &[u8]) -> bool {
-    Header::decode(bytes).is_some_and(|header| {
+    RecordHeader::decode(bytes).is_some_and(|header| {
         header.facts.entries.len() <= ENTRIES_MAX && header.encode()[..] == *bytes
     })
 }
@@ -33,7 +33,7 @@ pub fn transaction(bytes: &[u8]) -> Option<usize> {
     let mut rest = &transaction.changes[..];
     let mut count = 0;
     while !rest.is_empty() {
-        Change::decode(&mut rest)?;
+        MapChange::decode(&mut rest)?;
         count += 1;
     }
     Some(count)

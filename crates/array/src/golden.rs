@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use crate::bytes::{put_u32, put_u64};
-use crate::counters::Counters;
+use crate::counters::VolumeCounters;
 use crate::fingerprint;
-use crate::journal::{Change, Transaction};
-use crate::label::{Label, Role, Sitting, Step};
-use crate::layout::{Kinds, Layout};
-use crate::log::Place;
-use crate::log::record::{Entry, Facts, Header};
+use crate::journal::{MapChange, Transaction};
+use crate::label::{MemberLabel, Role, SessionStep, Sitting};
+use crate::layout::{Kinds, VolumeLayout};
+use crate::log::RingPlace;
+use crate::log::record::{RecordEntry, RecordFacts, RecordHeader};
 use crate::settings::Hash;
 use crate::states::BlockStates;
 use crate::store::Stored;
@@ -56,16 +56,16 @@ fn read_dump(name: &str) -> Vec<u8> {
     block
 }
 
-fn place(n: u64) -> Place {
-    Place { seq: n, at: n + 1, chain: 0x0102_0304 }
+fn place(n: u64) -> RingPlace {
+    RingPlace { seq: n, at: n + 1, chain: 0x0102_0304 }
 }
 
 #[test]
 fn a_label_is_these_bytes() {
     let (role, index, count) = (Role::Buffer, 1, 2);
-    let sitting = Some(Sitting { session: 3, step: Step::Closed, checkpoint: 7 });
+    let sitting = Some(Sitting { session: 3, step: SessionStep::Closed, checkpoint: 7 });
     let (chunk_bytes, array_bytes) = (1 << 20, 5 << 30);
-    let label = Label {
+    let label = MemberLabel {
         volume: VOLUME,
         role,
         index,
@@ -76,10 +76,10 @@ fn a_label_is_these_bytes() {
         sitting,
     };
     pinned("label.txt", &label.encode()[..]);
-    assert_eq!(Label::decode(&label.encode()[..]), Ok(label));
-    let old = Label { sitting: None, volume_pages: 0, ..label };
+    assert_eq!(MemberLabel::decode(&label.encode()[..]), Ok(label));
+    let old = MemberLabel { sitting: None, volume_pages: 0, ..label };
     pinned("label-1.txt", &old.encode()[..]);
-    assert_eq!(Label::decode(&old.encode()[..]), Ok(old));
+    assert_eq!(MemberLabel::decode(&old.encode()[..]), Ok(old));
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn a_superblock_is_these_bytes() {
         log_tail: place(20),
         log_synced: 30,
         log_opened: 25,
-        counters: Counters::from_values(|i| 0x100 + i as u64),
+        counters: VolumeCounters::from_values(|i| 0x100 + i as u64),
         runs: vec![RunPlace { at: 5, entries: 300, number: 9 }],
     };
     pinned("superblock.txt", &superblock.encode()[..]);
@@ -123,15 +123,15 @@ fn a_superblock_is_these_bytes() {
 #[test]
 fn a_transaction_is_these_bytes() {
     let changes = [
-        Change::New { page: 1, place: 2, crc: 3, fingerprint: [4; 20] },
-        Change::Map { page: 5, place: 6 },
-        Change::Unmap { page: 7, count: 8 },
-        Change::Lost { page: 9 },
+        MapChange::New { page: 1, place: 2, crc: 3, fingerprint: [4; 20] },
+        MapChange::Map { page: 5, place: 6 },
+        MapChange::Unmap { page: 7, count: 8 },
+        MapChange::Lost { page: 9 },
     ];
     let mut encoded = Vec::new();
     changes.iter().for_each(|change| change.encode(&mut encoded));
     let mut rest = &encoded[..];
-    let again: Vec<Change> = std::iter::from_fn(|| Change::decode(&mut rest)).collect();
+    let again: Vec<MapChange> = std::iter::from_fn(|| MapChange::decode(&mut rest)).collect();
     assert_eq!((again, rest), (changes.to_vec(), &[][..]));
     let transaction = Transaction {
         volume: VOLUME,
@@ -149,17 +149,18 @@ fn a_transaction_is_these_bytes() {
 
 #[test]
 fn a_record_is_these_bytes() {
-    let entries = vec![Entry::Page { page: 1, crc: 2 }, Entry::Trim { page: 3, count: 4 }];
-    let facts = Facts { session: 3, checkpoint: 7, chain: 0x0102_0304, synced: 19, entries };
-    let alone = Header { volume: VOLUME, seq: 20, facts: facts.clone(), before: None };
-    assert_eq!(Header::decode(&alone.encode()[..]), Some(alone.clone()));
-    let entries = vec![Entry::Trim { page: 6, count: 5 }];
-    let before = Facts { session: 2, checkpoint: 6, chain: 0x0a0b_0c0d, synced: 18, entries };
-    let header = Header { before: Some(before), ..alone.clone() };
+    let entries =
+        vec![RecordEntry::Page { page: 1, crc: 2 }, RecordEntry::Trim { page: 3, count: 4 }];
+    let facts = RecordFacts { session: 3, checkpoint: 7, chain: 0x0102_0304, synced: 19, entries };
+    let alone = RecordHeader { volume: VOLUME, seq: 20, facts: facts.clone(), before: None };
+    assert_eq!(RecordHeader::decode(&alone.encode()[..]), Some(alone.clone()));
+    let entries = vec![RecordEntry::Trim { page: 6, count: 5 }];
+    let before = RecordFacts { session: 2, checkpoint: 6, chain: 0x0a0b_0c0d, synced: 18, entries };
+    let header = RecordHeader { before: Some(before), ..alone.clone() };
     pinned("record.txt", &header.encode()[..]);
-    assert_eq!(Header::decode(&header.encode()[..]), Some(header));
-    let old = Header { facts: Facts { checkpoint: 0, ..facts }, ..alone };
-    assert_eq!(Header::decode(&read_dump("record-2.txt")), Some(old));
+    assert_eq!(RecordHeader::decode(&header.encode()[..]), Some(header));
+    let old = RecordHeader { facts: RecordFacts { checkpoint: 0, ..facts }, ..alone };
+    assert_eq!(RecordHeader::decode(&read_dump("record-2.txt")), Some(old));
 }
 
 #[test]
@@ -180,13 +181,13 @@ fn table_blocks_are_these_bytes() {
 
     // Two map blocks and one segment.
     let kinds = Kinds { dedup: false, sums: true };
-    let layout = Layout::of(509, 1, 16, kinds, 4096);
+    let layout = VolumeLayout::of(509, 1, 16, kinds, 4096);
     let states = BlockStates { slots: vec![1, 2, 0], used: vec![128], sums: vec![5, 6, 0] };
     let blocks = states.encode(7);
     pinned("states.txt", &blocks[0][..]);
     let payload = crate::states::states_of(&blocks[0][..], 0, 7).expect("sound");
     assert_eq!(BlockStates::decode(&layout, payload), states);
-    let old = Layout::of(509, 1, 16, Kinds { sums: false, ..kinds }, 4096);
+    let old = VolumeLayout::of(509, 1, 16, Kinds { sums: false, ..kinds }, 4096);
     let bytes = read_dump("states-2.txt");
     let payload = crate::states::states_of(&bytes, 0, 7).expect("sound");
     assert_eq!(BlockStates::decode(&old, payload), BlockStates { sums: Vec::new(), ..states });

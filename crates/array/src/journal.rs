@@ -13,8 +13,8 @@ use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 use crate::bytes::{PAGE, is_sealed, put_u32, put_u64, seal, u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::fingerprint::{FINGERPRINT_BYTES, Fingerprint};
-use crate::layout::Layout;
-use crate::log::Place;
+use crate::layout::VolumeLayout;
+use crate::log::RingPlace;
 use crate::superblock::{place_at, put_place};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MjrT");
@@ -25,7 +25,7 @@ pub(crate) const HEAD: usize = 88;
 
 /// One change of the maps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum MapChange {
     /// Volume page `page` is stored at `place`, which was free.
     New { page: u64, place: u64, crc: u32, fingerprint: Fingerprint },
     /// Volume page `page` shares `place`.
@@ -36,27 +36,27 @@ pub(crate) enum Change {
     Lost { page: u64 },
 }
 
-impl Change {
+impl MapChange {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Change::New { page, place, crc, fingerprint } => {
+            MapChange::New { page, place, crc, fingerprint } => {
                 out.push(1);
                 out.extend(page.to_le_bytes());
                 out.extend(place.to_le_bytes());
                 out.extend(crc.to_le_bytes());
                 out.extend(fingerprint);
             }
-            Change::Map { page, place } => {
+            MapChange::Map { page, place } => {
                 out.push(2);
                 out.extend(page.to_le_bytes());
                 out.extend(place.to_le_bytes());
             }
-            Change::Unmap { page, count } => {
+            MapChange::Unmap { page, count } => {
                 out.push(3);
                 out.extend(page.to_le_bytes());
                 out.extend(count.to_le_bytes());
             }
-            Change::Lost { page } => {
+            MapChange::Lost { page } => {
                 out.push(4);
                 out.extend(page.to_le_bytes());
             }
@@ -64,7 +64,7 @@ impl Change {
     }
 
     /// Takes one change off the front of `bytes`; `None` if they are not a change.
-    pub(crate) fn decode(bytes: &mut &[u8]) -> Option<Change> {
+    pub(crate) fn decode(bytes: &mut &[u8]) -> Option<MapChange> {
         let len = match bytes.first()? {
             1 => 21 + FINGERPRINT_BYTES,
             2 => 17,
@@ -76,15 +76,15 @@ impl Change {
         *bytes = rest;
         let page = u64_at(own, 1);
         Some(match own[0] {
-            1 => Change::New {
+            1 => MapChange::New {
                 page,
                 place: u64_at(own, 9),
                 crc: u32_at(own, 17),
                 fingerprint: own[21..].try_into().expect("the length was chosen for it"),
             },
-            2 => Change::Map { page, place: u64_at(own, 9) },
-            3 => Change::Unmap { page, count: u32_at(own, 9) },
-            _ => Change::Lost { page },
+            2 => MapChange::Map { page, place: u64_at(own, 9) },
+            3 => MapChange::Unmap { page, count: u32_at(own, 9) },
+            _ => MapChange::Lost { page },
         })
     }
 }
@@ -96,15 +96,15 @@ pub(crate) struct Transaction {
     pub(crate) session: u64,
     /// The checkpoint that it follows; 0 before version 3.
     pub(crate) checkpoint: u64,
-    pub(crate) log_tail: Place,
+    pub(crate) log_tail: RingPlace,
     pub(crate) log_synced: u64,
-    /// Encoded [`Change`]s.
+    /// Encoded [`MapChange`]s.
     pub(crate) changes: Vec<u8>,
 }
 
 impl Transaction {
     /// The bytes on the members, in whole blocks.
-    pub(crate) fn encode(&self, place: Place) -> Vec<u8> {
+    pub(crate) fn encode(&self, place: RingPlace) -> Vec<u8> {
         let len = HEAD + self.changes.len();
         let mut out = vec![0; len.next_multiple_of(PAGE)];
         put_u32(&mut out, 0, MAGIC);
@@ -147,13 +147,13 @@ impl Transaction {
 }
 
 /// The ring.
-pub(crate) struct Journal {
+pub(crate) struct MapJournal {
     array: Arc<dyn Storage>,
     volume: [u8; 16],
     at: u64,
     blocks: u64,
     /// Where the next transaction goes, if there is room before the end.
-    head: Place,
+    head: RingPlace,
     /// Blocks since the last checkpoint, with those that were skipped at the end.
     used: u64,
     session: u64,
@@ -164,19 +164,19 @@ pub(crate) struct Journal {
     pub(crate) bytes_written: u64,
 }
 
-impl Journal {
+impl MapJournal {
     /// An empty journal of volume `volume` whose next transaction is at `head`.
     pub(crate) fn new(
         array: Arc<dyn Storage>,
         volume: [u8; 16],
-        layout: &Layout,
-        head: Place,
+        layout: &VolumeLayout,
+        head: RingPlace,
         session: u64,
         checkpoint: u64,
     ) -> Self {
         let (at, blocks) = (layout.journal_at, layout.journal_blocks);
         let is_open_ended = false;
-        Journal {
+        MapJournal {
             array,
             volume,
             at,
@@ -191,7 +191,7 @@ impl Journal {
     }
 
     /// Where the next transaction goes.
-    pub(crate) fn head(&self) -> Place {
+    pub(crate) fn head(&self) -> RingPlace {
         self.head
     }
 
@@ -230,7 +230,7 @@ impl Journal {
     pub(crate) fn append(
         &mut self,
         changes: Vec<u8>,
-        log_tail: Place,
+        log_tail: RingPlace,
         log_synced: u64,
     ) -> Result<()> {
         let (need, skipped) = self.need(changes.len());
@@ -255,7 +255,7 @@ impl Journal {
 
     fn advance(&mut self, chain: u32, blocks: u64) {
         let at = (self.head.at + blocks) % self.blocks;
-        self.head = Place { seq: self.head.seq + 1, at, chain };
+        self.head = RingPlace { seq: self.head.seq + 1, at, chain };
     }
 
     /// The next transaction to replay, or `None` at the end. Each opening makes a checkpoint, so only
@@ -332,7 +332,7 @@ impl Journal {
 }
 
 /// Zeros for the whole ring of an empty journal.
-pub(crate) fn erase(array: &dyn Storage, layout: &Layout) -> Result<()> {
+pub(crate) fn erase(array: &dyn Storage, layout: &VolumeLayout) -> Result<()> {
     let zeros = crate::bytes::zeroed();
     let places = (0..layout.journal_blocks).map(|n| layout.journal_at + n * PAGE as u64);
     Ok(crate::bulk::write_blocks(array, places.map(|at| (at, &*zeros)))?)
@@ -345,16 +345,21 @@ mod tests {
     use merganser_storage::memory::MemoryStorage;
 
     /// A ring of 16 blocks.
-    fn ring() -> (Arc<dyn Storage>, Layout) {
-        let layout = Layout::of(508, 4, 16, Kinds { dedup: false, sums: true }, 4096);
+    fn ring() -> (Arc<dyn Storage>, VolumeLayout) {
+        let layout = VolumeLayout::of(508, 4, 16, Kinds { dedup: false, sums: true }, 4096);
         (MemoryStorage::from_bytes("ring", &vec![0; layout.end() as usize]), layout)
     }
 
-    fn journal(array: &Arc<dyn Storage>, layout: &Layout, volume: u8, head: Place) -> Journal {
-        Journal::new(Arc::clone(array), [volume; 16], layout, head, 2, 5)
+    fn journal(
+        array: &Arc<dyn Storage>,
+        layout: &VolumeLayout,
+        volume: u8,
+        head: RingPlace,
+    ) -> MapJournal {
+        MapJournal::new(Arc::clone(array), [volume; 16], layout, head, 2, 5)
     }
 
-    fn replayed(mut journal: Journal) -> (u64, Option<u64>) {
+    fn replayed(mut journal: MapJournal) -> (u64, Option<u64>) {
         let mut count = 0;
         while journal.replay().expect("reads").is_some() {
             count += 1;
@@ -366,17 +371,17 @@ mod tests {
     #[test]
     fn transactions_of_another_volume_do_not_count() {
         let (array, layout) = ring();
-        let head = Place { seq: 1, at: 0, chain: 7 };
+        let head = RingPlace { seq: 1, at: 0, chain: 7 };
         let mut other = journal(&array, &layout, 1, head);
         for _ in 0..9 {
-            other.append(vec![], Place::default(), 0).expect("written");
+            other.append(vec![], RingPlace::default(), 0).expect("written");
         }
         assert_eq!(replayed(journal(&array, &layout, 1, head)), (9, None));
         // It isn't the first one, although number and predecessor are right.
         assert_eq!(replayed(journal(&array, &layout, 2, head)), (0, None));
         let mut own = journal(&array, &layout, 2, head);
         for _ in 0..3 {
-            own.append(vec![], Place::default(), 0).expect("written");
+            own.append(vec![], RingPlace::default(), 0).expect("written");
         }
         assert_eq!(replayed(journal(&array, &layout, 2, head)), (3, None));
         // One of its own shows that another one is damaged.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use merganser_storage::{Storage, StorageExt};
 
-use crate::bytes::{NUMBER_MAX, PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at};
+use crate::bytes::{
+    NUMBER_MAX, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at,
+};
 use crate::error::{Error, Result};
 
 /// Bytes at the start of each member that are not part of the array.
@@ -36,7 +38,7 @@ impl Role {
 
 /// A member's place in a volume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Label {
+pub(crate) struct MemberLabel {
     pub(crate) volume: [u8; 16],
     pub(crate) role: Role,
     pub(crate) index: u32,
@@ -55,14 +57,14 @@ pub(crate) struct Label {
 pub(crate) struct Sitting {
     /// Number of the session.
     pub(crate) session: u64,
-    pub(crate) step: Step,
+    pub(crate) step: SessionStep,
     /// The last checkpoint that was durable.
     pub(crate) checkpoint: u64,
 }
 
 /// How far a session has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Step {
+pub(crate) enum SessionStep {
     /// It will begin: nothing was written in it.
     Opening,
     /// It has begun.
@@ -71,14 +73,14 @@ pub(crate) enum Step {
     Closed,
 }
 
-impl Step {
-    fn decode(number: u32) -> Option<Step> {
-        [Step::Opening, Step::Open, Step::Closed].get(number as usize).copied()
+impl SessionStep {
+    fn decode(number: u32) -> Option<SessionStep> {
+        [SessionStep::Opening, SessionStep::Open, SessionStep::Closed].get(number as usize).copied()
     }
 }
 
-impl Label {
-    pub(crate) fn encode(&self) -> Box<Page> {
+impl MemberLabel {
+    pub(crate) fn encode(&self) -> Box<PageBytes> {
         let mut out = crate::bytes::zeroed();
         out[..8].copy_from_slice(MAGIC);
         put_u32(&mut *out, 8, if self.sitting.is_some() { VERSION } else { 1 });
@@ -99,7 +101,7 @@ impl Label {
     }
 
     /// The label in `bytes`, or what is wrong with it.
-    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Label, String> {
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<MemberLabel, String> {
         if bytes.len() != PAGE || bytes[..8] != *MAGIC {
             return Err("has no label of a volume".to_owned());
         }
@@ -113,12 +115,12 @@ impl Label {
             return Err("has a damaged label".to_owned());
         }
         let role = if u32_at(bytes, 12) == 0 { Role::Data } else { Role::Buffer };
-        let sitting = Step::decode(u32_at(bytes, 72)).map(|step| Sitting {
+        let sitting = SessionStep::decode(u32_at(bytes, 72)).map(|step| Sitting {
             session: u64_at(bytes, 56),
             step,
             checkpoint: u64_at(bytes, 64),
         });
-        let label = Label {
+        let label = MemberLabel {
             volume: bytes[16..32].try_into().expect("sixteen bytes"),
             role,
             index: u32_at(bytes, 32),
@@ -142,7 +144,7 @@ impl Label {
 /// Writes labels to their members: the first copy of all, and when it is durable, the second one. So a cut leaves each
 /// member a good label.
 pub(crate) fn write<'a>(
-    labels: &(impl Iterator<Item = (&'a Arc<dyn Storage>, Label)> + Clone),
+    labels: &(impl Iterator<Item = (&'a Arc<dyn Storage>, MemberLabel)> + Clone),
 ) -> Result<()> {
     for copy in 0..2 {
         for (member, label) in labels.clone() {
@@ -167,19 +169,19 @@ pub(crate) fn erase(member: &dyn Storage) -> Result<()> {
 pub(crate) fn has_one(member: &dyn Storage) -> bool {
     let has = |copy: u64| {
         let block = member.read_vec(copy * PAGE as u64, PAGE);
-        block.is_ok_and(|block| Label::decode(&block).is_ok())
+        block.is_ok_and(|block| MemberLabel::decode(&block).is_ok())
     };
     has(0) || has(1)
 }
 
 /// The label of `member`: the newer one of its copies.
-pub(crate) fn read(member: &dyn Storage) -> Result<Label> {
-    let mut found: Option<Label> = None;
+pub(crate) fn read(member: &dyn Storage) -> Result<MemberLabel> {
+    let mut found: Option<MemberLabel> = None;
     let mut why = None;
     for copy in 0..2 {
         let mut bytes = vec![0; PAGE];
         let count = member.read_at(copy * PAGE as u64, &mut bytes)?;
-        match (Label::decode(&bytes[..count]), found) {
+        match (MemberLabel::decode(&bytes[..count]), found) {
             (Ok(label), Some(other)) if other.volume != label.volume => {
                 let detail = "has labels of two volumes: a write was lost".to_owned();
                 return Err(Error::Member { member: member.name().to_owned(), detail });
@@ -196,7 +198,7 @@ pub(crate) fn read(member: &dyn Storage) -> Result<Label> {
 }
 
 /// Checks that `members` are all those of one role of one volume, in order, and returns their labels.
-pub(crate) fn check(members: &[Arc<dyn Storage>], role: Role) -> Result<Vec<Label>> {
+pub(crate) fn check(members: &[Arc<dyn Storage>], role: Role) -> Result<Vec<MemberLabel>> {
     let labels = members.iter().map(|member| read(&**member)).collect::<Result<Vec<_>>>()?;
     let first = labels.first().copied().expect("callers give members");
     let refuse = |at: usize, detail: String| {

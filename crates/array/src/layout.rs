@@ -12,7 +12,7 @@
 
 use crate::bytes::PAGE;
 use crate::error::{Error, Result};
-use crate::settings::Settings;
+use crate::settings::VolumeSettings;
 
 /// Entries of a map block.
 pub(crate) const MAP_ENTRIES: u64 = 508;
@@ -31,7 +31,7 @@ const BLOCK: u64 = PAGE as u64;
 
 /// Offsets in bytes, and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct VolumeLayout {
     pub(crate) volume_pages: u64,
     pub(crate) map_blocks: u64,
     pub(crate) segments: u64,
@@ -57,9 +57,9 @@ pub(crate) struct Kinds {
     pub(crate) sums: bool,
 }
 
-impl Layout {
+impl VolumeLayout {
     /// The layout of a volume with `settings` on an array of `bytes` whose stripes have `stripe` bytes.
-    pub(crate) fn plan(settings: &Settings, bytes: u64, stripe: u64) -> Result<Layout> {
+    pub(crate) fn plan(settings: &VolumeSettings, bytes: u64, stripe: u64) -> Result<VolumeLayout> {
         let volume_pages = settings.size / BLOCK;
         let journal = settings
             .journal_bytes
@@ -102,7 +102,7 @@ impl Layout {
         journal_blocks: u64,
         kinds: Kinds,
         stripe: u64,
-    ) -> Layout {
+    ) -> VolumeLayout {
         let map_blocks = volume_pages.div_ceil(MAP_ENTRIES);
         let sums = if kinds.sums { 4 * (map_blocks + segments) } else { 0 };
         let state_blocks = (map_blocks + 2 * segments + sums).div_ceil(STATE_BYTES);
@@ -117,7 +117,7 @@ impl Layout {
         let tables_at = journal_at + journal_blocks * BLOCK;
         let index_at = tables_at + 2 * (map_blocks + segments) * BLOCK;
         let pages_at = (index_at + index_blocks * BLOCK).next_multiple_of(stripe);
-        Layout {
+        VolumeLayout {
             volume_pages,
             map_blocks,
             segments,

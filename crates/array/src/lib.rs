@@ -72,12 +72,12 @@ mod superblock;
 mod table;
 mod volume;
 
-pub use check::{Check, Finding};
-pub use counters::Counters;
+pub use check::{Finding, VolumeCheck};
+pub use counters::VolumeCounters;
 pub use error::{Error, Result};
 pub use fingerprint::content_hash;
 pub use label::Role;
-pub use raid::{Part, Raid0, Striping};
+pub use raid::{MemberPart, Raid0, Striping};
 pub use salvage::{Salvage, Trust};
-pub use settings::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
-pub use volume::{Description, Members, Migrator, Space, Usage, Volume};
+pub use settings::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, VolumeSettings};
+pub use volume::{Members, Migrator, Volume, VolumeDescription, VolumeSpace, VolumeUsage};

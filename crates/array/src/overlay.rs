@@ -12,7 +12,7 @@ use foldhash::HashMap;
 
 use crate::error::{Error, Result};
 use crate::log::Log;
-use crate::log::record::Entry;
+use crate::log::record::RecordEntry;
 
 /// Memory that a page, a trim and a record of the log take, in bytes, with the maps that hold them.
 pub(crate) const SLOT_BYTES: u64 = 64;
@@ -21,7 +21,7 @@ pub(crate) const RECORD_BYTES: u64 = 64;
 
 /// Where the newest bytes of a page are in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Slot {
+pub(crate) struct LogSlot {
     pub(crate) seq: u64,
     pub(crate) block: u64,
     pub(crate) crc: u32,
@@ -30,7 +30,7 @@ pub(crate) struct Slot {
 /// The newest pages and trims in the log.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
-    pub(crate) pages: HashMap<u64, Slot>,
+    pub(crate) pages: HashMap<u64, LogSlot>,
     /// First page: end and record. They don't overlap, and no page of the overlay is older than its
     /// trim.
     pub(crate) trims: BTreeMap<u64, (u64, u64)>,
@@ -40,8 +40,8 @@ pub(crate) struct Overlay {
 
 /// Where a read finds a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
-    Log(Slot),
+pub(crate) enum PageLocation {
+    Log(LogSlot),
     Zeros,
     Store,
 }
@@ -53,14 +53,14 @@ impl Overlay {
     }
 
     /// Adds an entry of record `seq`. `block` is where the next page of the record is.
-    pub(crate) fn add(&mut self, seq: u64, entry: &Entry, block: &mut u64) {
+    pub(crate) fn add(&mut self, seq: u64, entry: &RecordEntry, block: &mut u64) {
         match *entry {
-            Entry::Page { page, crc } => {
-                let slot = Slot { seq, block: *block, crc };
+            RecordEntry::Page { page, crc } => {
+                let slot = LogSlot { seq, block: *block, crc };
                 self.absorbed += u64::from(self.pages.insert(page, slot).is_some());
                 *block += 1;
             }
-            Entry::Trim { page, count } => self.trim(seq, page, page + u64::from(count)),
+            RecordEntry::Trim { page, count } => self.trim(seq, page, page + u64::from(count)),
         }
     }
 
@@ -88,13 +88,13 @@ impl Overlay {
         self.trims.insert(from, (end, seq));
     }
 
-    pub(crate) fn find(&self, page: u64) -> Found {
+    pub(crate) fn find(&self, page: u64) -> PageLocation {
         if let Some(&slot) = self.pages.get(&page) {
-            return Found::Log(slot);
+            return PageLocation::Log(slot);
         }
         match self.trims.range(..=page).next_back() {
-            Some((_, &(end, _))) if page < end => Found::Zeros,
-            _ => Found::Store,
+            Some((_, &(end, _))) if page < end => PageLocation::Zeros,
+            _ => PageLocation::Store,
         }
     }
 
@@ -109,7 +109,7 @@ impl Overlay {
     }
 }
 
-impl Slot {
+impl LogSlot {
     /// Reads volume page `page` of `volume`, which is here.
     pub(crate) fn read(
         &self,

@@ -32,7 +32,7 @@ pub struct Striping {
 
 /// The part of a request that is on one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct MemberPart {
     /// Its number, from 0.
     pub member: usize,
     /// First byte on the member.
@@ -50,7 +50,7 @@ impl Striping {
     }
 
     /// The parts of `len` bytes at `offset` of the array, in order.
-    pub fn parts(mut self, offset: u64, len: u64) -> impl Iterator<Item = Part> {
+    pub fn parts(mut self, offset: u64, len: u64) -> impl Iterator<Item = MemberPart> {
         if self.members == 1 {
             // Its chunks follow one another.
             self.chunk_bytes = u64::MAX;
@@ -65,7 +65,7 @@ impl Striping {
             let len = (self.chunk_bytes - inside).min(end - at);
             at += len;
             let offset = self.base_bytes + chunk / count * self.chunk_bytes + inside;
-            Some(Part { member: (chunk % count) as usize, offset, len })
+            Some(MemberPart { member: (chunk % count) as usize, offset, len })
         })
     }
 }
@@ -106,7 +106,7 @@ impl Raid0 {
         beyond: Option<Buffer>,
         completions: &Completions,
     ) {
-        let ends = operations.iter().map(|(member, operation)| End {
+        let ends = operations.iter().map(|(member, operation)| MemberOutcome {
             member: *member,
             len: match operation {
                 Operation::Read { buffer, .. } | Operation::Write { buffer, .. } => buffer.len(),
@@ -114,8 +114,8 @@ impl Raid0 {
             },
             done: None,
         });
-        let state = Ends { left: operations.len(), ends: ends.collect(), beyond };
-        let joined = Joined {
+        let state = JoinProgress { left: operations.len(), ends: ends.collect(), beyond };
+        let joined = JoinedOperation {
             name: Arc::clone(&self.name),
             members: Arc::clone(&self.members),
             token,
@@ -140,7 +140,7 @@ impl Raid0 {
         make: impl Fn(u64, Buffer) -> Operation,
     ) {
         let parts = self.striping.parts(offset, buffer.len() as u64);
-        let operations = parts.map(|Part { member, offset, len }| {
+        let operations = parts.map(|MemberPart { member, offset, len }| {
             let rest = buffer.split_off(len as usize);
             (member, make(offset, std::mem::replace(&mut buffer, rest)))
         });
@@ -162,12 +162,16 @@ impl Raid0 {
             Operation::Discard { offset, len } if inside(offset, len) => self
                 .striping
                 .parts(offset, len)
-                .map(|Part { member, offset, len }| (member, Operation::Discard { offset, len }))
+                .map(|MemberPart { member, offset, len }| {
+                    (member, Operation::Discard { offset, len })
+                })
                 .collect(),
             Operation::Allocate { offset, len } if inside(offset, len) => self
                 .striping
                 .parts(offset, len)
-                .map(|Part { member, offset, len }| (member, Operation::Allocate { offset, len }))
+                .map(|MemberPart { member, offset, len }| {
+                    (member, Operation::Allocate { offset, len })
+                })
                 .collect(),
             Operation::SetSize { size } if size == self.size => Vec::new(),
             _ => return Err(self.request("a change")),
@@ -175,36 +179,36 @@ impl Raid0 {
     }
 
     /// The only part of `len` bytes at `offset`, if they are not several.
-    fn only_part(&self, offset: u64, len: usize) -> Option<Part> {
+    fn only_part(&self, offset: u64, len: usize) -> Option<MemberPart> {
         let mut parts = self.striping.parts(offset, len as u64);
         parts.next().filter(|part| part.len == len as u64)
     }
 }
 
 /// Operations on members that end as one.
-struct Joined {
+struct JoinedOperation {
     name: Arc<str>,
     members: Arc<[Arc<dyn Storage>]>,
     token: u64,
     completions: Completions,
-    state: Mutex<Ends>,
+    state: Mutex<JoinProgress>,
 }
 
-struct Ends {
+struct JoinProgress {
     left: usize,
-    ends: Vec<End>,
+    ends: Vec<MemberOutcome>,
     /// A part of the buffer that no member has.
     beyond: Option<Buffer>,
 }
 
 /// How an operation on a member ended.
-struct End {
+struct MemberOutcome {
     member: usize,
     len: usize,
     done: Option<(Option<Buffer>, io::Result<usize>)>,
 }
 
-impl Collect for Joined {
+impl Collect for JoinedOperation {
     fn arrived(&self, Completion { token, buffer, result }: Completion) {
         let mut state = self.state.lock();
         state.ends[usize::try_from(token).expect("ours")].done = Some((buffer, result));
@@ -218,15 +222,15 @@ impl Collect for Joined {
     }
 }
 
-impl Joined {
-    fn join(&self, ends: Vec<End>, beyond: Option<Buffer>) -> Completion {
+impl JoinedOperation {
+    fn join(&self, ends: Vec<MemberOutcome>, beyond: Option<Buffer>) -> Completion {
         let mut whole: Option<Buffer> = None;
         let mut add = |piece: Buffer| match &mut whole {
             Some(whole) => whole.unsplit(piece).expect("transfers return their buffer"),
             None => whole = Some(piece),
         };
         let (mut count, mut ended, mut failed) = (0, false, None);
-        for End { member, len, done } in ends {
+        for MemberOutcome { member, len, done } in ends {
             let (piece, result) = done.expect("each completes once");
             piece.into_iter().for_each(&mut add);
             match result {

@@ -17,17 +17,18 @@ use std::sync::Arc;
 use merganser_storage::Storage;
 
 use crate::error::{Error, Result};
-use crate::label::{self, Label, Sitting, Step};
+use crate::label::{self, MemberLabel, SessionStep, Sitting};
 use crate::superblock::Superblock;
 
 /// The members of a volume, with their labels.
-pub(crate) struct Labels(pub(crate) Vec<(Arc<dyn Storage>, Label)>);
+pub(crate) struct Labels(pub(crate) Vec<(Arc<dyn Storage>, MemberLabel)>);
 
 impl Labels {
     /// Writes into all labels how far a session has come.
-    pub(crate) fn note(&self, session: u64, step: Step, checkpoint: u64) -> Result<()> {
+    pub(crate) fn note(&self, session: u64, step: SessionStep, checkpoint: u64) -> Result<()> {
         let sitting = Some(Sitting { session, step, checkpoint });
-        let labels = self.0.iter().map(|(member, label)| (member, Label { sitting, ..*label }));
+        let labels =
+            self.0.iter().map(|(member, label)| (member, MemberLabel { sitting, ..*label }));
         label::write(&labels)
     }
 
@@ -58,7 +59,7 @@ impl Labels {
                 }
                 continue;
             };
-            let begins = sitting.session == session + 1 && sitting.step == Step::Opening;
+            let begins = sitting.session == session + 1 && sitting.step == SessionStep::Opening;
             if sitting.session < session {
                 return old(
                     at,
@@ -84,8 +85,8 @@ impl Labels {
         }
         // A session that was closed had begun on all members.
         let mut of_session = sittings.iter().filter(own);
-        let is_mixed =
-            of_session.clone().any(steps(Step::Closed)) && of_session.any(steps(Step::Opening));
+        let is_mixed = of_session.clone().any(steps(SessionStep::Closed))
+            && of_session.any(steps(SessionStep::Opening));
         match is_mixed {
             true => old(
                 0,

@@ -13,7 +13,7 @@ pub enum Hash {
 
 /// The settings that are fixed when a volume is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
+pub struct VolumeSettings {
     /// Bytes of the volume, a multiple of 4096.
     pub size: u64,
     /// Consecutive bytes on one data member; a multiple of 4096.
@@ -32,12 +32,12 @@ pub struct Settings {
     pub journal_bytes: Option<u64>,
 }
 
-impl Settings {
+impl VolumeSettings {
     /// A volume of `size` bytes with BLAKE3, comparison of bytes, chunks of 512 KiB (data) and
     /// 1 MiB (buffer), and not larger than its data members.
     #[must_use]
-    pub fn new(size: u64) -> Settings {
-        Settings {
+    pub fn new(size: u64) -> VolumeSettings {
+        VolumeSettings {
             size,
             chunk_bytes: 512 << 10,
             buffer_chunk_bytes: 1 << 20,

@@ -7,8 +7,8 @@
 //! A block that keeps its earlier content, because the disk lost a write, passes its own checksum. So each block is
 //! named by its checksum one step nearer to the superblock.
 
-use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
-use crate::layout::{Layout, STATE_BYTES};
+use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::layout::{STATE_BYTES, VolumeLayout};
 use crate::table::HEAD;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MtbS");
@@ -27,7 +27,7 @@ pub(crate) struct BlockStates {
 
 impl BlockStates {
     /// Those of a layout, from the payloads of all blocks in turn.
-    pub(crate) fn decode(layout: &Layout, payload: &[u8]) -> BlockStates {
+    pub(crate) fn decode(layout: &VolumeLayout, payload: &[u8]) -> BlockStates {
         let (slots, rest) = payload.split_at(layout.table_blocks() as usize);
         let (used, rest) = rest.split_at(layout.segments as usize);
         let sums = if layout.sums { 4 * slots.len() } else { 0 };
@@ -36,7 +36,7 @@ impl BlockStates {
     }
 
     /// The blocks of checkpoint `generation`, in turn.
-    pub(crate) fn encode(&self, generation: u64) -> Vec<Box<Page>> {
+    pub(crate) fn encode(&self, generation: u64) -> Vec<Box<PageBytes>> {
         let mut payload = [&self.slots[..], &self.used[..]].concat();
         payload.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
         let payloads = payload.chunks(STATE_BYTES as usize).zip(0..);
@@ -45,7 +45,7 @@ impl BlockStates {
 }
 
 /// Where copy `copy` of the states begins.
-pub(crate) fn copy_at(layout: &Layout, copy: u8) -> u64 {
+pub(crate) fn copy_at(layout: &VolumeLayout, copy: u8) -> u64 {
     layout.states_at + u64::from(copy) * layout.state_blocks * PAGE as u64
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn sum_of<'a>(blocks: impl Iterator<Item = &'a [u8]>) -> u32 {
 }
 
 /// Block `number` of the states.
-pub(crate) fn states_block(payload: &[u8], number: u64, generation: u64) -> Box<Page> {
+pub(crate) fn states_block(payload: &[u8], number: u64, generation: u64) -> Box<PageBytes> {
     let mut block = zeroed();
     put_u32(&mut *block, 0, MAGIC);
     put_u64(&mut *block, 8, number);

@@ -30,20 +30,20 @@ use std::sync::Arc;
 
 use merganser_storage::{Storage, StorageExt};
 
-use crate::bytes::{PAGE, Page, put_u32, put_u64, u32_at, u64_at};
-use crate::counters::Counters;
+use crate::bytes::{PAGE, PageBytes, put_u32, put_u64, u32_at, u64_at};
+use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::fingerprint::{self, FINGERPRINT_BYTES, Fingerprint};
-use crate::index::Index;
-use crate::journal::{Change, Journal};
-use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
-use crate::log::Place;
+use crate::index::DedupIndex;
+use crate::journal::{MapChange, MapJournal};
+use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
+use crate::log::RingPlace;
 use crate::settings::{Hash, OpenOptions};
 use crate::superblock::Superblock;
 use crate::table::Tables;
 pub(crate) use allocate::Free;
 use staged::Staged;
-use window::Window;
+use window::PageWindow;
 
 /// Pages that are moved, staged or trimmed together.
 pub(crate) const BATCH_PAGES: usize = 512;
@@ -84,13 +84,13 @@ impl Stored {
 
 /// Where the bytes of a volume page are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Content {
+pub(crate) enum StoredContent {
     Zeros,
     Stored { place: u64, crc: u32 },
 }
 
 /// Bytes of changes after which they are committed without being asked: a commit costs two syncs.
-pub(crate) fn changes_bytes_max(layout: &Layout, options: &OpenOptions) -> usize {
+pub(crate) fn changes_bytes_max(layout: &VolumeLayout, options: &OpenOptions) -> usize {
     let (least, most) = CHANGES_BYTES;
     let journal_share = layout.journal_blocks * PAGE as u64 / 8;
     let bytes = journal_share.min(options.memory_bytes / 16).clamp(least, most);
@@ -98,13 +98,13 @@ pub(crate) fn changes_bytes_max(layout: &Layout, options: &OpenOptions) -> usize
 }
 
 /// The store.
-pub(crate) struct Store {
+pub(crate) struct PageStore {
     pub(crate) name: String,
     array: Arc<dyn Storage>,
-    pub(crate) layout: Layout,
+    pub(crate) layout: VolumeLayout,
     tables: Tables,
-    journal: Journal,
-    index: Option<Index>,
+    journal: MapJournal,
+    index: Option<DedupIndex>,
     hash: Option<Hash>,
     compare: bool,
     superblock: Superblock,
@@ -112,7 +112,7 @@ pub(crate) struct Store {
     /// Pages without references that the last durable transaction still needs.
     pending: HashSet<u64>,
     staged: Staged,
-    window: Window,
+    window: PageWindow,
     /// Whether pages were written since the last sync.
     unsynced: bool,
     changes: Vec<u8>,
@@ -121,13 +121,13 @@ pub(crate) struct Store {
     /// a change needed it, and perhaps it can when the change is repeated. The next commit is a checkpoint then.
     diverged: bool,
     /// The first record of the log that has not moved; durable with the next commit.
-    pub(crate) log_tail: Place,
+    pub(crate) log_tail: RingPlace,
     /// The last record of the log that is known to be durable.
     pub(crate) log_synced: u64,
-    pub(crate) counters: Counters,
+    pub(crate) counters: VolumeCounters,
 }
 
-impl Store {
+impl PageStore {
     /// The entry of the map for a volume page: 0, [`LOST`], or a stored page plus one.
     fn entry(&mut self, page: u64) -> Result<u64> {
         let entries = self.tables.read(page / MAP_ENTRIES)?;
@@ -179,10 +179,10 @@ impl Store {
     }
 
     /// Where the bytes of a volume page are.
-    pub(crate) fn locate(&mut self, page: u64) -> Result<Content> {
+    pub(crate) fn locate(&mut self, page: u64) -> Result<StoredContent> {
         let entry = self.entry(page)?;
         match entry {
-            UNMAPPED => Ok(Content::Zeros),
+            UNMAPPED => Ok(StoredContent::Zeros),
             LOST => Err(Error::Lost { volume: self.name.clone(), page }),
             entry => {
                 let place = entry - 1;
@@ -193,7 +193,7 @@ impl Store {
                 if stored.references == 0 {
                     return Err(self.damaged("map entry", page, "it points to a free page"));
                 }
-                Ok(Content::Stored { place, crc: stored.crc })
+                Ok(StoredContent::Stored { place, crc: stored.crc })
             }
         }
     }
@@ -207,7 +207,7 @@ impl Store {
         let count = out.len() / PAGE;
         let mut at = 0;
         while at < count {
-            let Content::Stored { place, crc } = self.locate(page + at as u64)? else {
+            let StoredContent::Stored { place, crc } = self.locate(page + at as u64)? else {
                 out[at * PAGE..(at + 1) * PAGE].fill(0);
                 at += 1;
                 continue;
@@ -222,7 +222,7 @@ impl Store {
             while at + crcs.len() < count {
                 let next = place + crcs.len() as u64;
                 match self.locate(page + (at + crcs.len()) as u64)? {
-                    Content::Stored { place, crc } if place == next => {
+                    StoredContent::Stored { place, crc } if place == next => {
                         if self.staged.get(place).is_some() {
                             break;
                         }
@@ -260,7 +260,7 @@ impl Store {
     }
 
     /// Gives a volume page these bytes.
-    pub(crate) fn put(&mut self, page: u64, content: &Page) -> Result<()> {
+    pub(crate) fn put(&mut self, page: u64, content: &PageBytes) -> Result<()> {
         match self.try_put(page, content) {
             Err(Error::Full { .. }) if !self.pending.is_empty() => {
                 self.commit()?;
@@ -283,7 +283,7 @@ impl Store {
         if self.staged.is_full() { self.write_staged() } else { Ok(()) }
     }
 
-    fn try_put(&mut self, page: u64, content: &Page) -> Result<()> {
+    fn try_put(&mut self, page: u64, content: &PageBytes) -> Result<()> {
         let old = self.entry_to_change(page)?;
         let crc = crc32c::crc32c(content);
         let mut fingerprint = [0; FINGERPRINT_BYTES];
@@ -293,7 +293,7 @@ impl Store {
                 self.counters.pages_duplicate += 1;
                 self.counters.pages_zero += 1;
                 if old != UNMAPPED {
-                    self.change(page, Change::Unmap { page, count: 1 }, UNMAPPED)?;
+                    self.change(page, MapChange::Unmap { page, count: 1 }, UNMAPPED)?;
                 }
                 return Ok(());
             }
@@ -305,7 +305,7 @@ impl Store {
                     let mut stored = self.stored(place)?;
                     stored.references += 1;
                     self.set_stored(place, &stored)?;
-                    self.change(page, Change::Map { page, place }, place + 1)?;
+                    self.change(page, MapChange::Map { page, place }, place + 1)?;
                 }
                 return Ok(());
             }
@@ -319,7 +319,7 @@ impl Store {
         if let Some(index) = &mut self.index {
             index.insert(fingerprint::tag(&fingerprint), place);
         }
-        self.change(page, Change::New { page, place, crc, fingerprint }, place + 1)
+        self.change(page, MapChange::New { page, place, crc, fingerprint }, place + 1)
     }
 
     /// A stored page with these bytes, whose checksum is `crc`.
@@ -327,7 +327,7 @@ impl Store {
         &mut self,
         fingerprint: &Fingerprint,
         crc: u32,
-        content: &Page,
+        content: &PageBytes,
     ) -> Result<Option<u64>> {
         let Some(index) = &mut self.index else { return Ok(None) };
         for place in index.candidates(fingerprint::tag(fingerprint)) {
@@ -352,7 +352,13 @@ impl Store {
 
     /// Whether a stored page has these bytes now. A page that was damaged since has not: another page that shared
     /// it would be lost, too, although the user has just written its bytes.
-    fn has_bytes(&mut self, place: u64, stored: &Stored, crc: u32, content: &Page) -> Result<bool> {
+    fn has_bytes(
+        &mut self,
+        place: u64,
+        stored: &Stored,
+        crc: u32,
+        content: &PageBytes,
+    ) -> Result<bool> {
         let there = if let Some(staged) = self.staged.get(place) {
             *staged
         } else {
@@ -371,7 +377,7 @@ impl Store {
     }
 
     /// The bytes of a stored page that isn't staged, as the members have them.
-    fn read_to_compare(&mut self, place: u64) -> Result<Page> {
+    fn read_to_compare(&mut self, place: u64) -> Result<PageBytes> {
         if let Some(page) = self.window.get(place) {
             return Ok(*page);
         }
@@ -391,7 +397,7 @@ impl Store {
     }
 
     /// Points a volume page to `entry`, releases its old page, and remembers `change` for the journal.
-    fn change(&mut self, page: u64, change: Change, entry: u64) -> Result<()> {
+    fn change(&mut self, page: u64, change: MapChange, entry: u64) -> Result<()> {
         // The caller may have counted a reference, which the journal does not get then.
         let pointed = self.point(page, entry);
         self.diverged |= pointed.is_err();
@@ -437,7 +443,7 @@ impl Store {
             if self.tables.is_written(block) {
                 let count = u32::try_from(next - at).expect("a part of a block");
                 self.unmap_in_block(at, next)?;
-                Change::Unmap { page: at, count }.encode(&mut self.changes);
+                MapChange::Unmap { page: at, count }.encode(&mut self.changes);
                 self.commit_if_much()?;
             }
             at = next;
@@ -456,11 +462,11 @@ impl Store {
 
     /// Marks the bytes of a volume page as lost to damage.
     pub(crate) fn lose(&mut self, page: u64) -> Result<()> {
-        self.change(page, Change::Lost { page }, LOST)
+        self.change(page, MapChange::Lost { page }, LOST)
     }
 
     /// The counters, with the counts of all parts since the volume was opened.
-    pub(crate) fn counted(&self) -> Counters {
+    pub(crate) fn counted(&self) -> VolumeCounters {
         let superblocks = 2 * PAGE as u64 * self.counters.checkpoints;
         let mut counters = self.counters;
         counters.journal_bytes += self.journal.bytes_written;
@@ -476,7 +482,7 @@ impl Store {
 
     /// Memory of caches and index now, in bytes, and index blocks found damaged.
     pub(crate) fn index_state(&self) -> (u64, u64) {
-        let of = |index: &Index| (index.memory_bytes(), index.damaged_blocks);
+        let of = |index: &DedupIndex| (index.memory_bytes(), index.damaged_blocks);
         self.index.as_ref().map_or((0, 0), of)
     }
 
@@ -502,7 +508,7 @@ impl Store {
         Ok(())
     }
 
-    /// Half of the memory of the tables, in bytes, for a check. It ends with [`Store::end_check`].
+    /// Half of the memory of the tables, in bytes, for a check. It ends with [`PageStore::end_check`].
     pub(crate) fn memory_for_check(&mut self) -> Result<u64> {
         self.tables.lend()
     }
@@ -534,6 +540,6 @@ impl Store {
 
     /// Checks every block of the index; the number of bad ones.
     pub(crate) fn verify_index(&self) -> u64 {
-        self.index.as_ref().map_or(0, Index::verify)
+        self.index.as_ref().map_or(0, DedupIndex::verify)
     }
 }

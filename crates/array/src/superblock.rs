@@ -7,12 +7,12 @@
 use merganser_storage::{Storage, StorageExt};
 
 use crate::bytes::{
-    NUMBER_MAX, PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
+    NUMBER_MAX, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
 };
-use crate::counters::{COUNTERS, Counters};
+use crate::counters::{COUNTERS, VolumeCounters};
 use crate::error::{Error, Result};
-use crate::layout::{Kinds, Layout};
-use crate::log::Place;
+use crate::layout::{Kinds, VolumeLayout};
+use crate::log::RingPlace;
 
 const MAGIC: &[u8; 8] = b"MGNSRsup";
 /// Version 1 had transactions without the volume's identity, and version 2 nothing that tells an old block from a new
@@ -67,29 +67,29 @@ pub(crate) struct Superblock {
     /// Consecutive bytes on one data and one buffer member, as the labels have them; 0 before version 3.
     pub(crate) chunk_bytes: (u32, u32),
     /// Where the first transaction after the checkpoint begins.
-    pub(crate) journal: Place,
+    pub(crate) journal: RingPlace,
     /// The first record of the log that has not moved.
-    pub(crate) log_tail: Place,
+    pub(crate) log_tail: RingPlace,
     /// The last record of the log that is known to be durable.
     pub(crate) log_synced: u64,
     /// The first record of the log that the session could write.
     pub(crate) log_opened: u64,
-    pub(crate) counters: Counters,
+    pub(crate) counters: VolumeCounters,
     pub(crate) runs: Vec<RunPlace>,
 }
 
-pub(crate) fn put_place(bytes: &mut [u8], at: usize, place: Place) {
+pub(crate) fn put_place(bytes: &mut [u8], at: usize, place: RingPlace) {
     put_u64(bytes, at, place.seq);
     put_u64(bytes, at + 8, place.at);
     put_u32(bytes, at + 16, place.chain);
 }
 
-pub(crate) fn place_at(bytes: &[u8], at: usize) -> Place {
-    Place { seq: u64_at(bytes, at), at: u64_at(bytes, at + 8), chain: u32_at(bytes, at + 16) }
+pub(crate) fn place_at(bytes: &[u8], at: usize) -> RingPlace {
+    RingPlace { seq: u64_at(bytes, at), at: u64_at(bytes, at + 8), chain: u32_at(bytes, at + 16) }
 }
 
 impl Superblock {
-    pub(crate) fn encode(&self) -> Box<Page> {
+    pub(crate) fn encode(&self) -> Box<PageBytes> {
         let mut out = zeroed();
         out[..8].copy_from_slice(MAGIC);
         put_u32(&mut *out, 8, self.version);
@@ -152,7 +152,7 @@ impl Superblock {
             runs <= RUNS_MAX && segments < 1 << 40 && pages < 1 << 40 && journal < 1 << 24;
         let (head, tail) = (place_at(bytes, 80), place_at(bytes, 104));
         let counts = |i: usize| u64_at(bytes, COUNTERS_AT + 8 * i) < NUMBER_MAX;
-        let counters = Counters::from_values(|i| u64_at(bytes, COUNTERS_AT + 8 * i));
+        let counters = VolumeCounters::from_values(|i| u64_at(bytes, COUNTERS_AT + 8 * i));
         // Numbers that rise leave room for the next ones.
         let rising = [32, 40, 128, 136].into_iter().all(|at| u64_at(bytes, at) < NUMBER_MAX)
             && [head.seq, tail.seq].iter().all(|seq| (1..NUMBER_MAX).contains(seq))
@@ -209,9 +209,9 @@ impl Superblock {
     }
 
     /// The layout of the volume on an array with stripes of `stripe` bytes.
-    pub(crate) fn layout(&self, stripe: u64) -> Layout {
+    pub(crate) fn layout(&self, stripe: u64) -> VolumeLayout {
         let kinds = Kinds { dedup: self.dedup, sums: self.sums };
-        Layout::of(self.volume_pages, self.segments, self.journal_blocks, kinds, stripe)
+        VolumeLayout::of(self.volume_pages, self.segments, self.journal_blocks, kinds, stripe)
     }
 
     /// Writes both copies, durable one after the other.

@@ -17,9 +17,9 @@ use std::sync::Arc;
 use merganser_storage::{Storage, StorageExt};
 
 use crate::bulk::write_blocks;
-use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
 use crate::error::{Error, Result};
-use crate::layout::Layout;
+use crate::layout::VolumeLayout;
 use crate::states::{self, BlockStates, states_of};
 
 /// Bytes of a table block before its entries.
@@ -37,7 +37,7 @@ const PENDING: u8 = 0b1100;
 /// Blocks of the tables.
 pub(crate) struct Tables {
     array: Arc<dyn Storage>,
-    layout: Layout,
+    layout: VolumeLayout,
     /// By table block: the slot that counts (0: none was written, 1: A, 2: B) and, in the next two bits,
     /// the slot that will count after the next checkpoint (0: the same).
     states: Vec<u8>,
@@ -58,14 +58,14 @@ pub(crate) struct Tables {
 }
 
 struct Cached {
-    block: Box<Page>,
+    block: Box<PageBytes>,
     dirty: bool,
     stamp: u64,
 }
 
 impl Tables {
     /// Tables without any block.
-    pub(crate) fn new(array: Arc<dyn Storage>, layout: Layout, memory_bytes: u64) -> Tables {
+    pub(crate) fn new(array: Arc<dyn Storage>, layout: VolumeLayout, memory_bytes: u64) -> Tables {
         let capacity = usize::try_from(memory_bytes / CACHED_BYTES).unwrap_or(usize::MAX);
         Tables {
             array,
@@ -87,7 +87,7 @@ impl Tables {
     /// has one.
     pub(crate) fn open(
         array: Arc<dyn Storage>,
-        layout: Layout,
+        layout: VolumeLayout,
         memory_bytes: u64,
         checkpoint: u64,
         copy: u8,
@@ -156,7 +156,7 @@ impl Tables {
         Ok(())
     }
 
-    fn fetch(&self, block: u64) -> Result<Box<Page>> {
+    fn fetch(&self, block: u64) -> Result<Box<PageBytes>> {
         let state = self.states[block as usize];
         let (slot, pending) = match state >> 2 {
             0 => (state & CURRENT, false),
@@ -171,7 +171,7 @@ impl Tables {
         self.fetch_from(at, block, newest).or_else(|_| self.fetch_from(at, block, newest))
     }
 
-    fn fetch_from(&self, at: u64, block: u64, newest: u64) -> Result<Box<Page>> {
+    fn fetch_from(&self, at: u64, block: u64, newest: u64) -> Result<Box<PageBytes>> {
         let maps = self.layout.map_blocks;
         let (what, number) = match block < maps {
             true => ("map block", block),
@@ -287,7 +287,7 @@ impl Tables {
 /// The states of checkpoint `checkpoint` in copy `copy`, whose checksum is `sum` if the superblock has one.
 pub(crate) fn read_states(
     array: &dyn Storage,
-    layout: &Layout,
+    layout: &VolumeLayout,
     checkpoint: u64,
     copy: u8,
     sum: Option<u32>,
@@ -312,7 +312,7 @@ pub(crate) fn read_states(
 }
 
 /// Puts head and checksum on a table block.
-pub(crate) fn seal_block(block: &mut Page, number: u64, generation: u64) {
+pub(crate) fn seal_block(block: &mut PageBytes, number: u64, generation: u64) {
     put_u32(block, 0, MAGIC);
     put_u64(block, 8, number);
     put_u64(block, 16, generation);
@@ -320,13 +320,13 @@ pub(crate) fn seal_block(block: &mut Page, number: u64, generation: u64) {
 }
 
 /// The checksum of a table block that has one.
-pub(crate) fn sum_of(block: &Page) -> u32 {
+pub(crate) fn sum_of(block: &PageBytes) -> u32 {
     u32_at(block, SEAL)
 }
 
 /// Whether a block is table block `number`, not newer than checkpoint `newest`.
 pub(crate) fn check_block(
-    block: &Page,
+    block: &PageBytes,
     number: u64,
     newest: u64,
 ) -> std::result::Result<(), String> {

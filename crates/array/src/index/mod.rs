@@ -21,9 +21,9 @@ use merganser_storage::Storage;
 
 use crate::bytes::PAGE;
 use crate::error::Result;
-use crate::layout::Layout;
+use crate::layout::VolumeLayout;
 use crate::superblock::{RUNS_MAX, RunPlace};
-use run::{Merge, Run, RunWriter, blocks_of};
+use run::{IndexMerge, IndexRun, IndexRunWriter, blocks_of};
 
 /// Memory that an entry takes in the table, in bytes.
 const ENTRY_BYTES: u64 = 40;
@@ -36,14 +36,14 @@ pub(crate) fn table_entries(memory_bytes: u64) -> usize {
 }
 
 /// The index.
-pub(crate) struct Index {
+pub(crate) struct DedupIndex {
     array: Arc<dyn Storage>,
     at: u64,
     blocks: u64,
     table: HashMap<u64, u64>,
     table_max: usize,
     /// Oldest first.
-    runs: Vec<Run>,
+    runs: Vec<IndexRun>,
     /// Space of runs that the last checkpoint still names.
     retired: Vec<(u64, u64)>,
     next_number: u64,
@@ -56,17 +56,17 @@ pub(crate) struct Index {
     pub(crate) damaged_blocks: u64,
 }
 
-impl Index {
+impl DedupIndex {
     /// An index of `memory_bytes` with the runs of the last checkpoint. Runs that can't be read are
     /// dropped; then the second value is false.
     pub(crate) fn open(
         array: Arc<dyn Storage>,
-        layout: &Layout,
+        layout: &VolumeLayout,
         places: &[RunPlace],
         memory_bytes: u64,
-    ) -> Result<(Index, bool)> {
+    ) -> Result<(DedupIndex, bool)> {
         let (at, blocks) = (layout.index_at, layout.index_blocks);
-        let mut index = Index {
+        let mut index = DedupIndex {
             array,
             at,
             blocks,
@@ -84,7 +84,7 @@ impl Index {
         let mut whole = true;
         for place in places {
             index.next_number = index.next_number.max(place.number.saturating_add(1));
-            match Run::open(&index.array, at, blocks, *place, &mut index.bloom_bytes_left)? {
+            match IndexRun::open(&index.array, at, blocks, *place, &mut index.bloom_bytes_left)? {
                 Some(run) => index.runs.push(run),
                 None => {
                     index.damaged_blocks += 1;
@@ -142,7 +142,7 @@ impl Index {
     fn retire(&mut self, from: usize) {
         let gone = self.runs.drain(from..);
         self.retired.extend(gone.map(|run| (run.place.at, blocks_of(run.place.entries))));
-        let kept: u64 = self.runs.iter().map(Run::bloom_bytes).sum();
+        let kept: u64 = self.runs.iter().map(IndexRun::bloom_bytes).sum();
         self.bloom_bytes_left = self.bloom_bytes.saturating_sub(kept);
     }
 
@@ -166,10 +166,10 @@ impl Index {
         };
         let number = self.next_number;
         self.next_number += 1;
-        let kept: u64 = self.runs[..from].iter().map(Run::bloom_bytes).sum();
+        let kept: u64 = self.runs[..from].iter().map(IndexRun::bloom_bytes).sum();
         let bloom_left = self.bloom_bytes.saturating_sub(kept);
-        let mut writer = RunWriter::new(&self.array, self.at, at, number, most, bloom_left);
-        let mut merge = Merge::new(&*self.array, self.at, entries, &self.runs[from..]);
+        let mut writer = IndexRunWriter::new(&self.array, self.at, at, number, most, bloom_left);
+        let mut merge = IndexMerge::new(&*self.array, self.at, entries, &self.runs[from..]);
         loop {
             match merge.next() {
                 Ok(Some((tag, page))) => writer.push(tag, page)?,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
 use super::bloom::Bloom;
-use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
 use crate::error::Result;
 use crate::superblock::RunPlace;
 
@@ -24,7 +24,7 @@ pub(crate) fn blocks_of(entries: u64) -> u64 {
 }
 
 /// Block `number` of run `run`.
-pub(crate) fn encode(run: u64, number: u64, entries: &[(u64, u64)]) -> Box<Page> {
+pub(crate) fn encode(run: u64, number: u64, entries: &[(u64, u64)]) -> Box<PageBytes> {
     let mut out = zeroed();
     put_u32(&mut *out, 0, MAGIC);
     put_u64(&mut *out, 8, run);
@@ -55,14 +55,14 @@ fn damaged(storage: &dyn Storage, run: u64, number: u64) -> io::Error {
 }
 
 /// A run that can be looked up.
-pub(crate) struct Run {
+pub(crate) struct IndexRun {
     pub(crate) place: RunPlace,
     /// The upper half of the first tag of each block.
     fences: Vec<u32>,
     bloom: Option<Bloom>,
 }
 
-impl Run {
+impl IndexRun {
     /// Reads a run once to make its fences and filter; `None` when it is damaged.
     pub(crate) fn open(
         array: &Arc<dyn Storage>,
@@ -70,18 +70,18 @@ impl Run {
         index_blocks: u64,
         place: RunPlace,
         bloom_bytes_left: &mut u64,
-    ) -> Result<Option<Run>> {
+    ) -> Result<Option<IndexRun>> {
         let blocks = blocks_of(place.entries);
         if place.at.checked_add(blocks).is_none_or(|end| end > index_blocks) {
             return Ok(None);
         }
-        let mut run = Run { place, fences: Vec::new(), bloom: None };
+        let mut run = IndexRun { place, fences: Vec::new(), bloom: None };
         let wanted = Bloom::bytes_of(place.entries);
         if wanted <= *bloom_bytes_left {
             *bloom_bytes_left -= wanted;
             run.bloom = Some(Bloom::new(place.entries));
         }
-        let mut reader = Reader::new(&**array, index_at, &run.place);
+        let mut reader = IndexRunReader::new(&**array, index_at, &run.place);
         let mut fences = Vec::with_capacity(blocks as usize);
         let mut last = 0;
         for _ in 0..blocks {
@@ -148,14 +148,14 @@ impl Run {
     }
 
     pub(crate) fn damaged_blocks(&self, array: &dyn Storage, index_at: u64) -> u64 {
-        let mut reader = Reader::new(array, index_at, &self.place);
+        let mut reader = IndexRunReader::new(array, index_at, &self.place);
         let bad = |_: &u64| reader.next_block().is_err();
         (0..blocks_of(self.place.entries)).filter(bad).count() as u64
     }
 }
 
 /// Reads a run in order.
-struct Reader<'a> {
+struct IndexRunReader<'a> {
     array: &'a dyn Storage,
     index_at: u64,
     place: RunPlace,
@@ -164,9 +164,9 @@ struct Reader<'a> {
     bytes_from: u64,
 }
 
-impl<'a> Reader<'a> {
-    fn new(array: &'a dyn Storage, index_at: u64, place: &RunPlace) -> Reader<'a> {
-        Reader { array, index_at, place: *place, next: 0, bytes: Vec::new(), bytes_from: 0 }
+impl<'a> IndexRunReader<'a> {
+    fn new(array: &'a dyn Storage, index_at: u64, place: &RunPlace) -> IndexRunReader<'a> {
+        IndexRunReader { array, index_at, place: *place, next: 0, bytes: Vec::new(), bytes_from: 0 }
     }
 
     /// The entries of the next block; none at the end.
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Writes a run in order.
-pub(crate) struct RunWriter<'a> {
+pub(crate) struct IndexRunWriter<'a> {
     array: &'a Arc<dyn Storage>,
     index_at: u64,
     place: RunPlace,
@@ -204,7 +204,7 @@ pub(crate) struct RunWriter<'a> {
     bloom: Option<Bloom>,
 }
 
-impl<'a> RunWriter<'a> {
+impl<'a> IndexRunWriter<'a> {
     pub(crate) fn new(
         array: &'a Arc<dyn Storage>,
         index_at: u64,
@@ -212,9 +212,9 @@ impl<'a> RunWriter<'a> {
         number: u64,
         entries_max: u64,
         bloom_bytes_max: u64,
-    ) -> RunWriter<'a> {
+    ) -> IndexRunWriter<'a> {
         let has_room = Bloom::bytes_of(entries_max) <= bloom_bytes_max;
-        RunWriter {
+        IndexRunWriter {
             array,
             index_at,
             place: RunPlace { at, entries: 0, number },
@@ -263,39 +263,41 @@ impl<'a> RunWriter<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self) -> Result<Run> {
+    pub(crate) fn finish(mut self) -> Result<IndexRun> {
         self.end_block()?;
         if !self.bytes.is_empty() {
             self.write_out()?;
         }
-        Ok(Run { place: self.place, fences: self.fences, bloom: self.bloom })
+        Ok(IndexRun { place: self.place, fences: self.fences, bloom: self.bloom })
     }
 }
 
 /// Entries of several sources in the order of their tags; of equal tags the newest alone.
-pub(crate) struct Merge<'a> {
+pub(crate) struct IndexMerge<'a> {
     /// Oldest first; the last one is the table.
-    sources: Vec<Source<'a>>,
+    sources: Vec<IndexMergeSource<'a>>,
 }
 
-struct Source<'a> {
-    reader: Option<Reader<'a>>,
+struct IndexMergeSource<'a> {
+    reader: Option<IndexRunReader<'a>>,
     entries: std::vec::IntoIter<(u64, u64)>,
     head: Option<(u64, u64)>,
 }
 
-impl<'a> Merge<'a> {
+impl<'a> IndexMerge<'a> {
     pub(crate) fn new(
         array: &'a dyn Storage,
         index_at: u64,
         table: Vec<(u64, u64)>,
-        runs: &[Run],
-    ) -> Merge<'a> {
-        let of_run =
-            |run: &Run| (Some(Reader::new(array, index_at, &run.place)), Vec::new().into_iter());
+        runs: &[IndexRun],
+    ) -> IndexMerge<'a> {
+        let of_run = |run: &IndexRun| {
+            (Some(IndexRunReader::new(array, index_at, &run.place)), Vec::new().into_iter())
+        };
         let sources = runs.iter().map(of_run).chain([(None, table.into_iter())]);
-        let sources = sources.map(|(reader, entries)| Source { reader, entries, head: None });
-        Merge { sources: sources.collect() }
+        let sources =
+            sources.map(|(reader, entries)| IndexMergeSource { reader, entries, head: None });
+        IndexMerge { sources: sources.collect() }
     }
 
     /// The next entry. After an error, the rest of the damaged source is left out.
@@ -320,7 +322,7 @@ impl<'a> Merge<'a> {
     }
 }
 
-impl Source<'_> {
+impl IndexMergeSource<'_> {
     fn fill(&mut self) -> io::Result<()> {
         while self.head.is_none() {
             if let Some(next) = self.entries.next() {

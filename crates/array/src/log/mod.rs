@@ -21,11 +21,11 @@ use std::sync::Arc;
 
 use merganser_storage::{Completion, Completions, Operation, Storage, StorageExt};
 
-use crate::bytes::{NUMBER_MAX, PAGE, Page, zeroed};
+use crate::bytes::{NUMBER_MAX, PAGE, PageBytes, zeroed};
 use crate::error::{Error, Result};
 use outgoing::Outgoing;
-use record::{ENTRIES_MAX, ENTRIES_READ_MAX, Entry, Facts, Header};
-pub(crate) use ring::{Place, Resident, Ring};
+use record::{ENTRIES_MAX, ENTRIES_READ_MAX, RecordEntry, RecordFacts, RecordHeader};
+pub(crate) use ring::{LogRing, Resident, RingPlace};
 use second::Repeated;
 
 /// Blocks that are written without a sync at most: 32 MiB. It bounds what recovery has to remember, and
@@ -43,9 +43,9 @@ pub(crate) struct Log {
     session: u64,
     /// The last checkpoint of the data members, which records name.
     pub(crate) checkpoint: u64,
-    ring: Ring,
+    ring: LogRing,
     /// The last record, which the next one repeats.
-    last: Option<Facts>,
+    last: Option<RecordFacts>,
     /// The last record that is durable.
     synced: u64,
     /// Blocks that were written after it.
@@ -71,7 +71,7 @@ struct Syncing {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
     /// The first record that has not moved.
-    pub(crate) tail: Place,
+    pub(crate) tail: RingPlace,
     /// The last record that is known to be durable.
     pub(crate) synced: u64,
     /// The last session that was begun; 0 before the first.
@@ -85,8 +85,13 @@ pub(crate) struct Known {
 
 impl Log {
     /// An empty log whose next record is at `head`.
-    pub(crate) fn new(array: Arc<dyn Storage>, volume: [u8; 16], session: u64, head: Place) -> Log {
-        let ring = Ring::new(array.size() / PAGE as u64, head);
+    pub(crate) fn new(
+        array: Arc<dyn Storage>,
+        volume: [u8; 16],
+        session: u64,
+        head: RingPlace,
+    ) -> Log {
+        let ring = LogRing::new(array.size() / PAGE as u64, head);
         let (synced, unsynced_blocks, dropped) = (head.seq - 1, 0, 0);
         let outgoing = Outgoing::new(Arc::clone(&array));
         Log {
@@ -130,7 +135,7 @@ impl Log {
     }
 
     /// Where the first record is that has not moved.
-    pub(crate) fn tail(&self) -> Place {
+    pub(crate) fn tail(&self) -> RingPlace {
         self.ring.tail()
     }
 
@@ -140,7 +145,7 @@ impl Log {
     }
 
     /// Where the record after the `n`-th from the tail is.
-    pub(crate) fn place_after(&self, n: usize) -> Place {
+    pub(crate) fn place_after(&self, n: usize) -> RingPlace {
         self.ring.place_after(n)
     }
 
@@ -156,7 +161,11 @@ impl Log {
 
     /// Appends a record, for which there is room. Returns its number and the block of its first page. It
     /// may be on its way yet; if that fails, the next sync does.
-    pub(crate) fn append(&mut self, entries: &[Entry], pages: &[&Page]) -> Result<(u64, u64)> {
+    pub(crate) fn append(
+        &mut self,
+        entries: &[RecordEntry],
+        pages: &[&PageBytes],
+    ) -> Result<(u64, u64)> {
         let resident = self.ring.next(pages.len());
         if self.unsynced_blocks + resident.blocks > UNSYNCED_BLOCKS_MAX {
             self.sync()?;
@@ -165,7 +174,7 @@ impl Log {
         }
         self.unsynced_blocks += resident.blocks;
         let place = resident.place;
-        let facts = Facts {
+        let facts = RecordFacts {
             session: self.session,
             checkpoint: self.checkpoint,
             chain: place.chain,
@@ -173,7 +182,7 @@ impl Log {
             entries: entries.to_vec(),
         };
         let before = self.last.take();
-        let header = Header { volume: self.volume, seq: place.seq, facts, before };
+        let header = RecordHeader { volume: self.volume, seq: place.seq, facts, before };
         let head = header.encode();
         let blocks = std::iter::once(&*head).chain(pages.iter().copied());
         self.outgoing.add(place.at * PAGE as u64, blocks)?;
@@ -233,12 +242,12 @@ impl Log {
     }
 
     /// Reads a whole record: its first block, decoded, and its pages, which may be damaged.
-    pub(crate) fn read(&mut self, resident: &Resident) -> Result<(Header, Vec<u8>)> {
+    pub(crate) fn read(&mut self, resident: &Resident) -> Result<(RecordHeader, Vec<u8>)> {
         self.outgoing.settle()?;
         let at = resident.place.at * PAGE as u64;
         let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE);
         let bytes = bytes.map_err(Error::of_read)?;
-        let header = Header::decode(&bytes[..PAGE]);
+        let header = RecordHeader::decode(&bytes[..PAGE]);
         let header = header.filter(|header| header.seq == resident.place.seq);
         let header = match header {
             Some(header) => Some(header),
@@ -285,7 +294,7 @@ impl Log {
         volume: [u8; 16],
         session: u64,
         known: Known,
-        mut found: impl FnMut(&Header, u64) -> Result<()>,
+        mut found: impl FnMut(&RecordHeader, u64) -> Result<()>,
     ) -> Result<Log> {
         let blocks = array.size() / PAGE as u64;
         if known.tail.at >= blocks || !(1..NUMBER_MAX).contains(&known.tail.seq) {
@@ -299,8 +308,8 @@ impl Log {
         let mut log = Log::new(array, volume, session, known.tail);
         let mut synced = known.synced;
         // Read, and not known to be durable yet. Their number is bounded: see UNSYNCED_BLOCKS_MAX.
-        let mut waiting: VecDeque<(Resident, Header)> = VecDeque::new();
-        let mut pass = |log: &mut Log, resident: Resident, header: &Header| {
+        let mut waiting: VecDeque<(Resident, RecordHeader)> = VecDeque::new();
+        let mut pass = |log: &mut Log, resident: Resident, header: &RecordHeader| {
             log.ring.residents.push_back(resident);
             found(header, resident.place.at + 1)
         };
@@ -350,10 +359,10 @@ impl Log {
     }
 
     /// The record at the head, if there is one: its place, its first block, and the checksum of that.
-    fn next_record(&self, known: &Known) -> Result<Option<(Resident, Header, u32)>> {
-        let mut next: Option<(Resident, Header, u32)> = None;
+    fn next_record(&self, known: &Known) -> Result<Option<(Resident, RecordHeader, u32)>> {
+        let mut next: Option<(Resident, RecordHeader, u32)> = None;
         for (start, bytes, header) in self.candidates()? {
-            let Ring { head, blocks: all, used, .. } = self.ring;
+            let LogRing { head, blocks: all, used, .. } = self.ring;
             let blocks = 1 + header.facts.pages() as u64;
             let skipped = if start == head.at { 0 } else { all - head.at };
             if start + blocks > all || used + blocks + skipped > all {
@@ -361,7 +370,7 @@ impl Log {
             }
             self.choose(
                 &mut next,
-                Resident { place: Place { at: start, ..head }, blocks, skipped },
+                Resident { place: RingPlace { at: start, ..head }, blocks, skipped },
                 header,
                 record::chain_of(&bytes),
                 known,
@@ -372,7 +381,7 @@ impl Log {
                 let Repeated { resident, facts, chain, .. } = repeated;
                 if self.ring.used + resident.blocks + resident.skipped <= self.ring.blocks {
                     let (volume, seq) = (self.volume, resident.place.seq);
-                    let header = Header { volume, seq, facts, before: None };
+                    let header = RecordHeader { volume, seq, facts, before: None };
                     self.choose(&mut next, resident, header, chain, known)?;
                 }
             }
@@ -383,9 +392,9 @@ impl Log {
     /// Takes a record for the one at the head, unless its session could not write it, or a later session wrote another.
     fn choose(
         &self,
-        next: &mut Option<(Resident, Header, u32)>,
+        next: &mut Option<(Resident, RecordHeader, u32)>,
         resident: Resident,
-        header: Header,
+        header: RecordHeader,
         chain: u32,
         known: &Known,
     ) -> Result<()> {
@@ -402,21 +411,21 @@ impl Log {
     }
 
     /// The record before `resident`, as its first block repeats it.
-    fn last_before(&self, resident: &Resident) -> Result<Option<Facts>> {
+    fn last_before(&self, resident: &Resident) -> Result<Option<RecordFacts>> {
         let block = self.array.read_vec(resident.place.at * PAGE as u64, PAGE)?;
-        Ok(Header::decode(&block).and_then(|header| header.before))
+        Ok(RecordHeader::decode(&block).and_then(|header| header.before))
     }
 
     /// The blocks where the next record can begin, at the head or at the begin of the ring, that have its number and its
     /// predecessor.
-    fn candidates(&self) -> Result<Vec<(u64, Vec<u8>, Header)>> {
+    fn candidates(&self) -> Result<Vec<(u64, Vec<u8>, RecordHeader)>> {
         let head = self.ring.head;
         let starts = if head.at == 0 { [Some(0), None] } else { [Some(head.at), Some(0)] };
         let mut candidates = Vec::new();
         for start in starts.into_iter().flatten() {
             let bytes = self.array.read_vec(start * PAGE as u64, PAGE)?;
             let next = (self.volume, head.seq, head.chain);
-            let header = Header::decode(&bytes);
+            let header = RecordHeader::decode(&bytes);
             let header =
                 header.filter(|header| (header.volume, header.seq, header.facts.chain) == next);
             candidates.extend(header.map(|header| (start, bytes, header)));
@@ -433,7 +442,7 @@ impl Log {
         self.erase_repeated()
     }
 
-    fn newer_than_data(&self, header: &Header, known: &Known) -> Error {
+    fn newer_than_data(&self, header: &RecordHeader, known: &Known) -> Error {
         let detail = format!(
             "it was written in session {} after checkpoint {}, and the data members know {} sessions and {} checkpoints: they are older than the buffer members",
             header.facts.session, header.facts.checkpoint, known.session, known.checkpoint
@@ -445,14 +454,14 @@ impl Log {
     /// walk ends there; the proof that it was durable is then in a later record, which is not further away
     /// than what is written without a sync.
     fn synced_beyond(&self) -> Result<u64> {
-        let Ring { head, blocks: all, .. } = self.ring;
+        let LogRing { head, blocks: all, .. } = self.ring;
         let blocks = all.min(UNSYNCED_BLOCKS_MAX + 4 * (1 + ENTRIES_READ_MAX as u64));
         let (mut done, mut synced) = (0, 0);
         while done < blocks {
             let at = (head.at + done) % all;
             let count = SCAN_BLOCKS.min(blocks - done).min(all - at);
             let bytes = self.array.read_vec(at * PAGE as u64, count as usize * PAGE)?;
-            let headers = bytes.chunks(PAGE).filter_map(Header::decode);
+            let headers = bytes.chunks(PAGE).filter_map(RecordHeader::decode);
             let own = headers.filter(|header| header.volume == self.volume);
             synced = own.map(|header| header.facts.synced).fold(synced, u64::max);
             done += count;
@@ -461,12 +470,12 @@ impl Log {
     }
 
     /// The bytes of a record, if its pages are those that were written.
-    fn whole(&self, resident: &Resident, header: &Header) -> Result<Option<Vec<u8>>> {
+    fn whole(&self, resident: &Resident, header: &RecordHeader) -> Result<Option<Vec<u8>>> {
         let at = resident.place.at * PAGE as u64;
         let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
         let crcs = header.facts.entries.iter().filter_map(|entry| match entry {
-            Entry::Page { crc, .. } => Some(*crc),
-            Entry::Trim { .. } => None,
+            RecordEntry::Page { crc, .. } => Some(*crc),
+            RecordEntry::Trim { .. } => None,
         });
         let pages = bytes.chunks(PAGE).skip(1);
         let is_whole = pages.zip(crcs).all(|(page, crc)| crc32c::crc32c(page) == crc);

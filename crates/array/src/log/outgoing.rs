@@ -7,7 +7,7 @@ use merganser_storage::{Buffer, Storage};
 
 use super::record::ENTRIES_READ_MAX;
 use crate::bytes::PAGE;
-use crate::flights::{Flights, Part};
+use crate::flights::{BufferPart, Flights};
 
 /// Bytes of the longest record.
 const RECORD_BYTES_MAX: usize = (1 + ENTRIES_READ_MAX) * PAGE;
@@ -24,7 +24,7 @@ pub(super) struct Outgoing {
     /// Bytes of the buffer that records have.
     filled: usize,
     /// Where they go.
-    parts: Vec<Part>,
+    parts: Vec<BufferPart>,
 }
 
 impl Outgoing {

@@ -3,7 +3,7 @@
 //! It ends with a second copy of what the first block of the record before it says. So a log with one bad block still
 //! has all its records.
 
-use crate::bytes::{PAGE, Page, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MlgS");
 /// Records without a copy of the one before, as version 2 of the formats had them.
@@ -25,7 +25,7 @@ const TRIM_KIND: u32 = 2;
 
 /// One thing in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum RecordEntry {
     /// A page of the volume, whose bytes follow in the record.
     Page {
         /// Its number.
@@ -44,17 +44,17 @@ pub(crate) enum Entry {
 
 /// The first block of a record, decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Header {
+pub(crate) struct RecordHeader {
     pub(crate) volume: [u8; 16],
     pub(crate) seq: u64,
-    pub(crate) facts: Facts,
+    pub(crate) facts: RecordFacts,
     /// The same of the record before it, unless the log began with this one.
-    pub(crate) before: Option<Facts>,
+    pub(crate) before: Option<RecordFacts>,
 }
 
 /// What the first block says of a record, and the first block of the next one repeats.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct RecordFacts {
     pub(crate) session: u64,
     /// The checkpoint that was the last one; 0 before version 3.
     pub(crate) checkpoint: u64,
@@ -62,22 +62,22 @@ pub(crate) struct Facts {
     pub(crate) chain: u32,
     /// The last record that was durable when this one was written.
     pub(crate) synced: u64,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<RecordEntry>,
 }
 
-impl Facts {
+impl RecordFacts {
     /// Pages that follow.
     pub(crate) fn pages(&self) -> usize {
-        self.entries.iter().filter(|entry| matches!(entry, Entry::Page { .. })).count()
+        self.entries.iter().filter(|entry| matches!(entry, RecordEntry::Page { .. })).count()
     }
 }
 
-fn put_entries(out: &mut Page, at: usize, entries: &[Entry]) {
+fn put_entries(out: &mut PageBytes, at: usize, entries: &[RecordEntry]) {
     assert!(entries.len() <= ENTRIES_MAX, "callers cut");
     for (i, entry) in entries.iter().enumerate() {
         let (page, value, kind) = match *entry {
-            Entry::Page { page, crc } => (page, crc, PAGE_KIND),
-            Entry::Trim { page, count } => (page, count, TRIM_KIND),
+            RecordEntry::Page { page, crc } => (page, crc, PAGE_KIND),
+            RecordEntry::Trim { page, count } => (page, count, TRIM_KIND),
         };
         let at = at + ENTRY * i;
         put_u64(out, at, page);
@@ -86,21 +86,21 @@ fn put_entries(out: &mut Page, at: usize, entries: &[Entry]) {
     }
 }
 
-fn entries_at(block: &[u8], at: usize, count: usize) -> Option<Vec<Entry>> {
+fn entries_at(block: &[u8], at: usize, count: usize) -> Option<Vec<RecordEntry>> {
     let entry = |i: usize| {
         let at = at + ENTRY * i;
         let (page, value) = (u64_at(block, at), u32_at(block, at + 8));
         match u32_at(block, at + 12) {
-            PAGE_KIND => Some(Entry::Page { page, crc: value }),
-            TRIM_KIND => Some(Entry::Trim { page, count: value }),
+            PAGE_KIND => Some(RecordEntry::Page { page, crc: value }),
+            TRIM_KIND => Some(RecordEntry::Trim { page, count: value }),
             _ => None,
         }
     };
     (0..count).map(entry).collect()
 }
 
-impl Header {
-    pub(crate) fn encode(&self) -> Box<Page> {
+impl RecordHeader {
+    pub(crate) fn encode(&self) -> Box<PageBytes> {
         let mut out = zeroed();
         put_u32(&mut *out, 0, MAGIC);
         out[8..24].copy_from_slice(&self.volume);
@@ -127,7 +127,7 @@ impl Header {
     }
 
     /// The header in `block`; `None` when the block isn't one, or is damaged.
-    pub(crate) fn decode(block: &[u8]) -> Option<Header> {
+    pub(crate) fn decode(block: &[u8]) -> Option<RecordHeader> {
         let magic = (block.len() == PAGE).then(|| u32_at(block, 0))?;
         let most = match magic {
             MAGIC => ENTRIES_MAX,
@@ -138,7 +138,7 @@ impl Header {
         if !is_sealed(block, SEAL) || count > most {
             return None;
         }
-        let facts = Facts {
+        let facts = RecordFacts {
             session: u64_at(block, 24),
             checkpoint: if magic == MAGIC { u64_at(block, 56) } else { 0 },
             chain: u32_at(block, 48),
@@ -148,7 +148,7 @@ impl Header {
         let before = match (magic, u32_at(block, BEFORE_AT + 20)) {
             (MAGIC_ALONE, _) | (_, NO_COPY) => None,
             (_, count) if count as usize > ENTRIES_MAX => return None,
-            (_, count) => Some(Facts {
+            (_, count) => Some(RecordFacts {
                 session: u64_at(block, BEFORE_AT),
                 checkpoint: u64_at(block, BEFORE_AT + 24),
                 chain: u32_at(block, BEFORE_AT + 16),
@@ -157,7 +157,7 @@ impl Header {
             }),
         };
         let volume = block[8..24].try_into().expect("sixteen bytes");
-        Some(Header { volume, seq: u64_at(block, 32), facts, before })
+        Some(RecordHeader { volume, seq: u64_at(block, 32), facts, before })
     }
 }
 

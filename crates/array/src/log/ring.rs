@@ -8,7 +8,7 @@ const TRIM_RESERVE_SHARE: u64 = 16;
 
 /// A place in a ring of blocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RingPlace {
     /// Number of the record or transaction that begins there.
     pub(crate) seq: u64,
     /// Block, from the begin of the ring.
@@ -20,7 +20,7 @@ pub(crate) struct Place {
 /// A record that has not moved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resident {
-    pub(crate) place: Place,
+    pub(crate) place: RingPlace,
     /// Blocks, without those that were skipped before it.
     pub(crate) blocks: u64,
     /// Blocks that were skipped at the end of the ring before it.
@@ -29,26 +29,26 @@ pub(crate) struct Resident {
 
 /// The ring.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct LogRing {
     pub(crate) blocks: u64,
-    pub(crate) head: Place,
+    pub(crate) head: RingPlace,
     pub(crate) residents: VecDeque<Resident>,
     pub(crate) used: u64,
 }
 
-impl Ring {
+impl LogRing {
     /// An empty ring whose next record is at `head`.
-    pub(crate) fn new(blocks: u64, head: Place) -> Ring {
-        Ring { blocks, head, residents: VecDeque::new(), used: 0 }
+    pub(crate) fn new(blocks: u64, head: RingPlace) -> LogRing {
+        LogRing { blocks, head, residents: VecDeque::new(), used: 0 }
     }
 
     /// Where the first record is that has not moved.
-    pub(crate) fn tail(&self) -> Place {
+    pub(crate) fn tail(&self) -> RingPlace {
         self.residents.front().map_or(self.head, |resident| resident.place)
     }
 
     /// Where the record after the `n`-th from the tail is.
-    pub(crate) fn place_after(&self, n: usize) -> Place {
+    pub(crate) fn place_after(&self, n: usize) -> RingPlace {
         self.residents.get(n + 1).map_or(self.head, |resident| resident.place)
     }
 
@@ -77,7 +77,7 @@ impl Ring {
         (need, if need > left { left } else { 0 })
     }
 
-    /// The record of `pages` pages that [`Ring::push`] would add.
+    /// The record of `pages` pages that [`LogRing::push`] would add.
     ///
     /// # Panics
     /// When there is no room for it.
@@ -85,7 +85,7 @@ impl Ring {
         let (blocks, skipped) = self.need(pages);
         assert!(self.fits(pages), "callers ask for room first");
         let at = if skipped > 0 { 0 } else { self.head.at };
-        Resident { place: Place { at, ..self.head }, blocks, skipped }
+        Resident { place: RingPlace { at, ..self.head }, blocks, skipped }
     }
 
     /// Adds a record at the head; `chain` is its checksum.
@@ -98,7 +98,7 @@ impl Ring {
     pub(crate) fn advance(&mut self, resident: &Resident, chain: u32) {
         let Resident { place, blocks, skipped } = *resident;
         self.used += blocks + skipped;
-        self.head = Place { seq: place.seq + 1, at: (place.at + blocks) % self.blocks, chain };
+        self.head = RingPlace { seq: place.seq + 1, at: (place.at + blocks) % self.blocks, chain };
     }
 
     /// Moves the head back to the begin of its last record.
@@ -106,7 +106,7 @@ impl Ring {
         let Resident { place, blocks, skipped } = *resident;
         self.used -= blocks + skipped;
         let at = if skipped > 0 { self.blocks - skipped } else { place.at };
-        self.head = Place { at, ..place };
+        self.head = RingPlace { at, ..place };
     }
 
     /// Drops the `count` records at the tail.

@@ -2,8 +2,8 @@
 
 use merganser_storage::StorageExt;
 
-use super::record::{ENTRIES_MAX, Facts, Header};
-use super::{Log, Place, Resident, Ring};
+use super::record::{ENTRIES_MAX, RecordFacts, RecordHeader};
+use super::{Log, LogRing, Resident, RingPlace};
 use crate::bytes::{PAGE, zeroed};
 use crate::error::Result;
 
@@ -13,23 +13,23 @@ const BLOCKS_MAX: u64 = 1 + ENTRIES_MAX as u64;
 /// The record at the head, as the next one repeats it.
 pub(super) struct Repeated {
     pub(super) resident: Resident,
-    pub(super) facts: Facts,
+    pub(super) facts: RecordFacts,
     /// The checksum that its first block had.
     pub(super) chain: u32,
     /// The block that has the copy.
     pub(super) found_at: u64,
 }
 
-/// Where a record of `pages` pages begins after `place`, as [`Ring`] puts it.
-fn placed(blocks: u64, place: Place, pages: usize) -> Option<Resident> {
-    let ring = Ring::new(blocks, place);
+/// Where a record of `pages` pages begins after `place`, as [`LogRing`] puts it.
+fn placed(blocks: u64, place: RingPlace, pages: usize) -> Option<Resident> {
+    let ring = LogRing::new(blocks, place);
     ring.fits(pages).then(|| ring.next(pages))
 }
 
 impl Log {
     /// All records that could be at the head, whose first block has a copy in the next one.
     pub(super) fn repeated(&self) -> Result<Vec<Repeated>> {
-        let Ring { head, blocks: all, .. } = self.ring;
+        let LogRing { head, blocks: all, .. } = self.ring;
         // The next record is behind it, or at the begin of the ring, or behind it there.
         let behind = head.at + 1..(head.at + 1 + BLOCKS_MAX).min(all);
         let first = 0..(1 + BLOCKS_MAX).min(all).min(behind.start.max(1 + BLOCKS_MAX));
@@ -39,7 +39,7 @@ impl Log {
             let bytes = self.array.read_vec(blocks.start * PAGE as u64, count * PAGE)?;
             for (block, at) in bytes.chunks(PAGE).zip(blocks) {
                 let known = found.iter().any(|other| other.found_at == at);
-                let Some(next) = Header::decode(block).filter(|_| !known) else { continue };
+                let Some(next) = RecordHeader::decode(block).filter(|_| !known) else { continue };
                 found.extend(self.before(next, at));
             }
         }
@@ -47,15 +47,15 @@ impl Log {
     }
 
     /// The record at the head, if `next`, which is at block `at`, is the one after it.
-    fn before(&self, next: Header, at: u64) -> Option<Repeated> {
-        let Ring { head, blocks: all, .. } = self.ring;
+    fn before(&self, next: RecordHeader, at: u64) -> Option<Repeated> {
+        let LogRing { head, blocks: all, .. } = self.ring;
         let facts = next.before.filter(|facts| facts.chain == head.chain)?;
         if (next.volume, next.seq) != (self.volume, head.seq + 1) {
             return None;
         }
         let resident = placed(all, head, facts.pages())?;
         let behind = (resident.place.at + resident.blocks) % all;
-        let behind = Place { at: behind, seq: next.seq, chain: next.facts.chain };
+        let behind = RingPlace { at: behind, seq: next.seq, chain: next.facts.chain };
         let is_next = placed(all, behind, next.facts.pages())?.place.at == at;
         is_next.then_some(Repeated { resident, facts, chain: next.facts.chain, found_at: at })
     }
@@ -69,16 +69,16 @@ impl Log {
     }
 
     /// The first block of a record, as the next one repeats it.
-    pub(super) fn second_copy(&self, resident: &Resident) -> Result<Option<Header>> {
+    pub(super) fn second_copy(&self, resident: &Resident) -> Result<Option<RecordHeader>> {
         let (ring, seq) = (&self.ring, resident.place.seq);
         let first = ring.residents.front().map_or(0, |resident| resident.place.seq);
         let next = seq.checked_sub(first).and_then(|n| ring.residents.get(n as usize + 1));
         let Some(next) = next else { return Ok(None) };
         let block = self.array.read_vec(next.place.at * PAGE as u64, PAGE)?;
-        let next = Header::decode(&block).filter(|next| next.seq == seq + 1);
+        let next = RecordHeader::decode(&block).filter(|next| next.seq == seq + 1);
         let next = next.filter(|next| next.volume == self.volume);
         let facts = next.and_then(|next| next.before);
-        Ok(facts.map(|facts| Header { volume: self.volume, seq, facts, before: None }))
+        Ok(facts.map(|facts| RecordHeader { volume: self.volume, seq, facts, before: None }))
     }
 
     /// Whether the last record has no second copy yet: nothing follows it.

@@ -6,7 +6,7 @@ use merganser_storage::{Clock, Geometry};
 use parking_lot::Mutex;
 
 const VOLUME: [u8; 16] = [7; 16];
-const FIRST: Place = Place { seq: 1, at: 0, chain: 5 };
+const FIRST: RingPlace = RingPlace { seq: 1, at: 0, chain: 5 };
 
 fn ring(blocks: u64) -> Arc<dyn Storage> {
     MemoryStorage::from_bytes("ring", &vec![0; (blocks * PAGE as u64) as usize])
@@ -16,7 +16,8 @@ fn ring(blocks: u64) -> Arc<dyn Storage> {
 fn append(log: &mut Log, pages: usize, byte: u8) {
     let page = [byte; PAGE];
     let crc = crc32c::crc32c(&page);
-    let entries: Vec<Entry> = (0..pages as u64).map(|page| Entry::Page { page, crc }).collect();
+    let entries: Vec<RecordEntry> =
+        (0..pages as u64).map(|page| RecordEntry::Page { page, crc }).collect();
     log.append(&entries, &vec![&page; pages]).expect("room");
     log.write().expect("begun, and ended: it is memory");
 }
@@ -34,7 +35,7 @@ fn found(array: &Arc<dyn Storage>, known: Known) -> Result<(Vec<(u64, u64)>, Log
 
 /// A log whose third record was torn at the end of the ring, in session 1. Session 2 dropped it, and its own third
 /// record is at block 0. Returns the tail, too.
-fn torn_at_the_end(array: &Arc<dyn Storage>) -> Place {
+fn torn_at_the_end(array: &Arc<dyn Storage>) -> RingPlace {
     let mut log = Log::new(Arc::clone(array), VOLUME, 1, FIRST);
     for _ in 0..2 {
         append(&mut log, 125, 1);
@@ -103,8 +104,9 @@ fn records_are_gathered() {
     let mut log = Log::new(Arc::clone(&array), VOLUME, 1, FIRST);
     let page = [3; PAGE];
     let add = |log: &mut Log| {
-        let (seq, block) = log.append(&[Entry::Trim { page: 0, count: 1 }], &[]).expect("room");
-        let entry = Entry::Page { page: 0, crc: crc32c::crc32c(&page) };
+        let (seq, block) =
+            log.append(&[RecordEntry::Trim { page: 0, count: 1 }], &[]).expect("room");
+        let entry = RecordEntry::Page { page: 0, crc: crc32c::crc32c(&page) };
         assert_eq!(log.append(&[entry], &[&page]).expect("room"), (seq + 1, block + 1));
         block + 1
     };

@@ -1,6 +1,6 @@
 //! Commits and checkpoints of an outline, as steps.
 
-use super::maps::Maps;
+use super::maps::OutlineMaps;
 use super::{Access, BLOCK, Step, Transfer, sync};
 use crate::index::run::blocks_of;
 use crate::label::Role;
@@ -8,7 +8,7 @@ use crate::label::Role;
 /// Bytes of a transaction before its changes.
 const HEAD: usize = crate::journal::HEAD;
 
-impl Maps {
+impl OutlineMaps {
     fn transfer(&mut self, access: Access, transfers: impl Iterator<Item = (u64, u64)>) {
         let before = self.steps.len();
         let of = |(offset, len)| Step::Transfer(Transfer { role: Role::Data, access, offset, len });

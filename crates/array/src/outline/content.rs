@@ -8,14 +8,14 @@ const SHIFT_MIX: u128 = 0xda94_2042_e4dd_58b5_2545_f491_4f6c_dd1d;
 
 /// Identifies the bytes of a request by hashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content<'a> {
+pub enum ContentHashes<'a> {
     /// The hash of all bytes: equal hashes of equal lengths are equal bytes.
     Whole(u128),
     /// The hash of each 4096 bytes from the first byte on; the last ones may be fewer.
     Pages(&'a [u128]),
 }
 
-impl Content<'_> {
+impl ContentHashes<'_> {
     /// The content of the page that begins `at` bytes behind the first byte of the request, and ends in it.
     ///
     /// A first page with a hash of its own, and a request of one page with that hash, are equal. Pages that
@@ -26,9 +26,9 @@ impl Content<'_> {
     pub(super) fn page(self, at: u64) -> u128 {
         let (number, shift) = (at / BLOCK, at % BLOCK);
         let content = match self {
-            Content::Whole(hash) => hash ^ u128::from(number).wrapping_mul(MIX),
-            Content::Pages(hashes) if shift == 0 => hashes[number as usize],
-            Content::Pages(hashes) => {
+            ContentHashes::Whole(hash) => hash ^ u128::from(number).wrapping_mul(MIX),
+            ContentHashes::Pages(hashes) if shift == 0 => hashes[number as usize],
+            ContentHashes::Pages(hashes) => {
                 let [first, second] = [0, 1].map(|more| hashes[number as usize + more]);
                 first ^ second.rotate_left(1).wrapping_mul(MIX)
             }
@@ -45,8 +45,8 @@ mod tests {
 
     #[test]
     fn pages_are_equal_where_their_bytes_are() {
-        let pages = Content::Pages(&[7, 8, 7, 8, 9]);
-        let alone = Content::Whole(7);
+        let pages = ContentHashes::Pages(&[7, 8, 7, 8, 9]);
+        let alone = ContentHashes::Whole(7);
         assert_eq!(pages.page(0), alone.page(0));
         assert_eq!(pages.page(0), pages.page(2 * BLOCK));
         assert_ne!(pages.page(0), pages.page(BLOCK));

@@ -6,12 +6,12 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::dirty::Dirty;
 use super::{BLOCK, Step};
-use crate::counters::Counters;
+use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::fingerprint::FINGERPRINT_BYTES;
-use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
-use crate::log::{Place, Ring};
-use crate::settings::{OpenOptions, Settings};
+use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
+use crate::log::{LogRing, RingPlace};
+use crate::settings::{OpenOptions, VolumeSettings};
 use crate::store::{BATCH_PAGES, Free, PENDING_PAGES_MAX, changes_bytes_max};
 
 /// Bytes of the journal's changes.
@@ -28,7 +28,7 @@ const PENDING: u32 = u32::MAX;
 
 /// A content in the index.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct KnownContent {
     place: u32,
     /// The checkpoint after which it came.
     checkpoint: u32,
@@ -36,8 +36,8 @@ struct Known {
 
 /// The maps.
 #[derive(Debug)]
-pub(super) struct Maps {
-    pub(super) layout: Layout,
+pub(super) struct OutlineMaps {
+    pub(super) layout: VolumeLayout,
     dedup: bool,
     compare: bool,
     /// Volume pages whose own stored page has the same number, until they are changed.
@@ -47,7 +47,7 @@ pub(super) struct Maps {
     /// By stored page: untouched, references plus one, or pending.
     references: Vec<u32>,
     contents: Vec<u128>,
-    index: HashMap<u128, Known>,
+    index: HashMap<u128, KnownContent>,
     pub(super) fresh: usize,
     pub(super) fresh_max: usize,
     pub(super) used: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) struct Maps {
     pub(super) staged: BTreeSet<u64>,
     pub(super) changes_bytes: usize,
     changes_bytes_max: usize,
-    pub(super) journal: Ring,
+    pub(super) journal: LogRing,
     /// Table blocks that changed since the last checkpoint.
     pub(super) dirty: Dirty,
     pub(super) log_tail: u64,
@@ -67,16 +67,16 @@ pub(super) struct Maps {
     pub(super) hashed: u64,
     pub(super) lookups: Vec<u64>,
     pub(super) steps: Vec<Step>,
-    pub(super) counters: Counters,
+    pub(super) counters: VolumeCounters,
 }
 
-impl Maps {
+impl OutlineMaps {
     pub(super) fn new(
-        layout: Layout,
-        settings: &Settings,
+        layout: VolumeLayout,
+        settings: &VolumeSettings,
         options: &OpenOptions,
         filled: bool,
-    ) -> Maps {
+    ) -> OutlineMaps {
         let filled = if filled { layout.volume_pages.min(layout.pages()) } else { 0 };
         let in_segment = |segment: u64| {
             let before = segment * SEGMENT_PAGES;
@@ -86,7 +86,7 @@ impl Maps {
         let mut free = Free::default();
         free.count(&used);
         let dedup = settings.dedup.is_some();
-        Maps {
+        OutlineMaps {
             layout,
             dedup,
             compare: settings.compare,
@@ -103,7 +103,7 @@ impl Maps {
             staged: BTreeSet::new(),
             changes_bytes: 0,
             changes_bytes_max: changes_bytes_max(&layout, options),
-            journal: Ring::new(layout.journal_blocks, Place { seq: 1, at: 0, chain: 0 }),
+            journal: LogRing::new(layout.journal_blocks, RingPlace { seq: 1, at: 0, chain: 0 }),
             dirty: Dirty::none_of(layout.table_blocks()),
             log_tail: 1,
             log_tail_durable: 1,
@@ -112,7 +112,7 @@ impl Maps {
             hashed: 0,
             lookups: Vec::new(),
             steps: Vec::new(),
-            counters: Counters { checkpoints: 1, ..Counters::default() },
+            counters: VolumeCounters { checkpoints: 1, ..VolumeCounters::default() },
         }
     }
 
@@ -187,7 +187,7 @@ impl Maps {
             self.counters.pages_fingerprinted += 1;
             self.contents[place as usize] = content;
             let checkpoint = self.counters.checkpoints as u32;
-            let known = Known { place: place as u32, checkpoint };
+            let known = KnownContent { place: place as u32, checkpoint };
             let before = self.index.insert(content, known);
             let is_new = before.is_none_or(|before| before.checkpoint != checkpoint);
             self.fresh += usize::from(is_new);
@@ -198,7 +198,7 @@ impl Maps {
     }
 
     fn find_equal(&mut self, content: u128) -> Option<u64> {
-        let Known { place, checkpoint } = *self.index.get(&content)?;
+        let KnownContent { place, checkpoint } = *self.index.get(&content)?;
         if u64::from(checkpoint) != self.counters.checkpoints {
             // Not in the table in memory any more: a block of a run says it.
             let block = content as u64 % self.layout.index_blocks;

@@ -24,17 +24,17 @@ mod tests;
 use std::collections::VecDeque;
 
 use crate::bytes::PAGE;
-use crate::counters::Counters;
+use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::label::{LABEL_BYTES, Role};
-use crate::layout::Layout;
-use crate::log::record::{ENTRIES_MAX, Entry};
-use crate::log::{Place, Ring};
-use crate::overlay::{Found, Overlay, RECORD_BYTES, SLOT_BYTES};
+use crate::layout::VolumeLayout;
+use crate::log::record::{ENTRIES_MAX, RecordEntry};
+use crate::log::{LogRing, RingPlace};
+use crate::overlay::{Overlay, PageLocation, RECORD_BYTES, SLOT_BYTES};
 use crate::raid::Striping;
-use crate::settings::{OpenOptions, Settings};
-pub use content::Content;
-use maps::Maps;
+use crate::settings::{OpenOptions, VolumeSettings};
+pub use content::ContentHashes;
+use maps::OutlineMaps;
 
 const BLOCK: u64 = PAGE as u64;
 /// Neighbouring records of the log are read together up to this many bytes.
@@ -59,7 +59,7 @@ pub struct Write<'a> {
     /// Bytes.
     pub len: u64,
     /// Identifies the bytes. Without it they are like no others.
-    pub content: Option<Content<'a>>,
+    pub content: Option<ContentHashes<'a>>,
 }
 
 /// The direction of a transfer.
@@ -129,8 +129,8 @@ struct Moving {
 /// A volume without bytes.
 #[derive(Debug)]
 pub struct Outline {
-    maps: Maps,
-    ring: Ring,
+    maps: OutlineMaps,
+    ring: LogRing,
     items: VecDeque<Item>,
     /// Items of each record in the ring.
     counts: VecDeque<u16>,
@@ -147,7 +147,7 @@ impl Outline {
     ///
     /// # Errors
     /// [`Error::Settings`] when the members are too small, or the volume has more than 2^32 pages.
-    pub fn new(settings: &Settings, options: &OpenOptions, shape: &Shape) -> Result<Outline> {
+    pub fn new(settings: &VolumeSettings, options: &OpenOptions, shape: &Shape) -> Result<Outline> {
         settings.check()?;
         options.check()?;
         let stripes = |(members, _): (usize, u64), chunk: u32| Striping {
@@ -163,15 +163,15 @@ impl Outline {
             return Err(Error::Settings(text));
         }
         let stripe = data.chunk_bytes * data.members as u64;
-        let layout = Layout::plan(settings, data.size(shape.data.1), stripe)?;
+        let layout = VolumeLayout::plan(settings, data.size(shape.data.1), stripe)?;
         if layout.pages().max(layout.volume_pages) >= u64::from(u32::MAX) {
             let text = "an outline has less than 2^32 pages, which are 16 TiB".to_owned();
             return Err(Error::Settings(text));
         }
-        let first = Place { seq: 1, at: 0, chain: 0 };
+        let first = RingPlace { seq: 1, at: 0, chain: 0 };
         Ok(Outline {
-            maps: Maps::new(layout, settings, options, shape.filled),
-            ring: Ring::new(blocks, first),
+            maps: OutlineMaps::new(layout, settings, options, shape.filled),
+            ring: LogRing::new(blocks, first),
             items: VecDeque::new(),
             counts: VecDeque::new(),
             overlay: Overlay::default(),
@@ -196,7 +196,7 @@ impl Outline {
 
     /// Counts since it was made.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> VolumeCounters {
         let mut counters = self.maps.counters;
         counters.pages_absorbed = self.overlay.absorbed;
         counters
@@ -302,8 +302,8 @@ impl Outline {
             let mut block = at + 1;
             for item in items {
                 let entry = match item.trimmed {
-                    0 => Entry::Page { page: item.page, crc: 0 },
-                    count => Entry::Trim { page: item.page, count },
+                    0 => RecordEntry::Page { page: item.page, crc: 0 },
+                    count => RecordEntry::Trim { page: item.page, count },
                 };
                 self.overlay.add(seq, &entry, &mut block);
                 self.items.push_back(*item);
@@ -331,9 +331,9 @@ impl Outline {
         self.maps.counters.pages_read += pages.end - pages.start;
         for page in pages {
             let (role, offset) = match self.overlay.find(page) {
-                Found::Zeros => continue,
-                Found::Log(slot) => (Role::Buffer, slot.block * BLOCK),
-                Found::Store => match self.maps.place(page) {
+                PageLocation::Zeros => continue,
+                PageLocation::Log(slot) => (Role::Buffer, slot.block * BLOCK),
+                PageLocation::Store => match self.maps.place(page) {
                     Some(place) => (Role::Data, self.maps.layout.page_at(place)),
                     None => continue,
                 },

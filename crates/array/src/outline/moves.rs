@@ -3,7 +3,7 @@
 use super::{Access, BLOCK, Item, Moving, Outline, READ_BYTES_MAX, Step, Transfer};
 use crate::error::{Error, Result};
 use crate::label::Role;
-use crate::log::Place;
+use crate::log::RingPlace;
 use crate::store::BATCH_PAGES;
 
 impl Outline {
@@ -77,7 +77,7 @@ impl Outline {
         &mut self,
         from: usize,
         count: usize,
-        place: Place,
+        place: RingPlace,
         moved: &mut Vec<u64>,
     ) -> Result<()> {
         let mut block = place.at + 1;

@@ -27,19 +27,19 @@ fn page_of(n: u128) -> Vec<u8> {
     (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
-fn settings(size: u64, dedup: Option<Hash>, thin: bool) -> Settings {
-    Settings {
+fn settings(size: u64, dedup: Option<Hash>, thin: bool) -> VolumeSettings {
+    VolumeSettings {
         chunk_bytes: 16 << 10,
         buffer_chunk_bytes: 32 << 10,
         dedup,
         thin,
         journal_bytes: Some(512 << 10),
-        ..Settings::new(size)
+        ..VolumeSettings::new(size)
     }
 }
 
 /// Random requests of whole pages, moves and trims.
-fn side_by_side(seed: u64, settings: &Settings, shape: &Shape) {
+fn side_by_side(seed: u64, settings: &VolumeSettings, shape: &Shape) {
     let members = Members {
         data: disks("ssd", shape.data.0, shape.data.1),
         buffer: disks("hdd", shape.buffer.0, shape.buffer.1),
@@ -61,8 +61,8 @@ fn side_by_side(seed: u64, settings: &Settings, shape: &Shape) {
                 let hashes: Vec<u128> =
                     (0..count).map(|_| u128::from(1 + random.below(2000))).collect();
                 let content = match i % 2 {
-                    0 => Content::Whole(hashes[0]),
-                    _ => Content::Pages(&hashes),
+                    0 => ContentHashes::Whole(hashes[0]),
+                    _ => ContentHashes::Pages(&hashes),
                 };
                 let (at, len) = (page * BLOCK, count * BLOCK);
                 if outline.room(1, count) != Room::Enough {
@@ -160,7 +160,7 @@ fn a_write_is_a_record_and_then_a_move() {
     assert_eq!(steps, one(Role::Data, Access::Read, page_1, BLOCK));
     steps.clear();
     let writes = [
-        Write { offset: BLOCK, len: BLOCK, content: Some(Content::Whole(7)) },
+        Write { offset: BLOCK, len: BLOCK, content: Some(ContentHashes::Whole(7)) },
         Write { offset: 2 * BLOCK + 512, len: 512, content: None },
     ];
     outline.write(&writes, &mut steps);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use merganser_storage::Storage;
 
-use crate::bytes::{PAGE, Page, zeroed};
+use crate::bytes::{PAGE, PageBytes, zeroed};
 use crate::label::LABEL_BYTES;
 use crate::raid::Striping;
 
 /// A block of a storage, if it can be read.
-pub(super) fn read(storage: &dyn Storage, at: u64) -> Option<Box<Page>> {
+pub(super) fn read(storage: &dyn Storage, at: u64) -> Option<Box<PageBytes>> {
     use merganser_storage::StorageExt;
     let mut block = zeroed();
     let count = storage.read_at(at, &mut block[..]).ok()?;
@@ -49,7 +49,7 @@ impl Blocks {
     }
 
     /// The block at byte `at`, if it can be read.
-    pub(super) fn block(&self, at: u64) -> Option<Box<Page>> {
+    pub(super) fn block(&self, at: u64) -> Option<Box<PageBytes>> {
         let part = self.striping.parts(at, PAGE as u64).next()?;
         read(&*self.members[part.member], part.offset).filter(|_| part.len == PAGE as u64)
     }

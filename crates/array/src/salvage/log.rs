@@ -4,28 +4,28 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::Findings;
 use super::blocks::Blocks;
-use crate::bytes::{PAGE, Page};
-use crate::log::record::{Entry, Facts, Header, chain_of};
-use crate::log::{Known, Place, Resident, Ring};
-use crate::overlay::{Overlay, Slot};
+use crate::bytes::{PAGE, PageBytes};
+use crate::log::record::{RecordEntry, RecordFacts, RecordHeader, chain_of};
+use crate::log::{Known, LogRing, Resident, RingPlace};
+use crate::overlay::{LogSlot, Overlay};
 
 /// A first block that was found.
-struct Found {
+struct FoundHeader {
     at: u64,
-    header: Header,
+    header: RecordHeader,
     chain: u32,
 }
 
 /// A record that counts.
-struct Record {
+struct SalvagedRecord {
     seq: u64,
     /// The block of its first page.
     first: u64,
-    facts: Facts,
+    facts: RecordFacts,
 }
 
 /// The records that have not moved.
-pub(super) struct Records {
+pub(super) struct SalvagedRecords {
     blocks: Blocks,
     pub(super) overlay: Overlay,
     /// The first record after the last one that is missing.
@@ -42,32 +42,32 @@ pub(super) struct Records {
 /// All first blocks of records of a volume, by number.
 struct Scan {
     blocks: u64,
-    found: BTreeMap<u64, Vec<Found>>,
+    found: BTreeMap<u64, Vec<FoundHeader>>,
 }
 
 impl Scan {
     fn new(array: &Blocks, blocks: u64, volume: [u8; 16]) -> Scan {
-        let mut found: BTreeMap<u64, Vec<Found>> = BTreeMap::new();
+        let mut found: BTreeMap<u64, Vec<FoundHeader>> = BTreeMap::new();
         for at in 0..blocks {
             let Some(block) = array.block(at * PAGE as u64) else { continue };
-            let header = Header::decode(&block[..]).filter(|header| header.volume == volume);
+            let header = RecordHeader::decode(&block[..]).filter(|header| header.volume == volume);
             if let Some(header) = header {
                 let chain = chain_of(&block[..]);
-                found.entry(header.seq).or_default().push(Found { at, header, chain });
+                found.entry(header.seq).or_default().push(FoundHeader { at, header, chain });
             }
         }
         Scan { blocks, found }
     }
 
-    fn of(&self, seq: u64) -> impl Iterator<Item = &Found> {
+    fn of(&self, seq: u64) -> impl Iterator<Item = &FoundHeader> {
         self.found.get(&seq).into_iter().flatten()
     }
 
     /// The record at `head`, from its own first block or from the copy in the next one: its place, what it says, and
     /// the checksum that its first block has or had.
-    fn at_head(&self, head: Place, known: &Known) -> Option<(Resident, Facts, u32)> {
-        let place = |place: Place, pages: usize| {
-            let ring = Ring::new(self.blocks, place);
+    fn at_head(&self, head: RingPlace, known: &Known) -> Option<(Resident, RecordFacts, u32)> {
+        let place = |place: RingPlace, pages: usize| {
+            let ring = LogRing::new(self.blocks, place);
             (place.at < self.blocks && ring.fits(pages)).then(|| ring.next(pages))
         };
         let mut own = self.of(head.seq).filter_map(|found| {
@@ -79,7 +79,7 @@ impl Scan {
         let mut copies = self.of(head.seq + 1).filter_map(|next| {
             let facts = next.header.before.as_ref()?;
             let resident = place(head, facts.pages())?;
-            let behind = Place {
+            let behind = RingPlace {
                 seq: head.seq + 1,
                 at: (resident.place.at + resident.blocks) % self.blocks,
                 chain: next.header.facts.chain,
@@ -88,7 +88,7 @@ impl Scan {
             let is_before = facts.chain == head.chain && is_next;
             is_before.then(|| (resident, facts.clone(), next.header.facts.chain))
         });
-        let newest = |all: &mut dyn Iterator<Item = (Resident, Facts, u32)>| {
+        let newest = |all: &mut dyn Iterator<Item = (Resident, RecordFacts, u32)>| {
             all.filter(|(_, facts, _)| could_write(facts.session, head.seq, known))
                 .max_by_key(|(_, facts, _)| facts.session)
         };
@@ -100,10 +100,10 @@ impl Scan {
         &self,
         seq: u64,
         known: &Known,
-        is_in_place: impl Fn(&Found) -> bool,
-    ) -> Option<&Found> {
+        is_in_place: impl Fn(&FoundHeader) -> bool,
+    ) -> Option<&FoundHeader> {
         let later = self.found.range(seq + 1..);
-        let could = |found: &&Found| {
+        let could = |found: &&FoundHeader| {
             let facts = &found.header.facts;
             could_write(facts.session, found.header.seq, known) && is_in_place(found)
         };
@@ -119,7 +119,7 @@ fn could_write(session: u64, seq: u64, known: &Known) -> bool {
     session > known.session || (session == known.session) == (seq >= known.opened)
 }
 
-impl Records {
+impl SalvagedRecords {
     /// Finds those on `blocks` that have not moved. Without `known`, nothing is certain.
     pub(super) fn open(
         blocks: &Blocks,
@@ -128,10 +128,10 @@ impl Records {
         known: Option<Known>,
         volume_pages: u64,
         findings: &mut Findings,
-    ) -> Records {
+    ) -> SalvagedRecords {
         let count = bytes.unwrap_or_else(|| blocks.size()) / PAGE as u64;
         let scan = Scan::new(blocks, count, volume);
-        let mut records = Records {
+        let mut records = SalvagedRecords {
             blocks: blocks.clone(),
             overlay: Overlay::default(),
             certain_from: if known.is_some() { 0 } else { u64::MAX },
@@ -179,22 +179,22 @@ impl Records {
         known: &Known,
         synced: u64,
         findings: &mut Findings,
-    ) -> Vec<Record> {
+    ) -> Vec<SalvagedRecord> {
         let (mut head, mut used, mut walked) = (known.tail, 0, Vec::new());
         while used < scan.blocks {
             if let Some((resident, facts, chain)) = scan.at_head(head, known) {
                 used += resident.blocks + resident.skipped;
                 let at = (resident.place.at + resident.blocks) % scan.blocks;
                 let (seq, first) = (head.seq, resident.place.at + 1);
-                walked.push(Record { seq, first, facts });
-                head = Place { seq: seq + 1, at, chain };
+                walked.push(SalvagedRecord { seq, first, facts });
+                head = RingPlace { seq: seq + 1, at, chain };
                 continue;
             }
             if head.seq > synced {
                 break;
             }
             self.is_complete = false;
-            let in_place = |found: &Found| self.is_in_place(scan, found);
+            let in_place = |found: &FoundHeader| self.is_in_place(scan, found);
             let Some(next) = scan.after(head.seq, known, in_place) else {
                 findings.add(format!(
                     "{}: the records from {} to {synced} are damaged",
@@ -218,21 +218,22 @@ impl Records {
                 && let Some(start) = next.at.checked_sub(1 + facts.pages() as u64)
             {
                 let facts = facts.clone();
-                walked.push(Record { seq: seq - 1, first: start + 1, facts });
+                walked.push(SalvagedRecord { seq: seq - 1, first: start + 1, facts });
                 certain_from = seq - 1;
             }
             self.certain_from = self.certain_from.max(certain_from);
-            head = Place { seq, at: next.at, chain: next.header.facts.chain };
+            head = RingPlace { seq, at: next.at, chain: next.header.facts.chain };
         }
         walked
     }
 
     /// Whether a first block is where it was written, as far as pages and records behind it show: a disk may have put it
     /// elsewhere.
-    fn is_in_place(&self, scan: &Scan, found: &Found) -> bool {
+    fn is_in_place(&self, scan: &Scan, found: &FoundHeader) -> bool {
         let facts = &found.header.facts;
         let behind = (found.at + 1 + facts.pages() as u64) % scan.blocks;
-        let follows = |next: &Found| next.header.facts.chain == found.chain && next.at == behind;
+        let follows =
+            |next: &FoundHeader| next.header.facts.chain == found.chain && next.at == behind;
         let is_followed = scan.of(found.header.seq + 1).any(follows);
         is_followed
             || facts.pages() == 0
@@ -240,10 +241,14 @@ impl Records {
     }
 
     /// Of each page of a record whose first page is in block `first`: whether it has its bytes.
-    fn sound_pages<'a>(&'a self, first: u64, facts: &'a Facts) -> impl Iterator<Item = bool> + 'a {
+    fn sound_pages<'a>(
+        &'a self,
+        first: u64,
+        facts: &'a RecordFacts,
+    ) -> impl Iterator<Item = bool> + 'a {
         let crcs = facts.entries.iter().filter_map(|entry| match entry {
-            Entry::Page { crc, .. } => Some(*crc),
-            Entry::Trim { .. } => None,
+            RecordEntry::Page { crc, .. } => Some(*crc),
+            RecordEntry::Trim { .. } => None,
         });
         crcs.zip(first..).map(|(crc, block)| {
             let page = self.blocks.block(block * PAGE as u64);
@@ -253,21 +258,23 @@ impl Records {
 
     /// Adds what a record says. If it may be torn, `sound` says which of its pages are there, and the others stay as
     /// they were.
-    fn add(&mut self, record: &Record, volume_pages: u64, sound: Option<&Vec<bool>>) {
+    fn add(&mut self, record: &SalvagedRecord, volume_pages: u64, sound: Option<&Vec<bool>>) {
         let mut block = record.first;
         for entry in &record.facts.entries {
             let (page, count) = range_of(entry);
             let is_inside = page.checked_add(count).is_some_and(|end| end <= volume_pages);
             if let Some(sound) = sound {
                 self.undecided.extend(page..page.saturating_add(count).min(volume_pages));
-                if matches!(entry, Entry::Page { .. }) && !sound[(block - record.first) as usize] {
+                if matches!(entry, RecordEntry::Page { .. })
+                    && !sound[(block - record.first) as usize]
+                {
                     block += 1;
                     continue;
                 }
             }
             if is_inside {
                 self.overlay.add(record.seq, entry, &mut block);
-            } else if matches!(entry, Entry::Page { .. }) {
+            } else if matches!(entry, RecordEntry::Page { .. }) {
                 block += 1;
             }
         }
@@ -285,7 +292,7 @@ impl Records {
     }
 
     /// Reads a page that is here. Returns whether its bytes are those that were written.
-    pub(super) fn read(&self, slot: Slot, out: &mut Page) -> bool {
+    pub(super) fn read(&self, slot: LogSlot, out: &mut PageBytes) -> bool {
         let page = self.blocks.block(slot.block * PAGE as u64);
         let Some(page) = page.filter(|page| crc32c::crc32c(&page[..]) == slot.crc) else {
             return false;
@@ -295,17 +302,17 @@ impl Records {
     }
 }
 
-fn range_of(entry: &Entry) -> (u64, u64) {
+fn range_of(entry: &RecordEntry) -> (u64, u64) {
     match *entry {
-        Entry::Page { page, .. } => (page, 1),
-        Entry::Trim { page, count } => (page, u64::from(count)),
+        RecordEntry::Page { page, .. } => (page, 1),
+        RecordEntry::Trim { page, count } => (page, u64::from(count)),
     }
 }
 
 /// The record with the lowest number, where no superblock says which one is the first that has not moved.
-fn scan_tail(scan: &Scan) -> Place {
+fn scan_tail(scan: &Scan) -> RingPlace {
     let first = scan.found.values().next().and_then(|all| all.first());
-    first.map_or(Place::default(), |found| Place {
+    first.map_or(RingPlace::default(), |found| RingPlace {
         seq: found.header.seq,
         at: found.at,
         chain: found.header.facts.chain,

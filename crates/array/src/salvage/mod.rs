@@ -20,16 +20,16 @@ use std::sync::Arc;
 
 use merganser_storage::Storage;
 
-use crate::bytes::{PAGE, Page};
+use crate::bytes::{PAGE, PageBytes};
 use crate::error::{Error, Result};
-use crate::label::{Label, Role};
-use crate::overlay::Found;
+use crate::label::{MemberLabel, Role};
+use crate::overlay::PageLocation;
 use crate::sessions::Labels;
 use crate::superblock::Superblock;
 use crate::volume::Members;
 use blocks::Blocks;
-use log::Records;
-use store::Maps;
+use log::SalvagedRecords;
+use store::SalvagedMaps;
 
 /// Findings that are kept with their text; more are counted.
 const FINDINGS_MAX: usize = 100;
@@ -48,8 +48,8 @@ pub enum Trust {
 /// A volume that is read without the blocks that are damaged.
 pub struct Salvage {
     volume_pages: u64,
-    maps: Option<Maps>,
-    records: Option<Records>,
+    maps: Option<SalvagedMaps>,
+    records: Option<SalvagedRecords>,
     /// Whether no page of the data members is certain.
     doubt: bool,
     /// Whether members are of different ages, so that nothing is certain.
@@ -78,11 +78,14 @@ fn labels(
     members: &[Arc<dyn Storage>],
     role: Role,
     findings: &mut Findings,
-) -> Result<Vec<Option<Label>>> {
+) -> Result<Vec<Option<MemberLabel>>> {
     let label = |(at, member): (usize, &Arc<dyn Storage>)| {
         let copies = [0, 1].map(|copy| blocks::read(&**member, copy * PAGE as u64));
         let decoded = copies.into_iter().map(|block| {
-            block.map_or_else(|| Err("can't be read".to_owned()), |block| Label::decode(&block[..]))
+            block.map_or_else(
+                || Err("can't be read".to_owned()),
+                |block| MemberLabel::decode(&block[..]),
+            )
         });
         let decoded: Vec<_> = decoded.collect();
         for (copy, wrong) in decoded.iter().enumerate() {
@@ -90,8 +93,8 @@ fn labels(
                 findings.add(format!("{}: label {copy} {detail}", member.name()));
             }
         }
-        let sound: Vec<Label> = decoded.into_iter().flatten().collect();
-        let is_own = |label: &&Label| {
+        let sound: Vec<MemberLabel> = decoded.into_iter().flatten().collect();
+        let is_own = |label: &&MemberLabel| {
             (label.role, label.index as usize, label.count as usize) == (role, at, members.len())
         };
         let own = sound.iter().filter(is_own).max_by_key(|label| label.sitting).copied();
@@ -105,7 +108,7 @@ fn labels(
 }
 
 /// The volume that most labels name.
-fn most_named(labels: &[Option<Label>]) -> Option<[u8; 16]> {
+fn most_named(labels: &[Option<MemberLabel>]) -> Option<[u8; 16]> {
     let named = || labels.iter().flatten().map(|label| label.volume);
     named().max_by_key(|volume| named().filter(|other| other == volume).count())
 }
@@ -121,7 +124,7 @@ impl Salvage {
         let buffer = labels(&members.buffer, Role::Buffer, &mut findings)?;
         let all = [&data[..], &buffer[..]].concat();
         let volume = most_named(&all);
-        let own = |labels: &[Option<Label>]| {
+        let own = |labels: &[Option<MemberLabel>]| {
             labels.iter().flatten().find(|label| Some(label.volume) == volume).copied()
         };
         let chunk = own(&data).map(|label| label.chunk_bytes);
@@ -161,7 +164,7 @@ impl Salvage {
             }
         }
         let maps = superblock.as_ref().map(|superblock| {
-            let maps = Maps::open(on_data, superblock, &mut findings);
+            let maps = SalvagedMaps::open(on_data, superblock, &mut findings);
             doubt |= maps.is_doubtful;
             maps
         });
@@ -174,7 +177,7 @@ impl Salvage {
             let known = superblock.as_ref().zip(maps.as_ref());
             let known = known.map(|(superblock, maps)| maps.known(superblock));
             let pages = volume_pages;
-            Records::open(&on_buffer, bytes, volume, known, pages, &mut findings)
+            SalvagedRecords::open(&on_buffer, bytes, volume, known, pages, &mut findings)
         });
         doubt |= records.as_ref().is_some_and(|records| records.data_are_older);
         Ok(Salvage { volume_pages, maps, records, doubt, is_mixed, findings })
@@ -198,7 +201,7 @@ impl Salvage {
     /// When `out` is not a page of 4096 bytes, or the volume ends before it.
     pub fn read(&mut self, page: u64, out: &mut [u8]) -> Trust {
         assert!(page < self.volume_pages, "callers know the size");
-        let out: &mut Page = out.try_into().expect("a page");
+        let out: &mut PageBytes = out.try_into().expect("a page");
         match self.read_newest(page, out) {
             Trust::Lost => {
                 out.fill(0);
@@ -209,11 +212,11 @@ impl Salvage {
         }
     }
 
-    fn read_newest(&mut self, page: u64, out: &mut Page) -> Trust {
+    fn read_newest(&mut self, page: u64, out: &mut PageBytes) -> Trust {
         let trusted = |is_newest: bool| if is_newest { Trust::Good } else { Trust::MayBeOld };
         let Some(records) = &mut self.records else { return self.read_stored(page, out) };
         match records.overlay.find(page) {
-            Found::Log(slot) => {
+            PageLocation::Log(slot) => {
                 if records.read(slot, out) {
                     return trusted(records.is_certain(page, slot.seq));
                 }
@@ -224,11 +227,11 @@ impl Salvage {
                     _ => Trust::MayBeOld,
                 }
             }
-            Found::Zeros => {
+            PageLocation::Zeros => {
                 out.fill(0);
                 trusted(records.trimmed_by(page).is_some_and(|seq| records.is_certain(page, seq)))
             }
-            Found::Store => {
+            PageLocation::Store => {
                 let is_certain = records.is_complete && !records.undecided.contains(&page);
                 match self.read_stored(page, out) {
                     Trust::Good => trusted(is_certain),
@@ -238,7 +241,7 @@ impl Salvage {
         }
     }
 
-    fn read_stored(&mut self, page: u64, out: &mut Page) -> Trust {
+    fn read_stored(&mut self, page: u64, out: &mut PageBytes) -> Trust {
         let Some(maps) = &mut self.maps else { return Trust::Lost };
         match maps.read(page, out, &mut self.findings) {
             Trust::Good if self.doubt => Trust::MayBeOld,

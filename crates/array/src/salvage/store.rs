@@ -4,10 +4,10 @@ use foldhash::HashMap;
 
 use super::blocks::Blocks;
 use super::{Findings, Trust};
-use crate::bytes::{PAGE, Page, u32_at, u64_at};
-use crate::journal::{Change, Transaction};
-use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
-use crate::log::{Known, Place};
+use crate::bytes::{PAGE, PageBytes, u32_at, u64_at};
+use crate::journal::{MapChange, Transaction};
+use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
+use crate::log::{Known, RingPlace};
 use crate::states::{self, BlockStates, states_of};
 use crate::store::Stored;
 use crate::superblock::Superblock;
@@ -19,34 +19,38 @@ const LOST: u64 = u64::MAX;
 
 /// Where the bytes of a page are, and their checksum, which was named at the same time.
 #[derive(Debug, Clone, Copy)]
-enum Kept {
+enum SalvagedPage {
     Zeros,
     Lost,
     Stored { place: u64, crc: u32 },
 }
 
 /// Maps and journal.
-pub(super) struct Maps {
+pub(super) struct SalvagedMaps {
     blocks: Blocks,
-    layout: Layout,
+    layout: VolumeLayout,
     /// The states, if a copy of them is whole, and their checkpoint.
     states: Option<(BlockStates, u64)>,
     /// By page: what the journal says, and the number of the transaction.
-    changed: HashMap<u64, (Kept, u64)>,
+    changed: HashMap<u64, (SalvagedPage, u64)>,
     /// The first transaction after the last one that is missing.
     certain_from: u64,
     /// Whether no page of the checkpoint is certain.
     pub(super) is_doubtful: bool,
-    tail: Place,
+    tail: RingPlace,
     synced: u64,
     /// A map block and a segment block that were used last.
-    recent: [Option<(u64, Option<Box<Page>>)>; 2],
+    recent: [Option<(u64, Option<Box<PageBytes>>)>; 2],
 }
 
-impl Maps {
-    pub(super) fn open(blocks: Blocks, superblock: &Superblock, findings: &mut Findings) -> Maps {
+impl SalvagedMaps {
+    pub(super) fn open(
+        blocks: Blocks,
+        superblock: &Superblock,
+        findings: &mut Findings,
+    ) -> SalvagedMaps {
         let layout = superblock.layout(blocks.stripe());
-        let mut maps = Maps {
+        let mut maps = SalvagedMaps {
             blocks,
             layout,
             states: None,
@@ -168,7 +172,7 @@ impl Maps {
             next = seq + 1;
             checkpoint = checkpoint.max(transaction.checkpoint);
             let mut rest = &transaction.changes[..];
-            while let Some(change) = Change::decode(&mut rest) {
+            while let Some(change) = MapChange::decode(&mut rest) {
                 self.apply(change, seq, &mut stored, findings);
             }
             if transaction.log_tail.seq >= self.tail.seq {
@@ -180,30 +184,30 @@ impl Maps {
 
     fn apply(
         &mut self,
-        change: Change,
+        change: MapChange,
         seq: u64,
         stored: &mut HashMap<u64, u32>,
         findings: &mut Findings,
     ) {
         let (page, count, kept) = match change {
-            Change::New { page, place, crc, .. } => {
+            MapChange::New { page, place, crc, .. } => {
                 stored.insert(place, crc);
-                (page, 1, Kept::Stored { place, crc })
+                (page, 1, SalvagedPage::Stored { place, crc })
             }
-            Change::Map { page, place } => {
+            MapChange::Map { page, place } => {
                 let crc = stored.get(&place).copied();
                 let crc = crc.or_else(|| self.stored(place, findings).map(|stored| stored.crc));
-                (page, 1, crc.map_or(Kept::Lost, |crc| Kept::Stored { place, crc }))
+                (page, 1, crc.map_or(SalvagedPage::Lost, |crc| SalvagedPage::Stored { place, crc }))
             }
-            Change::Unmap { page, count } => (page, u64::from(count), Kept::Zeros),
-            Change::Lost { page } => (page, 1, Kept::Lost),
+            MapChange::Unmap { page, count } => (page, u64::from(count), SalvagedPage::Zeros),
+            MapChange::Lost { page } => (page, 1, SalvagedPage::Lost),
         };
         let end = page.saturating_add(count).min(self.layout.volume_pages);
         self.changed.extend((page..end).map(|page| (page, (kept, seq))));
     }
 
     /// A table block of the checkpoint: `None` if it is damaged, and a block of zeros if it was never written.
-    fn table_block(&mut self, block: u64, findings: &mut Findings) -> Option<&Page> {
+    fn table_block(&mut self, block: u64, findings: &mut Findings) -> Option<&PageBytes> {
         let is_segment = block >= self.layout.map_blocks;
         let cached = matches!(&self.recent[usize::from(is_segment)], Some((of, _)) if *of == block);
         if !cached {
@@ -221,7 +225,7 @@ impl Maps {
         self.recent[usize::from(is_segment)].as_ref().and_then(|(_, page)| page.as_deref())
     }
 
-    fn fetch(&self, block: u64) -> Result<Box<Page>, String> {
+    fn fetch(&self, block: u64) -> Result<Box<PageBytes>, String> {
         let (states, checkpoint) =
             self.states.as_ref().ok_or("the states that name it are damaged")?;
         let slot = match states.slots[block as usize] {
@@ -247,28 +251,35 @@ impl Maps {
     }
 
     /// Where a page is as of the checkpoint.
-    fn of_checkpoint(&mut self, page: u64, findings: &mut Findings) -> Kept {
-        let Some(block) = self.table_block(page / MAP_ENTRIES, findings) else { return Kept::Lost };
+    fn of_checkpoint(&mut self, page: u64, findings: &mut Findings) -> SalvagedPage {
+        let Some(block) = self.table_block(page / MAP_ENTRIES, findings) else {
+            return SalvagedPage::Lost;
+        };
         let entry = u64_at(&block[HEAD..], (page % MAP_ENTRIES) as usize * 8);
         match entry {
-            UNMAPPED => Kept::Zeros,
-            LOST => Kept::Lost,
+            UNMAPPED => SalvagedPage::Zeros,
+            LOST => SalvagedPage::Lost,
             entry => match self.stored(entry - 1, findings) {
-                Some(stored) => Kept::Stored { place: entry - 1, crc: stored.crc },
-                None => Kept::Lost,
+                Some(stored) => SalvagedPage::Stored { place: entry - 1, crc: stored.crc },
+                None => SalvagedPage::Lost,
             },
         }
     }
 
-    pub(super) fn read(&mut self, page: u64, out: &mut Page, findings: &mut Findings) -> Trust {
+    pub(super) fn read(
+        &mut self,
+        page: u64,
+        out: &mut PageBytes,
+        findings: &mut Findings,
+    ) -> Trust {
         let (kept, is_certain) = match self.changed.get(&page) {
             Some(&(kept, seq)) => (kept, seq >= self.certain_from),
             None => (self.of_checkpoint(page, findings), true),
         };
         match kept {
-            Kept::Zeros => out.fill(0),
-            Kept::Lost => return Trust::Lost,
-            Kept::Stored { place, crc } => {
+            SalvagedPage::Zeros => out.fill(0),
+            SalvagedPage::Lost => return Trust::Lost,
+            SalvagedPage::Stored { place, crc } => {
                 let block = match place < self.layout.pages() {
                     true => self.blocks.block(self.layout.page_at(place)),
                     false => None,

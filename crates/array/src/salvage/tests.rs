@@ -13,15 +13,15 @@ use merganser_testkit::Random;
 
 use super::{Salvage, Trust};
 use crate::bytes::{PAGE, u32_at, u64_at};
-use crate::journal::{Change, Transaction};
+use crate::journal::{MapChange, Transaction};
 use crate::label::LABEL_BYTES;
-use crate::layout::{Layout, MAP_ENTRIES, SEGMENT_PAGES};
-use crate::log::record::{Entry, Header};
+use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
+use crate::log::record::{RecordEntry, RecordHeader};
 use crate::raid::{Raid0, Striping};
 use crate::store::Stored;
 use crate::superblock::Superblock;
 use crate::table::{HEAD, read_states};
-use crate::{Error, Hash, Members, OpenOptions, Settings, Volume};
+use crate::{Error, Hash, Members, OpenOptions, Volume, VolumeSettings};
 
 const PAGES: u64 = 512;
 const DATA_MEMBERS: usize = 2;
@@ -82,12 +82,12 @@ impl Made {
             if buffered { &[5 << 20, 5 << 20, 5 << 20, 5 << 20] } else { &[5 << 20; 2] };
         let empty: Vec<_> = sizes.iter().map(|&bytes| vec![0; bytes]).collect();
         let members = members(&empty);
-        let settings = Settings {
+        let settings = VolumeSettings {
             chunk_bytes: DATA_CHUNK,
             buffer_chunk_bytes: BUFFER_CHUNK,
             dedup,
             journal_bytes: Some(64 << 10),
-            ..Settings::new(PAGES * PAGE as u64)
+            ..VolumeSettings::new(PAGES * PAGE as u64)
         };
         Volume::create("vol", &members, &settings, false).expect("made");
         let mut versions = vec![vec![vec![0; PAGE]]; PAGES as usize];
@@ -206,7 +206,7 @@ struct Oracle {
     members: Members,
     data: Arc<dyn Storage>,
     superblock: Superblock,
-    layout: Layout,
+    layout: VolumeLayout,
     slots: Vec<u8>,
     named: Named,
 }
@@ -323,32 +323,33 @@ impl Oracle {
             let by = By::Transaction(seq);
             self.named.transactions.insert(seq, own.clone());
             let mut rest = &transaction.changes[..];
-            while let Some(change) = Change::decode(&mut rest) {
-                if let Change::New { page, place, .. } | Change::Map { page, place } = change {
+            while let Some(change) = MapChange::decode(&mut rest) {
+                if let MapChange::New { page, place, .. } | MapChange::Map { page, place } = change
+                {
                     let segment = self.layout.map_blocks + place / SEGMENT_PAGES;
                     let at = self.slot(segment).map(|(at, _)| (page, Self::on_data(at)));
                     self.named.segments.remove(&page);
                     self.named.segments.extend(at);
                 }
                 match change {
-                    Change::New { page, place, .. } => {
+                    MapChange::New { page, place, .. } => {
                         named.insert(place, own.clone());
                         let stored = Self::on_data(self.layout.page_at(place));
                         self.set(page, by, vec![[&own[..], &[stored]].concat()]);
                     }
                     // Its checksum is named elsewhere: in an earlier transaction, or in the checkpoint, which this
                     // oracle does not follow there.
-                    Change::Map { page, place } => {
+                    MapChange::Map { page, place } => {
                         let stored = Self::on_data(self.layout.page_at(place));
                         let all = |named: &Vec<Place>| [&own[..], &named[..], &[stored]].concat();
                         self.set(page, by, named.get(&place).map(all).into_iter().collect());
                     }
-                    Change::Unmap { page, count } => {
+                    MapChange::Unmap { page, count } => {
                         for page in page..page + u64::from(count) {
                             self.set(page, by, vec![own.clone()]);
                         }
                     }
-                    Change::Lost { .. } => unreachable!("nothing is damaged"),
+                    MapChange::Lost { .. } => unreachable!("nothing is damaged"),
                 }
             }
         }
@@ -366,7 +367,7 @@ impl Oracle {
         let mut records = BTreeMap::new();
         for at in 0..log.size() / PAGE as u64 {
             let block = log.read_vec(at * PAGE as u64, PAGE).expect("read");
-            let header = Header::decode(&block).filter(|header| header.seq >= tail);
+            let header = RecordHeader::decode(&block).filter(|header| header.seq >= tail);
             if let Some(header) = header {
                 let other = records.insert(header.seq, (at, header));
                 assert!(other.is_none(), "no record was dropped");
@@ -380,12 +381,12 @@ impl Oracle {
             let (by, mut block) = (By::Record(*seq), at + 1);
             for entry in &header.facts.entries {
                 match *entry {
-                    Entry::Page { page, .. } => {
+                    RecordEntry::Page { page, .. } => {
                         let sets = heads.iter().map(|&head| vec![head, place(block)]);
                         self.set(page, by, sets.collect());
                         block += 1;
                     }
-                    Entry::Trim { page, count } => {
+                    RecordEntry::Trim { page, count } => {
                         for page in page..page + u64::from(count) {
                             let sets = heads.iter().map(|&head| vec![head]);
                             self.set(page, by, sets.collect());

@@ -1,7 +1,7 @@
 //! Which page is taken next: in order, from empty segments first, so that writes are whole stripes at
 //! rising addresses, which is what an SSD collects cheapest.
 
-use super::Store;
+use super::PageStore;
 use crate::error::{Error, Result};
 use crate::layout::SEGMENT_PAGES;
 use crate::store::Stored;
@@ -96,8 +96,8 @@ impl Free {
 
 pub(crate) const FULL: u8 = SEGMENT_PAGES as u8;
 
-impl Store {
-    /// The next free page. It stays free until [`Store::take`].
+impl PageStore {
+    /// The next free page. It stays free until [`PageStore::take`].
     pub(super) fn allocate(&mut self) -> Result<u64> {
         while let Some((segment, within)) = self.free.candidate(&self.tables.used) {
             if let Some(page) = self.free_page_of(segment, within)? {

@@ -2,14 +2,14 @@
 
 use merganser_storage::StorageExt;
 
-use super::Store;
+use super::PageStore;
 use crate::error::Result;
 use crate::fingerprint;
-use crate::index::Index;
+use crate::index::DedupIndex;
 use crate::layout::SEGMENT_PAGES;
 use crate::superblock::Superblock;
 
-impl Store {
+impl PageStore {
     /// Begins to write the staged pages.
     pub(super) fn write_staged(&mut self) -> Result<()> {
         let layout = self.layout;
@@ -27,13 +27,13 @@ impl Store {
         Ok(self.staged.settle()?)
     }
 
-    /// Makes everything durable that was put, unmapped or lost, and [`Store::log_tail`], as one.
+    /// Makes everything durable that was put, unmapped or lost, and [`PageStore::log_tail`], as one.
     pub(crate) fn commit(&mut self) -> Result<()> {
         if self.changes.is_empty() && self.log_tail == self.superblock.log_tail {
             return Ok(());
         }
         let mut due = self.journal.is_half_full();
-        due |= self.index.as_ref().is_some_and(Index::is_full);
+        due |= self.index.as_ref().is_some_and(DedupIndex::is_full);
         // The journal gets no change that counts on something which a replay may not find. Until the superblock is
         // durable, an opening finds the state of the last commit.
         due |= self.diverged;
@@ -61,7 +61,7 @@ impl Store {
     }
 
     /// Commits, and makes the members show that the last transaction, and the records of the log up to
-    /// [`Store::log_synced`], were durable. Without that, damage to them after a power cut looks like a
+    /// [`PageStore::log_synced`], were durable. Without that, damage to them after a power cut looks like a
     /// write that the cut tore.
     pub(crate) fn seal(&mut self) -> Result<()> {
         self.commit()?;
@@ -104,7 +104,7 @@ impl Store {
             log_tail: self.log_tail,
             log_synced: self.log_synced,
             counters: self.counted(),
-            runs: self.index.as_ref().map(Index::places).unwrap_or_default(),
+            runs: self.index.as_ref().map(DedupIndex::places).unwrap_or_default(),
             ..self.superblock.clone()
         };
         superblock.write(&*self.array)?;
@@ -120,14 +120,14 @@ impl Store {
     }
 
     /// Writes the index's table as a run. If many entries are stale, rebuilds the index first.
-    fn fill_index(&mut self, index: &mut Index) -> Result<()> {
+    fn fill_index(&mut self, index: &mut DedupIndex) -> Result<()> {
         if index.is_stale() {
             self.rebuild_index(index)?;
         }
         index.spill()
     }
 
-    pub(super) fn rebuild_index(&mut self, index: &mut Index) -> Result<()> {
+    pub(super) fn rebuild_index(&mut self, index: &mut DedupIndex) -> Result<()> {
         index.clear();
         for segment in 0..self.layout.segments {
             if self.tables.used[segment as usize] == 0 {

@@ -8,22 +8,22 @@ use merganser_storage::Storage;
 
 use super::allocate::Free;
 use super::staged::Staged;
-use super::window::Window;
-use super::{LOST, Store, Stored, UNMAPPED, changes_bytes_max};
-use crate::counters::Counters;
+use super::window::PageWindow;
+use super::{LOST, PageStore, Stored, UNMAPPED, changes_bytes_max};
+use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::fingerprint;
-use crate::index::Index;
-use crate::journal::{self, Change, Journal, Transaction};
-use crate::layout::{Layout, SEGMENT_PAGES};
-use crate::log::Place;
-use crate::settings::{Hash, OpenOptions, Settings};
+use crate::index::DedupIndex;
+use crate::journal::{self, MapChange, MapJournal, Transaction};
+use crate::layout::{SEGMENT_PAGES, VolumeLayout};
+use crate::log::RingPlace;
+use crate::settings::{Hash, OpenOptions, VolumeSettings};
 use crate::superblock::{Superblock, VERSION};
 use crate::table::Tables;
 
 /// The first place of a ring of volume `volume`.
-fn first_place(volume: &[u8; 16]) -> Place {
-    Place { seq: 1, at: 0, chain: crc32c::crc32c(volume) }
+fn first_place(volume: &[u8; 16]) -> RingPlace {
+    RingPlace { seq: 1, at: 0, chain: crc32c::crc32c(volume) }
 }
 
 /// Writes what an empty store consists of. Table blocks and runs that another volume left there are never read,
@@ -31,9 +31,9 @@ fn first_place(volume: &[u8; 16]) -> Place {
 pub(crate) fn create(
     array: &Arc<dyn Storage>,
     volume: [u8; 16],
-    settings: &Settings,
+    settings: &VolumeSettings,
     buffered: bool,
-    layout: Layout,
+    layout: VolumeLayout,
     chunk_bytes: (u32, u32),
 ) -> Result<()> {
     journal::erase(&**array, &layout)?;
@@ -62,7 +62,7 @@ pub(crate) fn create(
         log_tail: first_place(&volume),
         log_synced: 0,
         log_opened: 1,
-        counters: Counters::default(),
+        counters: VolumeCounters::default(),
         runs: Vec::new(),
     };
     superblock.write(&**array)
@@ -73,7 +73,7 @@ pub(crate) fn layout_of(
     superblock: &Superblock,
     array: &dyn Storage,
     stripe: u64,
-) -> Result<Layout> {
+) -> Result<VolumeLayout> {
     let layout = superblock.layout(stripe);
     if layout.end() > array.size() {
         return Err(Error::Damaged {
@@ -100,7 +100,7 @@ fn keeps_closed(error: Error) -> Error {
     Error::Unreadable(io::Error::new(error.kind(), text))
 }
 
-impl Store {
+impl PageStore {
     /// Opens the store on `array` with its share of the memory in `options`. Nothing is written but
     /// the second superblock, where it differs; the caller makes a checkpoint.
     pub(crate) fn open(
@@ -108,7 +108,7 @@ impl Store {
         volume: [u8; 16],
         stripe: u64,
         options: &OpenOptions,
-    ) -> Result<Store> {
+    ) -> Result<PageStore> {
         let mut superblock = Superblock::read(&**array, true)?;
         let states_sum = superblock.sum_of_states();
         let transactions_of = superblock.transactions_of();
@@ -163,18 +163,18 @@ impl Store {
         let (index, index_is_whole) = match hash {
             Some(_) => {
                 let (index, whole) =
-                    Index::open(Arc::clone(array), &layout, &superblock.runs, for_index)?;
+                    DedupIndex::open(Arc::clone(array), &layout, &superblock.runs, for_index)?;
                 (Some(index), whole)
             }
             None => (None, true),
         };
         let (head, session) = (superblock.journal, superblock.session);
         let journal =
-            Journal::new(Arc::clone(array), volume, &layout, head, session, transactions_of);
+            MapJournal::new(Arc::clone(array), volume, &layout, head, session, transactions_of);
         let was_clean = superblock.clean;
         superblock.clean = false;
         let counters = superblock.counters;
-        let mut store = Store {
+        let mut store = PageStore {
             name: array.name().to_owned(),
             array: Arc::clone(array),
             layout,
@@ -189,7 +189,7 @@ impl Store {
             free: Free::at_open(counters.checkpoints),
             pending: HashSet::new(),
             staged: Staged::new(Arc::clone(array)),
-            window: Window::default(),
+            window: PageWindow::default(),
             unsynced: false,
             changes: Vec::new(),
             changes_bytes_max: changes_bytes_max(&layout, options),
@@ -214,7 +214,7 @@ impl Store {
             let Transaction { log_tail, log_synced, changes, .. } = transaction;
             let mut rest = &changes[..];
             while !rest.is_empty() {
-                let sound = Change::decode(&mut rest).filter(|change| self.is_possible(change));
+                let sound = MapChange::decode(&mut rest).filter(|change| self.is_possible(change));
                 let Some(change) = sound else {
                     let number = self.journal.head().seq - 1;
                     return Err(self.damaged("transaction", number, "it has an impossible change"));
@@ -231,24 +231,24 @@ impl Store {
         Ok(())
     }
 
-    fn is_possible(&self, change: &Change) -> bool {
+    fn is_possible(&self, change: &MapChange) -> bool {
         let (volume, pages) = (self.layout.volume_pages, self.layout.pages());
         match *change {
-            Change::New { page, place, .. } | Change::Map { page, place } => {
+            MapChange::New { page, place, .. } | MapChange::Map { page, place } => {
                 page < volume && place < pages
             }
-            Change::Unmap { page, count } => {
+            MapChange::Unmap { page, count } => {
                 page.checked_add(u64::from(count)).is_some_and(|end| end <= volume)
             }
-            Change::Lost { page } => page < volume,
+            MapChange::Lost { page } => page < volume,
         }
     }
 
     /// Repeats a change of a durable transaction. Where the segment block of its stored page is damaged, the volume
     /// page still points there: reads give the error of the block, as for pages that were stored there earlier.
-    fn apply(&mut self, change: Change) -> Result<()> {
+    fn apply(&mut self, change: MapChange) -> Result<()> {
         match change {
-            Change::New { page, place, crc, fingerprint } => {
+            MapChange::New { page, place, crc, fingerprint } => {
                 let Some(before) = self.stored_if_sound(place)? else {
                     return self.point(page, place + 1);
                 };
@@ -268,7 +268,7 @@ impl Store {
                 }
                 self.point(page, place + 1)
             }
-            Change::Map { page, place } => {
+            MapChange::Map { page, place } => {
                 let Some(mut stored) = self.stored_if_sound(place)? else {
                     return self.point(page, place + 1);
                 };
@@ -280,7 +280,7 @@ impl Store {
                 self.set_stored(place, &stored)?;
                 self.point(page, place + 1)
             }
-            Change::Unmap { page, count } => {
+            MapChange::Unmap { page, count } => {
                 for page in page..page + u64::from(count) {
                     if self.tables.is_written(page / crate::layout::MAP_ENTRIES) {
                         self.point(page, UNMAPPED)?;
@@ -288,7 +288,7 @@ impl Store {
                 }
                 Ok(())
             }
-            Change::Lost { page } => self.point(page, LOST),
+            MapChange::Lost { page } => self.point(page, LOST),
         }
     }
 

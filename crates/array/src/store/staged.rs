@@ -9,8 +9,8 @@ use foldhash::{HashMap, HashSet};
 use merganser_storage::{Buffer, Storage};
 
 use super::BATCH_PAGES;
-use crate::bytes::{PAGE, Page};
-use crate::flights::{Flights, Part};
+use crate::bytes::{PAGE, PageBytes};
+use crate::flights::{BufferPart, Flights};
 
 /// Batches that are written at once, in addition to the one that is filled.
 const UNDER_WAY: usize = 2;
@@ -47,7 +47,7 @@ impl Staged {
     }
 
     /// Adds a page, for which there is room.
-    pub(super) fn insert(&mut self, place: u64, content: &Page) -> io::Result<()> {
+    pub(super) fn insert(&mut self, place: u64, content: &PageBytes) -> io::Result<()> {
         if self.buffer.is_empty() {
             self.buffer = self.flights.take()?;
         }
@@ -59,7 +59,7 @@ impl Staged {
     }
 
     /// The bytes of a page of the batch that is filled.
-    pub(super) fn get(&self, place: u64) -> Option<&Page> {
+    pub(super) fn get(&self, place: u64) -> Option<&PageBytes> {
         let at = *self.slots.get(&place)?;
         Some(self.buffer[at * PAGE..(at + 1) * PAGE].try_into().expect("a whole page"))
     }
@@ -85,7 +85,7 @@ impl Staged {
         if places.is_empty() {
             return Ok(false);
         }
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<BufferPart> = Vec::new();
         let (mut next, mut last) = (None, None);
         for place in places.iter().copied().chain((places.len()..BATCH_PAGES).map(|_| None)) {
             match parts.last_mut() {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use merganser_storage::{Storage, StorageExt};
 
-use super::State;
-use crate::bytes::{PAGE, Page};
+use super::VolumeParts;
+use crate::bytes::{PAGE, PageBytes};
 use crate::error::{Error, Result};
-use crate::log::record::{ENTRIES_MAX, Entry};
+use crate::log::record::{ENTRIES_MAX, RecordEntry};
 use crate::log::{Log, Resident};
-use crate::overlay::{Found, RECORD_BYTES, SLOT_BYTES, Slot};
+use crate::overlay::{LogSlot, PageLocation, RECORD_BYTES, SLOT_BYTES};
 use crate::store::BATCH_PAGES;
 
 /// The pages of a move.
@@ -21,12 +21,13 @@ struct Moved {
     left_some: bool,
 }
 
-impl State {
+impl VolumeParts {
     /// Appends pages and trims to the log as records, in order. `bytes` are those of the pages.
-    pub(super) fn append(&mut self, entries: &[Entry], bytes: &[&Page]) -> Result<()> {
+    pub(super) fn append(&mut self, entries: &[RecordEntry], bytes: &[&PageBytes]) -> Result<()> {
         let mut bytes = bytes;
         for entries in entries.chunks(ENTRIES_MAX) {
-            let pages = entries.iter().filter(|entry| matches!(entry, Entry::Page { .. })).count();
+            let pages =
+                entries.iter().filter(|entry| matches!(entry, RecordEntry::Page { .. })).count();
             let (own, rest) = bytes.split_at(pages);
             bytes = rest;
             self.make_room(pages)?;
@@ -36,7 +37,7 @@ impl State {
     }
 
     /// Appends a record for which there is room.
-    fn append_record(&mut self, entries: &[Entry], pages: &[&Page]) -> Result<()> {
+    fn append_record(&mut self, entries: &[RecordEntry], pages: &[&PageBytes]) -> Result<()> {
         let log = self.log.as_mut().expect("callers have one");
         log.checkpoint = self.store.superblock().checkpoint;
         let (seq, mut block) = log.append(entries, pages)?;
@@ -48,11 +49,13 @@ impl State {
     }
 
     /// Appends pages to the log.
-    pub(super) fn append_pages(&mut self, pages: &[(u64, &Page)]) -> Result<()> {
-        let entry =
-            |&(page, content): &(u64, &Page)| Entry::Page { page, crc: crc32c::crc32c(content) };
-        let entries: Vec<Entry> = pages.iter().map(entry).collect();
-        let bytes: Vec<&Page> = pages.iter().map(|&(_, content)| content).collect();
+    pub(super) fn append_pages(&mut self, pages: &[(u64, &PageBytes)]) -> Result<()> {
+        let entry = |&(page, content): &(u64, &PageBytes)| RecordEntry::Page {
+            page,
+            crc: crc32c::crc32c(content),
+        };
+        let entries: Vec<RecordEntry> = pages.iter().map(entry).collect();
+        let bytes: Vec<&PageBytes> = pages.iter().map(|&(_, content)| content).collect();
         self.append(&entries, &bytes)?;
         self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
         Ok(())
@@ -67,8 +70,9 @@ impl State {
 
     /// Puts pages into the store. If the log has another version of a page, it goes to the log, too: the other
     /// version would come back with the next opening.
-    pub(super) fn write_around(&mut self, pages: &[(u64, &Page)]) -> Result<()> {
-        let is_in_store = |&&(page, _): &&(u64, &Page)| self.overlay.find(page) == Found::Store;
+    pub(super) fn write_around(&mut self, pages: &[(u64, &PageBytes)]) -> Result<()> {
+        let is_in_store =
+            |&&(page, _): &&(u64, &PageBytes)| self.overlay.find(page) == PageLocation::Store;
         let (around, mut logged): (Vec<_>, Vec<_>) = pages.iter().partition(is_in_store);
         for (at, &(page, content)) in around.iter().enumerate() {
             match self.store.put(page, content) {
@@ -196,8 +200,8 @@ impl State {
         let mut pages = bytes.chunks(PAGE);
         for entry in &header.facts.entries {
             match *entry {
-                Entry::Page { page, .. } => {
-                    let content: &Page =
+                RecordEntry::Page { page, .. } => {
+                    let content: &PageBytes =
                         pages.next().expect("as many").try_into().expect("a whole page");
                     let slot = self.overlay.pages.get(&page).copied();
                     if let Some(slot) = slot.filter(|slot| (slot.seq, slot.block) == (seq, block)) {
@@ -212,7 +216,7 @@ impl State {
                     }
                     block += 1;
                 }
-                Entry::Trim { page, count } => self.store.unmap(page, u64::from(count))?,
+                RecordEntry::Trim { page, count } => self.store.unmap(page, u64::from(count))?,
             }
         }
         Ok(())
@@ -230,7 +234,7 @@ impl State {
             self.store.unmap(from, end - from)?;
         }
         let pages = self.overlay.pages.iter().filter(|(_, slot)| slot.seq == seq);
-        let mut pages: Vec<(u64, Slot)> = pages.map(|(&page, &slot)| (page, slot)).collect();
+        let mut pages: Vec<(u64, LogSlot)> = pages.map(|(&page, &slot)| (page, slot)).collect();
         pages.sort_unstable_by_key(|(_, slot)| slot.block);
         let mut content = [0; PAGE];
         for (page, slot) in pages {
@@ -261,7 +265,7 @@ impl State {
     }
 
     /// Reads a page that is in the log.
-    pub(super) fn read_buffered(&mut self, page: u64, slot: Slot, out: &mut [u8]) -> Result<()> {
+    pub(super) fn read_buffered(&mut self, page: u64, slot: LogSlot, out: &mut [u8]) -> Result<()> {
         let log = self.log.as_mut().expect("the page is in it");
         self.store.counters.buffer_pages_read += 1;
         slot.read(log, &self.store.name, page, out)

@@ -6,18 +6,18 @@ use std::sync::Arc;
 
 use merganser_storage::Storage;
 
-use super::Description;
+use super::VolumeDescription;
 use crate::bytes::PAGE;
 use crate::error::{Error, Result};
-use crate::label::{self, LABEL_BYTES, Label, Role, Step};
-use crate::layout::Layout;
-use crate::log::record::Entry;
+use crate::label::{self, LABEL_BYTES, MemberLabel, Role, SessionStep};
+use crate::layout::VolumeLayout;
+use crate::log::record::RecordEntry;
 use crate::log::{Known, Log};
 use crate::overlay::Overlay;
 use crate::raid::Raid0;
 use crate::sessions::Labels;
-use crate::settings::{Hash, OpenOptions, Settings};
-use crate::store::Store;
+use crate::settings::{Hash, OpenOptions, VolumeSettings};
+use crate::store::PageStore;
 use crate::superblock::Superblock;
 
 /// The least blocks of a log: room for some records of the largest size.
@@ -62,7 +62,7 @@ fn identity() -> [u8; 16] {
 pub(super) fn create(
     name: &str,
     members: &Members,
-    settings: &Settings,
+    settings: &VolumeSettings,
     replace: bool,
 ) -> Result<String> {
     settings.check()?;
@@ -90,7 +90,7 @@ pub(super) fn create(
         )));
     }
     let stripe = stripe(&members.data, settings.chunk_bytes);
-    let layout = Layout::plan(settings, data.size(), stripe)?;
+    let layout = VolumeLayout::plan(settings, data.size(), stripe)?;
     // The old labels go first and the new ones come last: without all of them it is no volume. A cut that left the
     // labels of an older volume would leave one with half of its blocks.
     for member in members.data.iter().chain(&members.buffer) {
@@ -108,7 +108,7 @@ pub(super) fn create(
     for (role, members, chunk_bytes, array_bytes) in roles {
         let count = u32::try_from(members.len()).expect("fewer");
         for (index, member) in (0..).zip(members) {
-            let label = Label {
+            let label = MemberLabel {
                 volume,
                 role,
                 index,
@@ -121,7 +121,7 @@ pub(super) fn create(
             labels.push((Arc::clone(member), label));
         }
     }
-    Labels(labels).note(1, Step::Closed, 1)?;
+    Labels(labels).note(1, SessionStep::Closed, 1)?;
     Ok(hexadecimal(&volume))
 }
 
@@ -137,12 +137,13 @@ pub(super) fn identity_of(members: &Members) -> Result<String> {
     Ok(hexadecimal(&label::read(&**first)?.volume))
 }
 
-pub(super) fn data_member_bytes(settings: &Settings, members: usize) -> Result<u64> {
+pub(super) fn data_member_bytes(settings: &VolumeSettings, members: usize) -> Result<u64> {
     settings.check()?;
-    let settings = Settings { thin: false, ..settings.clone() };
+    let settings = VolumeSettings { thin: false, ..settings.clone() };
     let chunk = u64::from(settings.chunk_bytes);
     let (count, mut chunks) = (members.max(1) as u64, 1);
-    let fits = |chunks: u64| Layout::plan(&settings, chunks * chunk * count, chunk * count).is_ok();
+    let fits =
+        |chunks: u64| VolumeLayout::plan(&settings, chunks * chunk * count, chunk * count).is_ok();
     while !fits(chunks) {
         chunks *= 2;
         if chunks * chunk * count > 1 << 52 {
@@ -163,8 +164,8 @@ pub(super) fn data_member_bytes(settings: &Settings, members: usize) -> Result<u
 struct Arrays {
     volume: [u8; 16],
     data: Arc<dyn Storage>,
-    data_label: Label,
-    buffer: Option<(Arc<dyn Storage>, Label)>,
+    data_label: MemberLabel,
+    buffer: Option<(Arc<dyn Storage>, MemberLabel)>,
     labels: Labels,
 }
 
@@ -218,13 +219,13 @@ pub(super) fn arrays(name: &str, members: &Members) -> Result<Readable> {
     Ok(Readable { data, stripe, buffer: buffer.map(|(array, _)| array) })
 }
 
-pub(super) fn describe(name: &str, members: &Members) -> Result<Description> {
+pub(super) fn describe(name: &str, members: &Members) -> Result<VolumeDescription> {
     let arrays = find(name, members)?;
     let superblock = Superblock::read(&*arrays.data, false)?;
     let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
     let layout = crate::store::layout_of(&superblock, &*arrays.data, stripe)?;
     let buffer_chunk = arrays.buffer.as_ref().map_or(0, |(_, label)| label.chunk_bytes);
-    Ok(Description {
+    Ok(VolumeDescription {
         id: hexadecimal(&arrays.volume),
         size: layout.volume_pages * PAGE as u64,
         dedup: match (superblock.dedup, superblock.sha1) {
@@ -249,14 +250,14 @@ pub(super) fn open(
     name: &str,
     members: &Members,
     options: &OpenOptions,
-) -> Result<(Store, Option<Log>, Overlay, Labels)> {
+) -> Result<(PageStore, Option<Log>, Overlay, Labels)> {
     let mut arrays = find(name, members)?;
     let superblock = Superblock::read(&*arrays.data, false)?;
     arrays.labels.check(&superblock)?;
     // Labels of an earlier version lack it.
     arrays.labels.set_volume_pages(superblock.volume_pages);
     let stripe = stripe(&members.data, arrays.data_label.chunk_bytes);
-    let mut store = Store::open(&arrays.data, arrays.volume, stripe, options)?;
+    let mut store = PageStore::open(&arrays.data, arrays.volume, stripe, options)?;
     let mut overlay = Overlay::default();
     let buffer_chunk = arrays.buffer.as_ref().map_or(0, |(_, label)| label.chunk_bytes);
     store.set_chunk_bytes((arrays.data_label.chunk_bytes, buffer_chunk));
@@ -272,12 +273,12 @@ pub(super) fn open(
                 opened: store.superblock().log_opened,
             };
             let pages = store.layout.volume_pages;
-            let found = |header: &crate::log::record::Header, first: u64| {
+            let found = |header: &crate::log::record::RecordHeader, first: u64| {
                 let mut block = first;
                 for entry in &header.facts.entries {
                     let (page, count) = match *entry {
-                        Entry::Page { page, .. } => (page, 1),
-                        Entry::Trim { page, count } => (page, u64::from(count)),
+                        RecordEntry::Page { page, .. } => (page, 1),
+                        RecordEntry::Trim { page, count } => (page, u64::from(count)),
                     };
                     if page.checked_add(count).is_none_or(|end| end > pages) {
                         let detail = "it is beyond the end of the volume".to_owned();
@@ -313,8 +314,8 @@ pub(super) fn open(
     // Before anything is written in this session.
     let log_opened = log.as_ref().map_or(1, Log::next_seq);
     let (session, checkpoint) = (store.superblock().session, store.superblock().checkpoint);
-    arrays.labels.note(session, Step::Opening, checkpoint)?;
+    arrays.labels.note(session, SessionStep::Opening, checkpoint)?;
     store.begin_session(log_opened)?;
-    arrays.labels.note(session, Step::Open, store.superblock().checkpoint)?;
+    arrays.labels.note(session, SessionStep::Open, store.superblock().checkpoint)?;
     Ok((store, log, overlay, arrays.labels))
 }

@@ -19,18 +19,18 @@ use merganser_storage::{Clock, Completions, Geometry, Operation, Storage};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::bytes::PAGE;
-use crate::counters::Counters;
+use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
-use crate::label::Step;
+use crate::label::SessionStep;
 use crate::log::Log;
 use crate::overlay::Overlay;
 use crate::sessions::Labels;
-use crate::settings::{Hash, Migration, OpenOptions, Settings};
-use crate::store::Store;
+use crate::settings::{Hash, Migration, OpenOptions, VolumeSettings};
+use crate::store::PageStore;
 pub use members::Members;
 pub use migrator::Migrator;
 use requests::{Queued, Unanswered};
-pub use usage::Usage;
+pub use usage::VolumeUsage;
 
 /// A volume that is open. One process at a time may have it open.
 pub struct Volume {
@@ -38,7 +38,7 @@ pub struct Volume {
     size: u64,
     clock: Arc<dyn Clock>,
     queue: Mutex<VecDeque<Queued>>,
-    state: Mutex<State>,
+    state: Mutex<VolumeParts>,
     options: OpenOptions,
     started: Instant,
     /// When the last request came, in milliseconds since the start.
@@ -46,8 +46,8 @@ pub struct Volume {
 }
 
 /// The parts of a volume that one thread at a time uses.
-pub(crate) struct State {
-    store: Store,
+pub(crate) struct VolumeParts {
+    store: PageStore,
     log: Option<Log>,
     overlay: Overlay,
     /// Memory of the buffer's directory at most, in bytes.
@@ -67,7 +67,7 @@ pub(crate) struct State {
 
 /// The nature of a volume, as its members describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Description {
+pub struct VolumeDescription {
     /// Its identity, as hexadecimal digits.
     pub id: String,
     /// Bytes of the volume.
@@ -94,19 +94,19 @@ pub struct Description {
     /// Volumes that were made before version 3 have none.
     pub table_checksums: bool,
     /// As of the last checkpoint.
-    pub counters: Counters,
+    pub counters: VolumeCounters,
 }
 
 /// How full a volume is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Space {
+pub struct VolumeSpace {
     /// Pages for data, and how many of them are in use.
     pub pages: u64,
-    /// Of [`Space::pages`].
+    /// Of [`VolumeSpace::pages`].
     pub pages_used: u64,
     /// Bytes of the buffer, and how many of them hold records that have not moved.
     pub buffer_bytes: u64,
-    /// Of [`Space::buffer_bytes`].
+    /// Of [`VolumeSpace::buffer_bytes`].
     pub buffer_bytes_used: u64,
     /// Memory of the index now, in bytes.
     pub index_memory_bytes: u64,
@@ -118,7 +118,7 @@ pub struct Space {
 }
 
 impl Volume {
-    /// Makes a volume of `members`, whose content is lost, and returns its identity, as [`Description::id`]. Members of
+    /// Makes a volume of `members`, whose content is lost, and returns its identity, as [`VolumeDescription::id`]. Members of
     /// another volume are refused unless `replace` is set.
     ///
     /// # Errors
@@ -126,13 +126,13 @@ impl Volume {
     pub fn create(
         name: &str,
         members: &Members,
-        settings: &Settings,
+        settings: &VolumeSettings,
         replace: bool,
     ) -> Result<String> {
         members::create(name, members, settings, replace)
     }
 
-    /// The identity of the volume that the first data member belongs to, as [`Description::id`]. Nothing is written.
+    /// The identity of the volume that the first data member belongs to, as [`VolumeDescription::id`]. Nothing is written.
     ///
     /// # Errors
     /// [`Error::Member`], or a member's own.
@@ -145,7 +145,7 @@ impl Volume {
     ///
     /// # Errors
     /// [`Error::Settings`].
-    pub fn data_member_bytes(settings: &Settings, members: usize) -> Result<u64> {
+    pub fn data_member_bytes(settings: &VolumeSettings, members: usize) -> Result<u64> {
         members::data_member_bytes(settings, members)
     }
 
@@ -153,7 +153,7 @@ impl Volume {
     ///
     /// # Errors
     /// [`Error::Member`], [`Error::Damaged`], or a member's own.
-    pub fn describe(name: &str, members: &Members) -> Result<Description> {
+    pub fn describe(name: &str, members: &Members) -> Result<VolumeDescription> {
         members::describe(name, members)
     }
 
@@ -161,7 +161,7 @@ impl Volume {
     ///
     /// # Errors
     /// As [`Volume::describe`].
-    pub fn usage(name: &str, members: &Members) -> Result<Usage> {
+    pub fn usage(name: &str, members: &Members) -> Result<VolumeUsage> {
         usage::usage(name, members)
     }
 
@@ -190,7 +190,7 @@ impl Volume {
             size: store.layout.volume_pages * PAGE as u64,
             clock: members.data[0].clock(),
             queue: Mutex::default(),
-            state: Mutex::new(State {
+            state: Mutex::new(VolumeParts {
                 store,
                 log,
                 overlay,
@@ -223,7 +223,7 @@ impl Volume {
             state.note_log();
             state.store.checkpoint(true)?;
             let superblock = state.store.superblock();
-            state.labels.note(superblock.session, Step::Closed, superblock.checkpoint)
+            state.labels.note(superblock.session, SessionStep::Closed, superblock.checkpoint)
         })?;
         state.failed = Some("it was closed".to_owned());
         Ok(())
@@ -234,7 +234,7 @@ impl Volume {
     /// # Errors
     /// [`Error::Full`], or a member's own.
     pub fn migrate(&self) -> Result<bool> {
-        self.lock().writing(State::migrate)
+        self.lock().writing(VolumeParts::migrate)
     }
 
     /// Writes a block on the data members that shows which flushed writes are durable, unless there is
@@ -244,23 +244,23 @@ impl Volume {
     /// # Errors
     /// A member's own.
     pub fn seal(&self) -> Result<()> {
-        self.lock().writing(State::seal)
+        self.lock().writing(VolumeParts::seal)
     }
 
     /// The counts since the volume was made.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> VolumeCounters {
         self.lock().store.counted()
     }
 
     /// How full it is.
     #[must_use]
-    pub fn space(&self) -> Space {
+    pub fn space(&self) -> VolumeSpace {
         let state = self.lock();
         let (pages_used, pages) = state.store.pages_used();
         let (blocks, used) = state.log.as_ref().map_or((0, 0), Log::fill);
         let (index_memory_bytes, index_damaged_blocks) = state.store.index_state();
-        Space {
+        VolumeSpace {
             pages,
             pages_used,
             buffer_bytes: blocks * PAGE as u64,
@@ -275,22 +275,22 @@ impl Volume {
     ///
     /// # Errors
     /// A member's own, or [`Error::Refused`]. Damage is a finding and no error.
-    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<crate::check::Check> {
+    pub fn check(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<crate::check::VolumeCheck> {
         let mut state = self.lock();
         // Outside of this, a sync that failed here would be forgotten, and the next flush would succeed.
         state.writing(|state| state.store.commit())?;
         crate::check::run(&mut state, progress)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, VolumeParts> {
         self.state.lock()
     }
 }
 
-impl State {
+impl VolumeParts {
     /// Does work that may write. After a write or a sync of a member failed, all later writes are refused, because the
     /// stored state isn't known any more. A read that failed changes nothing.
-    fn writing<T>(&mut self, work: impl FnOnce(&mut State) -> Result<T>) -> Result<T> {
+    fn writing<T>(&mut self, work: impl FnOnce(&mut VolumeParts) -> Result<T>) -> Result<T> {
         if let Some(first) = &self.failed {
             let volume = self.store.name.clone();
             return Err(Error::Refused { volume, first: first.clone() });
@@ -303,12 +303,12 @@ impl State {
     }
 
     /// Parts for [`crate::check`].
-    pub(crate) fn parts(&mut self) -> (&mut Store, Option<&mut Log>, &Overlay) {
+    pub(crate) fn parts(&mut self) -> (&mut PageStore, Option<&mut Log>, &Overlay) {
         (&mut self.store, self.log.as_mut(), &self.overlay)
     }
 }
 
-pub(crate) use State as VolumeState;
+pub(crate) use VolumeParts as VolumeState;
 
 impl Storage for Volume {
     fn name(&self) -> &str {

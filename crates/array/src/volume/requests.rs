@@ -5,11 +5,11 @@ use std::io;
 
 use merganser_storage::{Buffer, Completion, Completions, Operation};
 
-use super::State;
-use crate::bytes::{PAGE, Page};
+use super::VolumeParts;
+use crate::bytes::{PAGE, PageBytes};
 use crate::error::{Error, Result};
-use crate::log::record::{ENTRIES_MAX, Entry};
-use crate::overlay::Found;
+use crate::log::record::{ENTRIES_MAX, RecordEntry};
+use crate::overlay::PageLocation;
 
 /// A request that waits.
 pub(super) struct Queued {
@@ -31,12 +31,12 @@ impl Queued {
 }
 
 /// A write or trim that is done: its token, the buffer that goes back, and who waits.
-type Request = (u64, Option<Buffer>, Completions);
+type FinishedRequest = (u64, Option<Buffer>, Completions);
 
 /// Writes and trims that are done, and whose answers wait until they are durable.
 #[derive(Default)]
 pub(super) struct Unanswered {
-    answers: Vec<Request>,
+    answers: Vec<FinishedRequest>,
     /// Requests that were served since the first of them.
     served: usize,
 }
@@ -44,7 +44,7 @@ pub(super) struct Unanswered {
 /// Requests that may be served while an answer waits for company: it then waits for no more than these.
 const SERVED_MEANWHILE: usize = 64;
 
-impl State {
+impl VolumeParts {
     /// Serves requests in their order; whole-page writes next to one another go together.
     pub(super) fn serve(&mut self, mut waiting: VecDeque<Queued>, size: u64) {
         while let Some(next) = waiting.pop_front() {
@@ -84,7 +84,7 @@ impl State {
                 }
                 Operation::Sync => {
                     self.store.counters.flushes += 1;
-                    let result = self.writing(State::flush).map(|()| 0);
+                    let result = self.writing(VolumeParts::flush).map(|()| 0);
                     Queued::done(token, None, &completions, result);
                 }
                 Operation::Discard { offset, len } => {
@@ -134,8 +134,8 @@ impl State {
         Ok(())
     }
 
-    /// Answers writes or trims that ended together: at once, or with [`State::answer`] when they must be durable.
-    fn ended(&mut self, result: Result<()>, requests: Vec<Request>) {
+    /// Answers writes or trims that ended together: at once, or with [`VolumeParts::answer`] when they must be durable.
+    fn ended(&mut self, result: Result<()>, requests: Vec<FinishedRequest>) {
         if result.is_ok() && self.durable_writes {
             self.unanswered.answers.extend(requests);
             return;
@@ -150,7 +150,7 @@ impl State {
         if answers.is_empty() {
             return false;
         }
-        let result = self.writing(State::flush);
+        let result = self.writing(VolumeParts::flush);
         give(answers, result);
         true
     }
@@ -182,16 +182,16 @@ impl State {
             let found = self.overlay.find(first + at as u64);
             let mut run = 1;
             while at + run < count
-                && found == Found::Store
-                && self.overlay.find(first + (at + run) as u64) == Found::Store
+                && found == PageLocation::Store
+                && self.overlay.find(first + (at + run) as u64) == PageLocation::Store
             {
                 run += 1;
             }
             let bytes = &mut out[at * PAGE..(at + run) * PAGE];
             match found {
-                Found::Zeros => bytes.fill(0),
-                Found::Log(slot) => self.read_buffered(first + at as u64, slot, bytes)?,
-                Found::Store => self.store.read(first + at as u64, bytes)?,
+                PageLocation::Zeros => bytes.fill(0),
+                PageLocation::Log(slot) => self.read_buffered(first + at as u64, slot, bytes)?,
+                PageLocation::Store => self.store.read(first + at as u64, bytes)?,
             }
             at += run;
         }
@@ -218,14 +218,14 @@ impl State {
     }
 
     fn write(&mut self, parts: &[(u64, &[u8])]) -> Result<()> {
-        let mut whole: Vec<(u64, &Page)> = Vec::new();
+        let mut whole: Vec<(u64, &PageBytes)> = Vec::new();
         for &(offset, bytes) in parts {
             let (mut at, mut bytes) = (offset, bytes);
             while !bytes.is_empty() {
                 let (page, inside) = (at / PAGE as u64, (at % PAGE as u64) as usize);
                 let len = bytes.len().min(PAGE - inside);
                 let (own, rest) = bytes.split_at(len);
-                if let Ok(content) = <&Page>::try_from(own) {
+                if let Ok(content) = <&PageBytes>::try_from(own) {
                     whole.push((page, content));
                 } else {
                     // The rest of the page is read first, and may be in what goes together.
@@ -241,7 +241,7 @@ impl State {
         self.write_pages(&whole)
     }
 
-    fn write_pages(&mut self, pages: &[(u64, &Page)]) -> Result<()> {
+    fn write_pages(&mut self, pages: &[(u64, &PageBytes)]) -> Result<()> {
         if pages.is_empty() {
             return Ok(());
         }
@@ -290,9 +290,9 @@ impl State {
         let cuts = (first..last).step_by(TRIM_PAGES_MAX as usize);
         let entries = cuts.map(|page| {
             let count = TRIM_PAGES_MAX.min(last - page);
-            Entry::Trim { page, count: u32::try_from(count).expect("at most 2^24") }
+            RecordEntry::Trim { page, count: u32::try_from(count).expect("at most 2^24") }
         });
-        let entries: Vec<Entry> = entries.collect();
+        let entries: Vec<RecordEntry> = entries.collect();
         self.append(&entries, &[])?;
         self.store.counters.pages_absorbed += std::mem::take(&mut self.overlay.absorbed);
         Ok(())
@@ -300,7 +300,7 @@ impl State {
 }
 
 /// Gives all requests one result.
-fn give(requests: Vec<Request>, result: Result<()>) {
+fn give(requests: Vec<FinishedRequest>, result: Result<()>) {
     let failed = result.err().map(|error| error.to_io());
     for (token, buffer, completions) in requests {
         let result = match &failed {
@@ -341,7 +341,7 @@ mod tests {
     use merganser_storage::{Storage, StorageExt};
 
     use super::*;
-    use crate::{Members, OpenOptions, Settings, Volume};
+    use crate::{Members, OpenOptions, Volume, VolumeSettings};
 
     /// Three writes that came at the same time. The first needs the rest of a page that is damaged.
     #[test]
@@ -349,7 +349,7 @@ mod tests {
         let disk = MemoryStorage::new("ssd");
         disk.run(Operation::SetSize { size: 32 << 20 }).expect("sized");
         let members = Members { data: vec![Arc::clone(&disk) as Arc<dyn Storage>], buffer: vec![] };
-        Volume::create("vol", &members, &Settings::new(8 << 20), false).expect("made");
+        Volume::create("vol", &members, &VolumeSettings::new(8 << 20), false).expect("made");
         let volume = Volume::open("vol", &members, OpenOptions::default()).expect("opens");
         let old = [7; PAGE];
         volume.write_at(0, &old).expect("written");

@@ -7,7 +7,7 @@ use merganser_storage::{Storage, StorageExt};
 use super::members::{Members, arrays};
 use crate::bytes::PAGE;
 use crate::error::Result;
-use crate::label::Label;
+use crate::label::MemberLabel;
 use crate::superblock::Superblock;
 
 pub(super) fn mend(name: &str, members: &Members) -> Result<u64> {
@@ -30,7 +30,7 @@ pub(super) fn mend(name: &str, members: &Members) -> Result<u64> {
 /// Whether one of the copies was damaged. If both are, opening the volume says so.
 fn mend_label(member: &Arc<dyn Storage>) -> Result<bool> {
     let copies = member.read_vec(0, 2 * PAGE)?;
-    let labels = [Label::decode(&copies[..PAGE]), Label::decode(&copies[PAGE..])];
+    let labels = [MemberLabel::decode(&copies[..PAGE]), MemberLabel::decode(&copies[PAGE..])];
     let (at, label) = match &labels {
         [Err(_), Ok(label)] => (0, label),
         [Ok(label), Err(_)] => (PAGE as u64, label),
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::label::LABEL_BYTES;
-    use crate::{OpenOptions, Settings, Volume};
+    use crate::{OpenOptions, Volume, VolumeSettings};
 
     #[test]
     fn a_damaged_copy_is_counted_and_made_like_the_other() {
@@ -58,7 +58,7 @@ mod tests {
             disk as Arc<dyn Storage>
         };
         let members = Members { data: vec![disk("ssd0")], buffer: vec![disk("hdd0")] };
-        Volume::create("vol", &members, &Settings::new(8 << 20), false).expect("made");
+        Volume::create("vol", &members, &VolumeSettings::new(8 << 20), false).expect("made");
         let mend = || Volume::mend("vol", &members).expect("mended");
         assert_eq!(mend(), 0);
         let (data, buffer) = (&members.data[0], &members.buffer[0]);

@@ -5,9 +5,9 @@ use merganser_storage::{Storage, StorageExt};
 use super::members::{Members, arrays};
 use crate::bytes::{PAGE, u64_at};
 use crate::error::Result;
-use crate::layout::Layout;
-use crate::log::record::{Header, chain_of};
-use crate::log::{Place, Resident, Ring};
+use crate::layout::VolumeLayout;
+use crate::log::record::{RecordHeader, chain_of};
+use crate::log::{LogRing, Resident, RingPlace};
 use crate::states::BlockStates;
 use crate::store::layout_of;
 use crate::superblock::Superblock;
@@ -22,7 +22,7 @@ const LOG_AT_ONCE: u64 = 64;
 
 /// The contents of a volume, in numbers. Those of the data members are from the last checkpoint.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct VolumeUsage {
     /// Pages of the data members that hold data.
     pub pages_used: u64,
     /// Pages of the volume that have content there, shared or not. Pages of a damaged map block aren't counted, nor
@@ -32,7 +32,7 @@ pub struct Usage {
     pub buffer_bytes_used: u64,
 }
 
-pub(super) fn usage(name: &str, members: &Members) -> Result<Usage> {
+pub(super) fn usage(name: &str, members: &Members) -> Result<VolumeUsage> {
     let arrays = arrays(name, members)?;
     let mut superblock = Superblock::read(&*arrays.data, false)?;
     for left in (0..TRIES).rev() {
@@ -49,13 +49,21 @@ pub(super) fn usage(name: &str, members: &Members) -> Result<Usage> {
             Some(buffer) => in_log(&**buffer, superblock.volume, superblock.log_tail)?,
             None => 0,
         };
-        return Ok(Usage { pages_used, pages_mapped, buffer_bytes_used: blocks * PAGE as u64 });
+        return Ok(VolumeUsage {
+            pages_used,
+            pages_mapped,
+            buffer_bytes_used: blocks * PAGE as u64,
+        });
     }
     unreachable!("the last try returns")
 }
 
 /// Pages in use, and volume pages with content.
-fn on_data(array: &dyn Storage, layout: &Layout, superblock: &Superblock) -> Result<(u64, u64)> {
+fn on_data(
+    array: &dyn Storage,
+    layout: &VolumeLayout,
+    superblock: &Superblock,
+) -> Result<(u64, u64)> {
     let BlockStates { slots: states, used, sums } = read_states(
         array,
         layout,
@@ -94,20 +102,20 @@ fn mapped_in(block: &[u8], number: u64, checkpoint: u64, sum: Option<u32>) -> u6
 }
 
 /// Blocks of the log from `tail` to the last record that continues it.
-fn in_log(array: &dyn Storage, volume: [u8; 16], tail: Place) -> Result<u64> {
+fn in_log(array: &dyn Storage, volume: [u8; 16], tail: RingPlace) -> Result<u64> {
     let blocks = array.size() / PAGE as u64;
     if tail.at >= blocks {
         return Ok(0);
     }
-    let mut ring = Ring::new(blocks, tail);
-    let mut window = Window { from: 0, bytes: Vec::new() };
+    let mut ring = LogRing::new(blocks, tail);
+    let mut window = BlockWindow { from: 0, bytes: Vec::new() };
     loop {
         let head = ring.head;
         let mut next: Option<(Resident, u64, u32)> = None;
         let starts = if head.at == 0 { [Some(0), None] } else { [Some(head.at), Some(0)] };
         for start in starts.into_iter().flatten() {
             let block = window.block(array, start, blocks)?;
-            let Some(header) = Header::decode(block) else { continue };
+            let Some(header) = RecordHeader::decode(block) else { continue };
             if (header.volume, header.seq, header.facts.chain) != (volume, head.seq, head.chain) {
                 continue;
             }
@@ -115,7 +123,7 @@ fn in_log(array: &dyn Storage, volume: [u8; 16], tail: Place) -> Result<u64> {
             let skipped = if start == head.at { 0 } else { blocks - head.at };
             let fits = start + count <= blocks && ring.used + count + skipped <= blocks;
             if fits && next.is_none_or(|(_, session, _)| header.facts.session > session) {
-                let place = Place { at: start, ..head };
+                let place = RingPlace { at: start, ..head };
                 let resident = Resident { place, blocks: count, skipped };
                 next = Some((resident, header.facts.session, chain_of(block)));
             }
@@ -128,12 +136,12 @@ fn in_log(array: &dyn Storage, volume: [u8; 16], tail: Place) -> Result<u64> {
 }
 
 /// Blocks that were read at once.
-struct Window {
+struct BlockWindow {
     from: u64,
     bytes: Vec<u8>,
 }
 
-impl Window {
+impl BlockWindow {
     fn block(&mut self, array: &dyn Storage, block: u64, blocks: u64) -> Result<&[u8]> {
         let held = self.bytes.len() as u64 / PAGE as u64;
         if !(self.from..self.from + held).contains(&block) {
@@ -154,7 +162,7 @@ mod tests {
     use merganser_storage::memory::MemoryStorage;
 
     use super::*;
-    use crate::{OpenOptions, Settings, Volume};
+    use crate::{OpenOptions, Volume, VolumeSettings};
 
     fn members(buffered: bool) -> Members {
         let disk = |name: &str| {
@@ -171,9 +179,9 @@ mod tests {
     fn the_members_tell_what_the_volume_tells() {
         for buffered in [true, false] {
             let members = members(buffered);
-            Volume::create("vol", &members, &Settings::new(8 << 20), false).expect("made");
+            Volume::create("vol", &members, &VolumeSettings::new(8 << 20), false).expect("made");
             let told = || Volume::usage("vol", &members).expect("read");
-            assert_eq!(told(), Usage::default());
+            assert_eq!(told(), VolumeUsage::default());
             let volume = Volume::open("vol", &members, OpenOptions::default()).expect("opens");
             for page in 0..600_u64 {
                 // Every second page shares, and every fifth is zeros.

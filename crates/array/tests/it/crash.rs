@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::common::{Build, MIB, Model, PAGE, at, copy_of, unique};
-use merganser_array::{Error, Hash, Migration, Settings, Volume};
+use merganser_array::{Error, Hash, Migration, Volume, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -41,7 +41,7 @@ fn full_volume(build: &Build) -> (Arc<MemoryDirectory>, Model) {
 fn freed_pages_wait_for_the_commit_that_frees_them() {
     for buffered in [false, true] {
         let mut build = Build::small(buffered, Some(Hash::Blake3));
-        build.settings = Settings { size: 12 * MIB, thin: true, ..build.settings };
+        build.settings = VolumeSettings { size: 12 * MIB, thin: true, ..build.settings };
         let (members, model) = full_volume(&build);
         let run = |disk: &Arc<Faulty>, model: &mut Model| -> std::io::Result<()> {
             let volume = build.open(&**disk).map_err(|error| error.to_io())?;
@@ -83,7 +83,7 @@ fn freed_pages_wait_for_the_commit_that_frees_them() {
 #[test]
 fn a_damaged_map_block_keeps_no_full_volume_closed() {
     let mut build = Build::small(false, None);
-    build.settings = Settings { size: 12 * MIB, thin: true, ..build.settings };
+    build.settings = VolumeSettings { size: 12 * MIB, thin: true, ..build.settings };
     let (members, mut model) = full_volume(&build);
     let volume = build.open(&*members).expect("opens");
     volume.run(Operation::Discard { offset: 0, len: at(2) }).expect("trimmed");
@@ -116,7 +116,7 @@ fn a_damaged_map_block_keeps_no_full_volume_closed() {
 fn a_page_written_after_its_trim_survives_a_move_that_becomes_full() {
     for dedup in [Some(Hash::Blake3), None] {
         let mut build = Build::small(true, dedup);
-        build.settings = Settings { size: 12 * MIB, thin: true, ..build.settings };
+        build.settings = VolumeSettings { size: 12 * MIB, thin: true, ..build.settings };
         let (members, mut model) = full_volume(&build);
         let volume = build.open(&*members).expect("opens");
         let mut random = Random::new(3);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::common::delayed::delayed;
 use crate::common::{Build, MIB, Model, PAGE, content, unique};
-use merganser_array::{Counters, Hash, Settings, Volume};
+use merganser_array::{Hash, Volume, VolumeCounters, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -247,7 +247,7 @@ impl Torture {
 
     /// Returns the volume's counters at the end.
     #[expect(clippy::print_stderr, reason = "the result of a long run")]
-    fn run(&mut self) -> Counters {
+    fn run(&mut self) -> VolumeCounters {
         let (seed, operations) = (self.seed, self.operations);
         let mut volume = self.open();
         for i in 0..operations {
@@ -313,7 +313,7 @@ impl Torture {
     }
 }
 
-fn torture(build: Build, seed: u64) -> Counters {
+fn torture(build: Build, seed: u64) -> VolumeCounters {
     Torture::new(build, seed).run()
 }
 
@@ -349,7 +349,7 @@ fn a_thin_volume_survives() {
         [(true, None, 8), (true, Some(Hash::Blake3), 9), (false, None, 10)]
     {
         let mut build = Build::small(buffered, dedup);
-        build.settings = Settings { size: 8 * MIB, thin: true, ..build.settings };
+        build.settings = VolumeSettings { size: 8 * MIB, thin: true, ..build.settings };
         build.data_bytes = 5 * MIB;
         let mut torture = Torture::new(build, seed);
         torture.run();

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, Settings};
+use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, VolumeSettings};
 
 use super::{DoorConfig, NbdConfig};
 use crate::args::{
@@ -42,7 +42,7 @@ pub struct ArrayCreate {
     /// Its buffer members.
     pub buffer: Vec<PathBuf>,
     /// The settings of the new volume.
-    pub settings: Settings,
+    pub settings: VolumeSettings,
     /// Bytes of a data member that is made; `None` for what the volume needs.
     pub data_member_bytes: Option<u64>,
     /// Bytes of a buffer member that is made.
@@ -146,7 +146,7 @@ fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
         }
         seen.push(member);
     }
-    let settings = Settings {
+    let settings = VolumeSettings {
         size,
         chunk_bytes: chunk("--chunk", typed.chunk)?,
         buffer_chunk_bytes: chunk("--buffer-chunk", typed.buffer_chunk)?,

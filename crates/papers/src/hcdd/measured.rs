@@ -1,6 +1,6 @@
 //! The result of a run of a node.
 
-use merganser_array::Counters;
+use merganser_array::VolumeCounters;
 use merganser_device::device::{FlashStatistics, Statistics};
 use merganser_device::request::SimTime;
 use merganser_device::results::Histogram;
@@ -23,7 +23,7 @@ pub struct ResponseTimes {
     /// Time of the processor for hashes, in nanoseconds.
     pub hashed_ns: u64,
     /// Counts of the volume; `None` for an array without one.
-    pub counters: Option<Counters>,
+    pub counters: Option<VolumeCounters>,
     /// Counts of all SSDs together.
     pub flash: FlashStatistics,
     /// Write requests to all SSDs together.

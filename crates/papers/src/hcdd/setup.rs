@@ -1,7 +1,7 @@
 //! The devices of a node, and how they are arranged.
 
 use merganser_array::outline::{Outline, Shape};
-use merganser_array::{Hash, Migration, OpenOptions, Settings, Striping};
+use merganser_array::{Hash, Migration, OpenOptions, Striping, VolumeSettings};
 use merganser_device::device::Device;
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::{ProfileError, SsdProfile};
@@ -121,11 +121,11 @@ impl NodeSetup {
             Arrangement::Hdds => (None, striped(hdds, PLAIN_CHUNK_BYTES), 0),
             Arrangement::Hcdd | Arrangement::Hybrid => {
                 let dedup = self.arrangement == Arrangement::Hcdd;
-                let settings = Settings {
+                let settings = VolumeSettings {
                     dedup: dedup.then_some(Hash::Sha1),
                     // The dissertation trusts equal fingerprints.
                     compare: false,
-                    ..Settings::new(volume_bytes)
+                    ..VolumeSettings::new(volume_bytes)
                 };
                 let options = OpenOptions {
                     // The node of the dissertation holds its tables in memory.

@@ -7,7 +7,7 @@ pub mod unreadable;
 
 use std::sync::Arc;
 
-use merganser_array::{Hash, Members, OpenOptions, Settings, Volume};
+use merganser_array::{Hash, Members, OpenOptions, Volume, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::Random;
@@ -27,19 +27,19 @@ pub struct Build {
     pub buffer: usize,
     /// Bytes of all data members.
     pub data_bytes: u64,
-    pub settings: Settings,
+    pub settings: VolumeSettings,
     pub options: OpenOptions,
 }
 
 impl Build {
     /// Small, so that everything wraps, spills and fills up often.
     pub fn small(buffered: bool, dedup: Option<Hash>) -> Build {
-        let settings = Settings {
+        let settings = VolumeSettings {
             chunk_bytes: 16 << 10,
             buffer_chunk_bytes: 32 << 10,
             dedup,
             journal_bytes: Some(64 << 10),
-            ..Settings::new(2 * MIB)
+            ..VolumeSettings::new(2 * MIB)
         };
         let options =
             OpenOptions { memory_bytes: MIB, durable_writes: false, ..OpenOptions::default() };

@@ -6,7 +6,9 @@
 
 use std::sync::{Arc, LazyLock};
 
-use merganser_array::{Hash, Members, OpenOptions, Salvage, Settings, Trust, Volume, formats};
+use merganser_array::{
+    Hash, Members, OpenOptions, Salvage, Trust, Volume, VolumeSettings, formats,
+};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{Operation, Storage, StorageExt};
 
@@ -75,13 +77,13 @@ fn make(buffered: bool, dedup: Option<Hash>) -> Made {
     let count = if buffered { 4 } else { 2 };
     let empty: Vec<_> = sizes[..count].iter().map(|&bytes| vec![0; bytes as usize]).collect();
     let members = members(&empty);
-    let settings = Settings {
+    let settings = VolumeSettings {
         chunk_bytes: 16 << 10,
         buffer_chunk_bytes: 32 << 10,
         dedup,
         compare: dedup == Some(Hash::Sha1),
         journal_bytes: Some(64 << 10),
-        ..Settings::new(PAGES * PAGE as u64)
+        ..VolumeSettings::new(PAGES * PAGE as u64)
     };
     Volume::create("vol", &members, &settings, false).expect("made");
     let volume = Volume::open("vol", &members, options()).expect("opens");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use merganser_array::{Hash, Members, Settings, Volume};
+use merganser_array::{Hash, Members, Volume, VolumeSettings};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::Random;
@@ -186,7 +186,7 @@ fn half_duplicates_cost_little_more_than_half_the_bytes() {
         data: vec![disk("s0", 80 * MIB), disk("s1", 80 * MIB)],
         buffer: vec![disk("h0", 40 * MIB)],
     };
-    Volume::create("vol", &members, &Settings::new(64 * MIB), false).expect("made");
+    Volume::create("vol", &members, &VolumeSettings::new(64 * MIB), false).expect("made");
     let volume = Volume::open("vol", &members, Default::default()).expect("opens");
     let mut random = Random::new(3);
     let mut written: Vec<Vec<u8>> = Vec::new();

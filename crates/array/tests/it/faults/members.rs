@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use merganser_array::{Error, Hash, Members, Migration, Settings, Volume};
+use merganser_array::{Error, Hash, Members, Migration, Volume, VolumeSettings};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
@@ -15,7 +15,7 @@ fn full_data_members_are_an_error_that_passes() {
     for buffered in [true, false] {
         let directory = MemoryDirectory::new();
         let mut build = Build::small(buffered, Some(Hash::Blake3));
-        build.settings = Settings { size: 64 * MIB, thin: true, ..build.settings };
+        build.settings = VolumeSettings { size: 64 * MIB, thin: true, ..build.settings };
         build.create(&*directory);
         let volume = build.open(&*directory).expect("opens");
         let mut random = Random::new(2);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use merganser_array::{Error, Hash, Settings, Volume};
+use merganser_array::{Error, Hash, Volume, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::Random;
@@ -239,7 +239,7 @@ fn a_block_that_could_not_be_read_for_a_while_keeps_no_volume_closed() {
 fn a_damaged_newer_slot_of_a_map_block_keeps_no_volume_closed() {
     let mut build = Build::small(false, Some(Hash::Blake3));
     // More map blocks than are cached.
-    build.settings = Settings { size: 512 * MIB, thin: true, ..build.settings };
+    build.settings = VolumeSettings { size: 512 * MIB, thin: true, ..build.settings };
     let directory = MemoryDirectory::new();
     let (volume, mut model, _) = eight_pages(&build, &*directory);
     volume.close().expect("closes");

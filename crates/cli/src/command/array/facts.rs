@@ -1,6 +1,6 @@
 //! `merganser array info` and `report`.
 
-use merganser_array::{Description, Hash, Usage, Volume};
+use merganser_array::{Hash, Volume, VolumeDescription, VolumeUsage};
 use serde_json::{Value, json};
 
 use super::super::kept::Kept;
@@ -15,9 +15,9 @@ const PAGE: u64 = 4096;
 /// The facts about a volume that its members tell.
 pub struct Facts {
     /// Its nature, and its counts.
-    pub found: Description,
+    pub found: VolumeDescription,
     /// How full it is.
-    pub usage: Usage,
+    pub usage: VolumeUsage,
 }
 
 impl Facts {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use merganser_array::{Description, Hash};
+use merganser_array::{Hash, VolumeDescription};
 use merganser_papers::Chart;
 
 use super::facts::Facts;
@@ -62,7 +62,7 @@ fn of(bytes: u64, all: u64) -> String {
     format!("{} of {}", text::bytes(bytes), text::bytes(all))
 }
 
-fn kind(found: &Description) -> String {
+fn kind(found: &VolumeDescription) -> String {
     let dedup = match found.dedup {
         None => "no deduplication",
         Some(Hash::Blake3) => "deduplication by BLAKE3",
@@ -73,7 +73,7 @@ fn kind(found: &Description) -> String {
 }
 
 /// Share of the pages that were read in the buffer.
-fn buffer_share(found: &Description) -> f64 {
+fn buffer_share(found: &VolumeDescription) -> f64 {
     let buffer = found.counters.buffer_pages_read;
     buffer as f64 / (buffer + found.counters.data_pages_read).max(1) as f64
 }
@@ -86,7 +86,7 @@ fn bars(of: &[(&str, u64)]) -> Bars {
     above.map(|(name, count)| ((*name).to_owned(), *count as f64, false)).collect()
 }
 
-fn pages(found: &Description) -> Bars {
+fn pages(found: &VolumeDescription) -> Bars {
     let counters = &found.counters;
     bars(&[
         ("written by users", counters.pages_written),
@@ -100,7 +100,7 @@ fn pages(found: &Description) -> Bars {
     ])
 }
 
-fn bytes(found: &Description) -> Bars {
+fn bytes(found: &VolumeDescription) -> Bars {
     let counters = &found.counters;
     bars(&[
         ("log, on buffer members", counters.log_bytes),

@@ -89,8 +89,8 @@ impl HybridNode {
 /// A write without its arrival.
 fn write_of(request: &Request) -> Write<'_> {
     let content = request.content.as_ref().map(|content| match content {
-        Content::Whole(hash) => outline::Content::Whole(*hash),
-        Content::Pages(hashes) => outline::Content::Pages(hashes),
+        Content::Whole(hash) => outline::ContentHashes::Whole(*hash),
+        Content::Pages(hashes) => outline::ContentHashes::Pages(hashes),
     });
     Write { offset: request.offset, len: request.len, content }
 }

@@ -248,7 +248,7 @@ impl HybridNode {
             }
             (None, _) => {
                 let parts = self.plain.parts(offset, len);
-                let part = |part: merganser_array::Part| IssuedCommand {
+                let part = |part: merganser_array::MemberPart| IssuedCommand {
                     device: part.member,
                     kind,
                     offset: part.offset,
