@@ -4,7 +4,9 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use merganser_device::trace::{self, Address, Disks, Format, Options, Writer};
+use merganser_device::trace::{
+    self, AddressConversion, Disks, TraceFormat, TraceOptions, TraceWriter,
+};
 
 #[derive(Debug, Arbitrary)]
 struct Case<'a> {
@@ -17,22 +19,22 @@ struct Case<'a> {
 }
 
 fuzz_target!(|case: Case<'_>| {
-    let format = Format::ALL.get(usize::from(case.format)).copied();
+    let format = TraceFormat::ALL.get(usize::from(case.format)).copied();
     let disks = match case.disks % 3 {
         0 => Disks::Single,
         1 => Disks::Together,
         _ => Disks::Apart(1 << 40),
     };
     let address = match (case.wraps, case.scale) {
-        (true, _) => Address::Wrapped(case.limit_bytes),
-        (false, 0) => Address::Same,
-        (false, scale) => Address::Scaled(f64::from(scale) / 64.0),
+        (true, _) => AddressConversion::Wrapped(case.limit_bytes),
+        (false, 0) => AddressConversion::Same,
+        (false, scale) => AddressConversion::Scaled(f64::from(scale) / 64.0),
     };
     let limit_bytes = Some(case.limit_bytes);
-    let options = Options { format, disks, address, limit_bytes, ..Options::default() };
+    let options = TraceOptions { format, disks, address, limit_bytes, ..TraceOptions::default() };
     let Ok(mut trace) = trace::read(case.bytes, &options) else { return };
     let mut requests = Vec::new();
-    let mut writer = Writer::new(Vec::new()).expect("memory");
+    let mut writer = TraceWriter::new(Vec::new()).expect("memory");
     for request in trace.by_ref() {
         let Ok(request) = request else { break };
         assert!(request.offset.checked_add(request.len).is_some_and(|end| end <= case.limit_bytes));
@@ -44,6 +46,6 @@ fuzz_target!(|case: Case<'_>| {
     assert!(trace.next().is_none(), "an error ends a trace");
     let text = writer.finish().expect("memory");
     let again: Result<Vec<_>, _> =
-        trace::read(&text[..], &Options::default()).expect("ours").collect();
+        trace::read(&text[..], &TraceOptions::default()).expect("ours").collect();
     assert_eq!(again.expect("ours"), requests);
 });

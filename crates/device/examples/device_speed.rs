@@ -10,12 +10,12 @@
 
 use std::time::Duration;
 
-use merganser_device::device::{Command, Device, FlashStatistics, Statistics};
+use merganser_device::device::{Device, DeviceStatistics, FlashStatistics, IoCommand};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::RequestKind;
 use merganser_device::results::Collector;
 use merganser_device::ssd::Ssd;
-use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload, play};
+use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload, play};
 use merganser_storage::Buffer;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -53,7 +53,7 @@ fn memory(preset: &str) -> Ssd {
         let mut buffer = Buffer::new(1 << 20);
         buffer.fill(id as u8);
         let (kind, offset, len) = (RequestKind::Write, id << 20, 1 << 20);
-        ssd.submit(ssd.now(), Command { id, kind, offset, len, buffer: Some(buffer) });
+        ssd.submit(ssd.now(), IoCommand { id, kind, offset, len, buffer: Some(buffer) });
         while ssd.advance() {}
         while ssd.completed().is_some() {}
     }
@@ -82,15 +82,15 @@ fn speeds(preset: &str, loads: &[&str]) {
     let units = ssd.capacity_bytes() / unit;
     println!("{preset:8} filled: {:.2} M units/s", units as f64 / took / 1e6);
     for (told, pattern, read_share, bytes) in [
-        ("reads in order, a unit each", Pattern::Sequential, 1.0, unit),
-        ("reads at random, 4 KiB", Pattern::Random, 1.0, 4096),
-        ("writes in order, a unit each", Pattern::Sequential, 0.0, unit),
-        ("writes at random, 4 KiB", Pattern::Random, 0.0, 4096),
+        ("reads in order, a unit each", AccessPattern::Sequential, 1.0, unit),
+        ("reads at random, 4 KiB", AccessPattern::Random, 1.0, 4096),
+        ("writes in order, a unit each", AccessPattern::Sequential, 0.0, unit),
+        ("writes at random, 4 KiB", AccessPattern::Random, 0.0, 4096),
     ] {
         if !loads.is_empty() && !loads.iter().any(|load| told.contains(load)) {
             continue;
         }
-        if (pattern, read_share) == (Pattern::Random, 0.0) {
+        if (pattern, read_share) == (AccessPattern::Random, 0.0) {
             use_up(&mut ssd);
         }
         let load = workload(&ssd, pattern, read_share, bytes);
@@ -102,7 +102,7 @@ fn speeds(preset: &str, loads: &[&str]) {
 fn use_up(ssd: &mut Ssd) {
     for seed in 0.. {
         let requests = REQUESTS / 10;
-        let some = Workload { requests, seed, ..workload(ssd, Pattern::Random, 0.0, 4096) };
+        let some = Workload { requests, seed, ..workload(ssd, AccessPattern::Random, 0.0, 4096) };
         let requests = some.requests().expect("a workload").map(Ok);
         play(ssd, requests, some.pace(), &mut Collector::ignoring()).expect("they fit the device");
         if flash(&ssd.statistics()).moved_pages > 0 {
@@ -112,7 +112,7 @@ fn use_up(ssd: &mut Ssd) {
 }
 
 /// 32 requests in flight over the whole device.
-fn workload(ssd: &Ssd, pattern: Pattern, read_share: f64, bytes: u64) -> Workload {
+fn workload(ssd: &Ssd, pattern: AccessPattern, read_share: f64, bytes: u64) -> Workload {
     Workload {
         pattern,
         read_share,
@@ -126,7 +126,7 @@ fn workload(ssd: &Ssd, pattern: Pattern, read_share: f64, bytes: u64) -> Workloa
     }
 }
 
-fn flash(statistics: &Statistics) -> FlashStatistics {
+fn flash(statistics: &DeviceStatistics) -> FlashStatistics {
     statistics.flash.expect("an SSD")
 }
 

@@ -10,7 +10,7 @@
 //! Several seeds are shown.
 #![allow(clippy::print_stdout, reason = "it prints what it measured")]
 
-use merganser_device::device::{Command, Device};
+use merganser_device::device::{Device, IoCommand};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
@@ -91,7 +91,7 @@ fn run(seed: u64, sequential: bool) -> (f64, f64) {
         while ssd.next_at().is_some_and(|next| next.0 < at) {
             ssd.advance();
         }
-        ssd.submit(SimTime(at), Command { id, kind, offset, len, buffer: None });
+        ssd.submit(SimTime(at), IoCommand { id, kind, offset, len, buffer: None });
         while let Some(done) = ssd.completed() {
             total += u128::from(done.at.0 - done.submitted.0);
         }

@@ -12,11 +12,11 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::PathBuf;
 
-use merganser_device::device::{Command, Device};
+use merganser_device::device::{Device, IoCommand};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
-use merganser_device::trace::{self, Format, Options};
+use merganser_device::trace::{self, TraceFormat, TraceOptions};
 
 /// Mean, deviation and maximum of responses, in milliseconds.
 type Times = [f64; 3];
@@ -39,7 +39,8 @@ fn main() {
     arguments.for_each(|text| profile.set(&text).unwrap_or_else(|error| panic!("{error}")));
     for (name, file, reads, writes) in TRACES {
         let file = File::open(folder.join(file)).expect("a trace");
-        let options = Options { format: Some(Format::DiskSim), ..Options::default() };
+        let options =
+            TraceOptions { format: Some(TraceFormat::DiskSim), ..TraceOptions::default() };
         let requests = trace::read(BufReader::new(file), &options).expect("a trace");
         let mut ssd = Ssd::new(&profile, 1).expect("a device");
         ssd.precondition(ssd.capacity_bytes());
@@ -60,7 +61,10 @@ fn main() {
             let (kind, offset, len) = (request.kind, request.offset, request.len);
             let id = kinds.len() as u64;
             kinds.push(usize::from(kind == RequestKind::Write));
-            ssd.submit(SimTime(request.arrival.0), Command { id, kind, offset, len, buffer: None });
+            ssd.submit(
+                SimTime(request.arrival.0),
+                IoCommand { id, kind, offset, len, buffer: None },
+            );
         }
         while ssd.advance() {}
         take(&mut ssd, &kinds);

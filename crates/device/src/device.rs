@@ -15,7 +15,7 @@ use crate::request::{RequestKind, SimTime};
 
 /// One request to a device.
 #[derive(Debug)]
-pub struct Command {
+pub struct IoCommand {
     /// The number that the completion carries; unique among the commands in flight.
     pub id: u64,
     /// The kind of request.
@@ -32,7 +32,7 @@ pub struct Command {
 
 /// A request that has ended.
 #[derive(Debug)]
-pub struct Done {
+pub struct CompletedCommand {
     /// The number of the command.
     pub id: u64,
     /// When it was submitted.
@@ -133,7 +133,7 @@ impl FlashStatistics {
 
 /// Counts of a device since it was made.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Statistics {
+pub struct DeviceStatistics {
     /// Read requests that ended.
     pub reads: u64,
     /// Write requests that ended.
@@ -176,7 +176,7 @@ pub trait Device: Send {
 
     /// Submits a request that arrives at `at`, which must not be before the last event. A request
     /// beyond the end of the device ends with an error.
-    fn submit(&mut self, at: SimTime, command: Command);
+    fn submit(&mut self, at: SimTime, command: IoCommand);
 
     /// The time of the next event. `None` means that no request is in flight.
     fn next_at(&self) -> Option<SimTime>;
@@ -185,10 +185,10 @@ pub trait Device: Send {
     fn advance(&mut self) -> bool;
 
     /// Returns the next request that has ended, in the order of their ends.
-    fn completed(&mut self) -> Option<Done>;
+    fn completed(&mut self) -> Option<CompletedCommand>;
 
     /// Its counts so far.
-    fn statistics(&self) -> Statistics;
+    fn statistics(&self) -> DeviceStatistics;
 
     /// Two of these counts, which take no time to give: for each request that ends. `None` without flash.
     fn flash_bytes(&self) -> Option<FlashBytes> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// Bytes of a request that have a hash of their own in [`Content::Pages`].
+/// Bytes of a request that have a hash of their own in [`RequestHashes::Pages`].
 pub const CONTENT_BYTES: u64 = 4096;
 /// Hashes of one request at most; a longer request has one hash of all its bytes.
 pub const CONTENT_PAGES_MAX: u64 = 16_384;
@@ -29,7 +29,7 @@ pub type ContentHash = fn(&[u8]) -> u128;
 
 /// The bytes of a request, as hashes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Content {
+pub enum RequestHashes {
     /// The hash of all bytes.
     Whole(u128),
     /// The hash of each [`CONTENT_BYTES`], from the first byte of the request on; the last one may be of
@@ -37,27 +37,27 @@ pub enum Content {
     Pages(Arc<[u128]>),
 }
 
-impl Content {
+impl RequestHashes {
     /// The content of a request that writes `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8], hash: ContentHash) -> Content {
+    pub fn of(bytes: &[u8], hash: ContentHash) -> RequestHashes {
         let pages = (bytes.len() as u64).div_ceil(CONTENT_BYTES);
         if !(2..=CONTENT_PAGES_MAX).contains(&pages) {
-            return Content::Whole(hash(bytes));
+            return RequestHashes::Whole(hash(bytes));
         }
-        Content::Pages(bytes.chunks(CONTENT_BYTES as usize).map(hash).collect())
+        RequestHashes::Pages(bytes.chunks(CONTENT_BYTES as usize).map(hash).collect())
     }
 }
 
-impl From<u128> for Content {
+impl From<u128> for RequestHashes {
     fn from(hash: u128) -> Self {
-        Content::Whole(hash)
+        RequestHashes::Whole(hash)
     }
 }
 
 /// One request of a trace or a generator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Request {
+pub struct DeviceRequest {
     /// The arrival time, since the start of the workload.
     pub arrival: SimTime,
     /// The kind of request.
@@ -67,5 +67,5 @@ pub struct Request {
     /// Number of bytes.
     pub len: u64,
     /// The content that is written, if the trace has hashes.
-    pub content: Option<Content>,
+    pub content: Option<RequestHashes>,
 }

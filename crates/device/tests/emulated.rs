@@ -8,20 +8,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use merganser_device::device::Device;
-use merganser_device::emulated::{Emulated, EmulatedOptions, Null, PathTime, SPIN_NS, Served};
+use merganser_device::emulated::{
+    Emulated, EmulatedOptions, Null, PathTime, SPIN_NS, ServedRequest,
+};
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::SsdProfile;
-use merganser_device::request::{Content, ContentHash, Request, RequestKind};
-use merganser_device::results::{Collector, Power};
+use merganser_device::request::{ContentHash, DeviceRequest, RequestHashes, RequestKind};
+use merganser_device::results::{Collector, DevicePower};
 use merganser_device::ssd::Ssd;
-use merganser_device::workload::{Pace, play};
+use merganser_device::workload::{SubmissionPace, play};
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{
     Buffer, Completion, Completions, Operation, RealClock, Storage, StorageExt,
 };
 use parking_lot::Mutex;
 
-const POWER: fn() -> Power = || Power::ssd(0.6, "of no matter");
+const POWER: fn() -> DevicePower = || DevicePower::ssd(0.6, "of no matter");
 
 fn jasmine() -> Box<dyn Device> {
     let mut profile = SsdProfile::preset("jasmine").expect("a preset");
@@ -34,7 +36,7 @@ fn jasmine() -> Box<dyn Device> {
 fn start(
     device: Box<dyn Device>,
     backing: Arc<dyn Storage>,
-) -> (Arc<Emulated>, Arc<Mutex<Vec<Served>>>) {
+) -> (Arc<Emulated>, Arc<Mutex<Vec<ServedRequest>>>) {
     start_slower(device, backing, 1)
 }
 
@@ -43,7 +45,7 @@ fn start_slower(
     device: Box<dyn Device>,
     backing: Arc<dyn Storage>,
     slower: u32,
-) -> (Arc<Emulated>, Arc<Mutex<Vec<Served>>>) {
+) -> (Arc<Emulated>, Arc<Mutex<Vec<ServedRequest>>>) {
     let served = Arc::new(Mutex::new(Vec::new()));
     let theirs = Arc::clone(&served);
     let observer: merganser_device::emulated::Observer =
@@ -119,16 +121,17 @@ fn the_model_does_not_know_of_the_host() {
         let mut served = served.lock().clone();
         served.sort_by_key(|one| one.number);
         assert!(served.iter().map(|one| one.number).eq(0..count));
-        let answered = |one: &Served| one.request.arrival.0 + one.real_ns;
+        let answered = |one: &ServedRequest| one.request.arrival.0 + one.real_ns;
         let last = Duration::from_nanos(served.iter().map(answered).max().expect("some"));
         assert!(last * slower <= took, "{last:?} of the disk in {took:?}");
         assert!(served.iter().all(|one| (1..=8).contains(&one.depth)));
-        let requests: Vec<Request> = served.iter().map(|one| one.request.clone()).collect();
+        let requests: Vec<DeviceRequest> = served.iter().map(|one| one.request.clone()).collect();
 
         let mut device = device();
         let mut collector = Collector::new(&*device);
-        let played = play(&mut *device, requests.into_iter().map(Ok), Pace::Open, &mut collector)
-            .expect("played");
+        let played =
+            play(&mut *device, requests.into_iter().map(Ok), SubmissionPace::Open, &mut collector)
+                .expect("played");
         // The emulation's end lets the model write its buffer out.
         while device.advance() {}
         let replayed = collector.finish(&*device, played, &POWER());
@@ -407,8 +410,8 @@ fn an_observer_gets_the_hashes_of_written_pages() {
     let mut served = served.lock().clone();
     served.sort_by_key(|one| one.number);
     let contents: Vec<_> = served.into_iter().map(|one| one.request.content).collect();
-    let two = Content::Pages([5, 6].into());
-    assert_eq!(contents, [Some(two), Some(Content::Whole(7)), None, None]);
+    let two = RequestHashes::Pages([5, 6].into());
+    assert_eq!(contents, [Some(two), Some(RequestHashes::Whole(7)), None, None]);
 }
 
 /// A hash takes time. The requests behind a write arrive when they were submitted, all the same.
@@ -441,13 +444,13 @@ fn hashing_holds_up_no_arrival() {
         completions.wait(&*disk.clock()).result.expect("written");
     }
     disk.end();
-    let mut served: Vec<Served> = served.lock().clone();
+    let mut served: Vec<ServedRequest> = served.lock().clone();
     served.sort_by_key(|one| one.number);
     let arrivals: Vec<u64> = served.iter().map(|one| one.request.arrival.0).collect();
     // If each waited for the hash of the one before it, there would be three hashes between them.
     assert!(arrivals[3] - arrivals[0] < 3 * HASH.as_nanos() as u64, "{arrivals:?}");
     let contents: Vec<_> = served.into_iter().map(|one| one.request.content).collect();
-    assert_eq!(contents, [1, 2, 3, 4].map(|hash| Some(Content::Whole(hash))));
+    assert_eq!(contents, [1, 2, 3, 4].map(|hash| Some(RequestHashes::Whole(hash))));
     assert_eq!(
         disk.read_vec(3 * 4096, 1).err().map(|error| error.to_string()).as_deref(),
         Some("emulated null: has ended")

@@ -1,8 +1,8 @@
 //! Look-alikes of the dissertation's traces, which are not public: streams of requests with the
 //! published numbers of reads and writes, and stated guesses for everything else.
 
-use merganser_device::request::{Request, SimTime};
-use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
+use merganser_device::request::{DeviceRequest, SimTime};
+use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload};
 use merganser_random::Random;
 
 use crate::error::ExperimentError;
@@ -18,7 +18,7 @@ pub struct LookStream {
     /// Share of the trace's requests of its kind.
     share: f64,
     reads: bool,
-    pattern: Pattern,
+    pattern: AccessPattern,
     sizes: Sizes,
     start: u64,
     span: u64,
@@ -39,11 +39,11 @@ pub struct Look {
     streams: Vec<LookStream>,
 }
 
-fn read(share: f64, pattern: Pattern, sizes: Sizes, start: u64, span: u64) -> LookStream {
+fn read(share: f64, pattern: AccessPattern, sizes: Sizes, start: u64, span: u64) -> LookStream {
     LookStream { share, reads: true, pattern, sizes, start, span }
 }
 
-fn write(share: f64, pattern: Pattern, sizes: Sizes, start: u64, span: u64) -> LookStream {
+fn write(share: f64, pattern: AccessPattern, sizes: Sizes, start: u64, span: u64) -> LookStream {
     LookStream { share, reads: false, pattern, sizes, start, span }
 }
 
@@ -62,11 +62,11 @@ pub fn kernel() -> Look {
         gap: SimTime(4_000_000),
         burst: 4,
         streams: vec![
-            read(0.7, Pattern::Mixed(0.4), page(), 4 * GIB, 2 * GIB),
-            read(0.3, Pattern::Zipf(0.9), page(), 6 * GIB, GIB),
-            write(0.5, Pattern::Mixed(0.2), page(), 8 * GIB, 2 * GIB),
-            write(0.2, Pattern::Sequential, page(), GIB, 128 * MIB),
-            write(0.3, Pattern::Zipf(1.1), page(), 2 * GIB, GIB),
+            read(0.7, AccessPattern::Mixed(0.4), page(), 4 * GIB, 2 * GIB),
+            read(0.3, AccessPattern::Zipf(0.9), page(), 6 * GIB, GIB),
+            write(0.5, AccessPattern::Mixed(0.2), page(), 8 * GIB, 2 * GIB),
+            write(0.2, AccessPattern::Sequential, page(), GIB, 128 * MIB),
+            write(0.3, AccessPattern::Zipf(1.1), page(), 2 * GIB, GIB),
         ],
     }
 }
@@ -81,10 +81,10 @@ pub fn phoenix() -> Look {
         gap: SimTime(4_000_000),
         burst: 1,
         streams: vec![
-            read(0.8, Pattern::Sequential, page(), 8 * GIB, 8 * GIB),
-            read(0.2, Pattern::Random, page(), 2 * GIB, 4 * GIB),
-            write(0.6, Pattern::Zipf(0.8), page(), 2 * GIB, 4 * GIB),
-            write(0.4, Pattern::Mixed(0.1), page(), 16 * GIB, GIB),
+            read(0.8, AccessPattern::Sequential, page(), 8 * GIB, 8 * GIB),
+            read(0.2, AccessPattern::Random, page(), 2 * GIB, 4 * GIB),
+            write(0.6, AccessPattern::Zipf(0.8), page(), 2 * GIB, 4 * GIB),
+            write(0.4, AccessPattern::Mixed(0.1), page(), 16 * GIB, GIB),
         ],
     }
 }
@@ -98,8 +98,8 @@ pub fn financial() -> Look {
         gap: SimTime(10_000_000),
         burst: 4,
         streams: vec![
-            read(1., Pattern::Zipf(0.9), page(), GIB, 8 * GIB),
-            write(1., Pattern::Zipf(0.9), page(), GIB, 8 * GIB),
+            read(1., AccessPattern::Zipf(0.9), page(), GIB, 8 * GIB),
+            write(1., AccessPattern::Zipf(0.9), page(), GIB, 8 * GIB),
         ],
     }
 }
@@ -113,7 +113,13 @@ pub fn iozone() -> Look {
         writes: 20_000,
         gap: SimTime(9_400_000),
         burst: 1,
-        streams: vec![write(1., Pattern::Sequential, Sizes::Fixed(360 * KIB), 4 * GIB, 8 * GIB)],
+        streams: vec![write(
+            1.,
+            AccessPattern::Sequential,
+            Sizes::Fixed(360 * KIB),
+            4 * GIB,
+            8 * GIB,
+        )],
     }
 }
 
@@ -127,15 +133,15 @@ pub fn postmark() -> Look {
         gap: SimTime(9_400_000),
         burst: 2,
         streams: vec![
-            read(1., Pattern::Random, sizes(), 4 * GIB, 8 * GIB),
-            write(1., Pattern::Mixed(0.5), sizes(), 4 * GIB, 8 * GIB),
+            read(1., AccessPattern::Random, sizes(), 4 * GIB, 8 * GIB),
+            write(1., AccessPattern::Mixed(0.5), sizes(), 4 * GIB, 8 * GIB),
         ],
     }
 }
 
 impl Look {
     /// The requests, at most about `most`, with reads and writes in their proportion.
-    pub fn requests(&self, most: u64) -> Result<Vec<Request>, ExperimentError> {
+    pub fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
         let all = self.reads + self.writes;
         let scale = (most as f64 / all as f64).min(1.);
         let mut sources = Vec::new();

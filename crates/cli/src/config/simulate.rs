@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use merganser_device::trace::{Address, Disks, Event, Format, Options};
+use merganser_device::trace::{AddressConversion, BlkparseEvent, Disks, TraceFormat, TraceOptions};
 use merganser_device::workload::Bounds;
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
@@ -90,7 +90,7 @@ pub enum Load {
 #[derive(Debug)]
 pub struct Reading {
     /// All that does not need the device.
-    pub options: Options,
+    pub options: TraceOptions,
     /// Addresses beyond the device begin again.
     pub wrap: bool,
 }
@@ -267,8 +267,8 @@ pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
         return Err(format!("--time-scale: {}, expected 0 or more", typed.time_scale).into());
     }
     let address = match typed.address_scale {
-        None => Address::Same,
-        Some(by) if by.is_finite() && by >= 0.0 => Address::Scaled(by),
+        None => AddressConversion::Same,
+        Some(by) if by.is_finite() && by >= 0.0 => AddressConversion::Scaled(by),
         Some(by) => return Err(format!("--address-scale: {by}, expected 0 or more").into()),
     };
     let disks = match (&typed.unit, typed.units_together, typed.units_apart) {
@@ -284,22 +284,22 @@ pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
     };
     let format = match typed.format {
         TraceFormatName::Auto => None,
-        TraceFormatName::Merganser => Some(Format::Merganser),
-        TraceFormatName::Disksim => Some(Format::DiskSim),
-        TraceFormatName::Spc => Some(Format::Spc),
-        TraceFormatName::Msr => Some(Format::Msr),
-        TraceFormatName::Mqsim => Some(Format::Mqsim),
-        TraceFormatName::Blkparse => Some(Format::Blkparse),
-        TraceFormatName::Fiu => Some(Format::Fiu),
+        TraceFormatName::Merganser => Some(TraceFormat::Merganser),
+        TraceFormatName::Disksim => Some(TraceFormat::DiskSim),
+        TraceFormatName::Spc => Some(TraceFormat::Spc),
+        TraceFormatName::Msr => Some(TraceFormat::Msr),
+        TraceFormatName::Mqsim => Some(TraceFormat::Mqsim),
+        TraceFormatName::Blkparse => Some(TraceFormat::Blkparse),
+        TraceFormatName::Fiu => Some(TraceFormat::Fiu),
     };
     let event = match typed.event {
-        EventName::Issued => Event::Issued,
-        EventName::Queued => Event::Queued,
+        EventName::Issued => BlkparseEvent::Issued,
+        EventName::Queued => BlkparseEvent::Queued,
     };
     let time_scale = typed.time_scale;
     let skip_bad = typed.skip_bad;
     let options =
-        Options { format, event, disks, time_scale, address, limit_bytes: None, skip_bad };
+        TraceOptions { format, event, disks, time_scale, address, limit_bytes: None, skip_bad };
     Ok(Reading { options, wrap: typed.wrap })
 }
 

@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use merganser_device::profile::Unit;
+use merganser_device::profile::ParameterUnit;
 use merganser_device::request::SimTime;
-use merganser_device::workload::{ARRIVAL_NS_MAX, Arrivals, Pattern, Sizes};
+use merganser_device::workload::{ARRIVAL_NS_MAX, AccessPattern, Arrivals, Sizes};
 
 use crate::args::{ArrivalsName, Count, Size, WorkloadName};
 use crate::failure::Failure;
@@ -14,7 +14,7 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Made {
     /// Where they go.
-    pub pattern: Pattern,
+    pub pattern: AccessPattern,
     /// Share of reads.
     pub read_share: f64,
     /// How large they are.
@@ -69,11 +69,11 @@ impl WorkloadWords {
         };
         Ok(Made {
             pattern: match self.workload {
-                WorkloadName::Sequential => Pattern::Sequential,
-                WorkloadName::Strided => Pattern::Strided(self.gap.0),
-                WorkloadName::Random => Pattern::Random,
-                WorkloadName::Mixed => Pattern::Mixed(self.random),
-                WorkloadName::Zipf => Pattern::Zipf(self.theta),
+                WorkloadName::Sequential => AccessPattern::Sequential,
+                WorkloadName::Strided => AccessPattern::Strided(self.gap.0),
+                WorkloadName::Random => AccessPattern::Random,
+                WorkloadName::Mixed => AccessPattern::Mixed(self.random),
+                WorkloadName::Zipf => AccessPattern::Zipf(self.theta),
             },
             read_share: self.read,
             sizes: sizes(&self.size)?,
@@ -168,7 +168,7 @@ fn stream(number: usize, text: &str, options: &WorkloadWords) -> Result<StreamCh
             }
             "name" => value.clone_into(&mut name),
             "begin" => {
-                let ns = Unit::Nanoseconds.parse(value).filter(|ns| *ns <= ARRIVAL_NS_MAX);
+                let ns = ParameterUnit::Nanoseconds.parse(value).filter(|ns| *ns <= ARRIVAL_NS_MAX);
                 begin =
                     SimTime(ns.ok_or_else(|| format!("begin: '{value}' is no time, as 100ms is"))?);
             }

@@ -10,8 +10,8 @@ use std::thread::JoinHandle;
 use merganser_storage::thread::spawn;
 use merganser_storage::{Operation, Storage};
 
-use super::storage::Shared;
-use crate::request::{Content, ContentHash};
+use super::storage::EmulationShared;
+use crate::request::{ContentHash, RequestHashes};
 
 /// The thread, and the way to it. Dropping it waits until all writes that it got have begun.
 pub(super) struct Hasher {
@@ -23,7 +23,7 @@ impl Hasher {
     /// Starts the thread.
     pub fn start(
         hash: ContentHash,
-        shared: &Arc<Shared>,
+        shared: &Arc<EmulationShared>,
         backing: &Arc<dyn Storage>,
     ) -> std::io::Result<Hasher> {
         // Without a bound: the writes in flight are bounded by the door, and their buffers exist already.
@@ -32,7 +32,7 @@ impl Hasher {
         let thread = spawn("hasher", move || {
             for (slot, operation) in waiting {
                 if let Operation::Write { buffer, .. } = &operation {
-                    let content = Content::of(buffer, hash);
+                    let content = RequestHashes::of(buffer, hash);
                     // Its flight is there, because its real operation has not begun.
                     shared.state.lock().flights[slot].request.content = Some(content);
                 }

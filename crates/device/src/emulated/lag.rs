@@ -27,7 +27,7 @@ const SHARE_MAX: f64 = 0.01;
 
 /// How late answers were.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Lag {
+pub struct EmulationLag {
     /// Requests that were answered.
     pub requests: u64,
     /// Requests whose real operation ended after the modelled one.
@@ -36,13 +36,13 @@ pub struct Lag {
     slow: u64,
     /// The sum of all times between a modelled end and its answer.
     pub late_ns: u64,
-    /// The sum of the modelled times: the busy time that [`Lag::late_ns`] is compared with.
+    /// The sum of the modelled times: the busy time that [`EmulationLag::late_ns`] is compared with.
     pub busy_ns: u64,
     /// From each request's modelled end to its answer, in nanoseconds.
     pub delays: Histogram,
 }
 
-impl Lag {
+impl EmulationLag {
     /// An answer that came `delay_ns` after its modelled end, to a request for which the model took
     /// `modelled_ns`; whether the real operation was what it waited for.
     pub(super) fn answered(&mut self, modelled_ns: u64, delay_ns: u64, overtaken: bool) {
@@ -92,8 +92,8 @@ mod tests {
     use super::*;
 
     /// A thousand requests of 1 ms: `late` of them have this lag, and the others 1 us.
-    fn lag(late: u64, delay_ns: u64, overtaken: bool) -> Lag {
-        let mut lag = Lag::default();
+    fn lag(late: u64, delay_ns: u64, overtaken: bool) -> EmulationLag {
+        let mut lag = EmulationLag::default();
         for i in 0..1000 {
             let (delay_ns, overtaken) =
                 if i < late { (delay_ns, overtaken) } else { (1000, false) };
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_model_without_time_promises_none() {
-        let mut lag = Lag::default();
+        let mut lag = EmulationLag::default();
         assert!(lag.is_valid());
         lag.answered(0, 1_000_000, true);
         assert_eq!(

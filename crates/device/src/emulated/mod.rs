@@ -9,7 +9,7 @@
 //! A request takes as long as the model says, however fast the backing storage is. The model gets each
 //! request at the moment at which it arrived, with all that are in flight, and never waits for the
 //! machine: where the backing storage, or the thread that keeps the time, is late, the answer is late,
-//! and the model does not know. [`Lag`] counts how late answers were; [`Lag::is_valid`] says whether
+//! and the model does not know. [`EmulationLag`] counts how late answers were; [`EmulationLag::is_valid`] says whether
 //! the run may be believed.
 //!
 //! A disk may be emulated slower than it is ([`EmulatedOptions::slower`]): then the clock is slower, and everything
@@ -27,7 +27,7 @@ mod pacer;
 mod slow_clock;
 mod storage;
 
-pub use lag::Lag;
+pub use lag::EmulationLag;
 pub use null::Null;
-pub use observer::{Observer, Served};
-pub use storage::{Emulated, EmulatedOptions, Ended, PathTime, SPIN_NS};
+pub use observer::{Observer, ServedRequest};
+pub use storage::{Emulated, EmulatedOptions, EmulationResults, PathTime, SPIN_NS};

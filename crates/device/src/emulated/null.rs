@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use merganser_storage::Geometry;
 
-use crate::device::{Command, Device, Done, Statistics};
+use crate::device::{CompletedCommand, Device, DeviceStatistics, IoCommand};
 use crate::request::{RequestKind, SimTime};
 
 /// A device whose requests end when they arrive. It stores no data.
@@ -12,8 +12,8 @@ use crate::request::{RequestKind, SimTime};
 pub struct Null {
     capacity_bytes: u64,
     now: SimTime,
-    completed: VecDeque<Done>,
-    counts: Statistics,
+    completed: VecDeque<CompletedCommand>,
+    counts: DeviceStatistics,
 }
 
 impl Null {
@@ -42,8 +42,8 @@ impl Device for Null {
         self.now
     }
 
-    fn submit(&mut self, at: SimTime, command: Command) {
-        let Command { id, kind, len, buffer, .. } = command;
+    fn submit(&mut self, at: SimTime, command: IoCommand) {
+        let IoCommand { id, kind, len, buffer, .. } = command;
         self.now = at;
         let bytes = match kind {
             RequestKind::Read => {
@@ -61,7 +61,13 @@ impl Device for Null {
                 0
             }
         };
-        self.completed.push_back(Done { id, submitted: at, at, buffer, result: Ok(bytes) });
+        self.completed.push_back(CompletedCommand {
+            id,
+            submitted: at,
+            at,
+            buffer,
+            result: Ok(bytes),
+        });
     }
 
     fn next_at(&self) -> Option<SimTime> {
@@ -72,11 +78,11 @@ impl Device for Null {
         false
     }
 
-    fn completed(&mut self) -> Option<Done> {
+    fn completed(&mut self) -> Option<CompletedCommand> {
         self.completed.pop_front()
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> DeviceStatistics {
         self.counts.clone()
     }
 }

@@ -11,26 +11,26 @@ use std::time::Duration;
 use merganser_storage::thread::wake_precisely;
 use parking_lot::MutexGuard;
 
-use super::storage::Shared;
-use crate::device::{Command, Device, Done};
-use crate::request::{Request, RequestKind, SimTime};
-use crate::results::{Collector, Played};
+use super::storage::EmulationShared;
+use crate::device::{CompletedCommand, Device, IoCommand};
+use crate::request::{DeviceRequest, RequestKind, SimTime};
+use crate::results::{Collector, PlayedSpan};
 
 /// A request that the model has not seen.
-pub(super) struct Arrival {
+pub(super) struct EmulatedArrival {
     pub slot: usize,
-    pub request: Request,
+    pub request: DeviceRequest,
 }
 
 /// What the pacer leaves.
 pub(super) struct Finished {
     pub device: Box<dyn Device>,
     pub collector: Collector,
-    pub played: Played,
+    pub played: PlayedSpan,
 }
 
 struct Pacer<'a> {
-    shared: &'a Shared,
+    shared: &'a EmulationShared,
     device: Box<dyn Device>,
     collector: Collector,
     /// The model's time when the clock began.
@@ -45,7 +45,7 @@ struct Pacer<'a> {
 }
 
 /// Runs the model until the emulation is closed.
-pub(super) fn run(device: Box<dyn Device>, shared: &Shared) -> Finished {
+pub(super) fn run(device: Box<dyn Device>, shared: &EmulationShared) -> Finished {
     wake_precisely();
     let start = device.now();
     let mut pacer = Pacer {
@@ -83,7 +83,7 @@ impl Pacer<'_> {
 
     /// Waits for an arrival, the next event, or the end. Takes the arrivals; returns the time, which
     /// no later arrival precedes, and whether the emulation is closed.
-    fn wait(&self, arrivals: &mut Vec<Arrival>) -> (u64, bool) {
+    fn wait(&self, arrivals: &mut Vec<EmulatedArrival>) -> (u64, bool) {
         let due_ns = self.device.next_at().map(|at| self.clock_ns(at));
         let spin = Duration::from_nanos(self.shared.spin_ns);
         let mut state = self.shared.state.lock();
@@ -106,15 +106,15 @@ impl Pacer<'_> {
     }
 
     /// Gives the model a request at the time of its arrival, after the events up to then.
-    fn arrive(&mut self, arrival: &Arrival) {
-        let Request { arrival: at, kind, offset, len, .. } = arrival.request;
+    fn arrive(&mut self, arrival: &EmulatedArrival) {
+        let DeviceRequest { arrival: at, kind, offset, len, .. } = arrival.request;
         // Only with a path time can it be earlier than what has happened.
         let at = self.model_time(at.0).max(self.happened);
         self.advance(at);
         let id = arrival.slot as u64;
         self.inside.insert(id, (kind, len));
         self.happened = at;
-        self.device.submit(at, Command { id, kind, offset, len, buffer: None });
+        self.device.submit(at, IoCommand { id, kind, offset, len, buffer: None });
         self.collect();
     }
 
@@ -128,7 +128,7 @@ impl Pacer<'_> {
     }
 
     fn collect(&mut self) {
-        while let Some(Done { id, submitted, at, .. }) = self.device.completed() {
+        while let Some(CompletedCommand { id, submitted, at, .. }) = self.device.completed() {
             let (kind, len) = self.inside.remove(&id).expect("a request ends once");
             self.collector.served(&*self.device, kind, len, submitted, at);
             self.served += 1;
@@ -143,7 +143,7 @@ impl Pacer<'_> {
 
     fn finish(self) -> Finished {
         let Pacer { device, collector, start, end, served, .. } = self;
-        let played = Played { requests: served, start, end };
+        let played = PlayedSpan { requests: served, start, end };
         Finished { device, collector, played }
     }
 }

@@ -11,12 +11,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::hasher::Hasher;
 use super::observer::Observer;
-use super::pacer::{self, Arrival, Finished};
+use super::pacer::{self, EmulatedArrival, Finished};
 use super::slow_clock::SlowClock;
-use super::{Lag, Served};
+use super::{EmulationLag, ServedRequest};
 use crate::device::Device;
-use crate::request::{ContentHash, Request, RequestKind, SimTime};
-use crate::results::{Power, Results};
+use crate::request::{ContentHash, DeviceRequest, RequestKind, SimTime};
+use crate::results::{DevicePower, DeviceResults};
 
 /// The emulated device, and the storage of its data.
 pub struct EmulatedOptions {
@@ -35,7 +35,7 @@ pub struct EmulatedOptions {
     /// with a machine that is 4 times as fast.
     pub slower: NonZeroU32,
     /// The power of the model's components.
-    pub power: Power,
+    pub power: DevicePower,
     /// Gets every request that was answered.
     pub observer: Option<Observer>,
     /// Hashes the written pages, for the observer, in a thread of its own: it takes no time of the model
@@ -55,7 +55,7 @@ pub struct PathTime {
 }
 
 impl PathTime {
-    fn of(self, request: &Request) -> u64 {
+    fn of(self, request: &DeviceRequest) -> u64 {
         let ns_per_mib = match request.kind {
             RequestKind::Read => self.read_ns_per_mib,
             RequestKind::Write => self.write_ns_per_mib,
@@ -71,11 +71,11 @@ pub const SPIN_NS: u64 = 20_000;
 
 /// The end of an emulation.
 #[derive(Debug, Clone)]
-pub struct Ended {
+pub struct EmulationResults {
     /// The model's results: latencies are the model's own.
-    pub results: Results,
+    pub results: DeviceResults,
     /// How late the answers were.
-    pub lag: Lag,
+    pub lag: EmulationLag,
 }
 
 /// A modelled device in real time. See the module for what it does.
@@ -84,15 +84,15 @@ pub struct Emulated {
     size: u64,
     geometry: Geometry,
     backing: Arc<dyn Storage>,
-    shared: Arc<Shared>,
+    shared: Arc<EmulationShared>,
     pacer: Mutex<Option<JoinHandle<Finished>>>,
-    power: Power,
+    power: DevicePower,
     hasher: Option<Hasher>,
 }
 
 /// What requests, the pacer and the backing storage's threads share.
-pub(super) struct Shared {
-    pub state: Mutex<State>,
+pub(super) struct EmulationShared {
+    pub state: Mutex<EmulationState>,
     /// An arrival, or the end.
     pub changed: Condvar,
     pub clock: SlowClock,
@@ -104,21 +104,21 @@ pub(super) struct Shared {
 }
 
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct EmulationState {
     /// In the order of their times.
-    pub arrivals: Vec<Arrival>,
-    pub flights: slab::Slab<Flight>,
-    pub lag: Lag,
+    pub arrivals: Vec<EmulatedArrival>,
+    pub flights: slab::Slab<EmulatedRequest>,
+    pub lag: EmulationLag,
     pub closed: bool,
     next_number: u64,
 }
 
 /// A request that has not been answered.
-pub(super) struct Flight {
+pub(super) struct EmulatedRequest {
     token: u64,
     completions: Completions,
     number: u64,
-    pub request: Request,
+    pub request: DeviceRequest,
     depth: u32,
     /// The end of the real operation.
     real: Option<Completion>,
@@ -127,8 +127,8 @@ pub(super) struct Flight {
 }
 
 /// A request that may be answered.
-pub(super) struct Answer {
-    flight: Flight,
+pub(super) struct DueAnswer {
+    flight: EmulatedRequest,
     completion: Completion,
 }
 
@@ -147,7 +147,7 @@ impl Emulated {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let geometry = device.geometry();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EmulationShared {
             state: Mutex::default(),
             changed: Condvar::new(),
             clock: SlowClock::new(slower),
@@ -171,7 +171,7 @@ impl Emulated {
     ///
     /// # Panics
     /// When called twice.
-    pub fn end(&self) -> Ended {
+    pub fn end(&self) -> EmulationResults {
         let pacer = self.pacer.lock().take().expect("an emulation ends once");
         self.shared.state.lock().closed = true;
         self.shared.changed.notify_all();
@@ -179,11 +179,11 @@ impl Emulated {
             pacer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let results = collector.finish(&*device, played, &self.power);
         let lag = self.shared.state.lock().lag.clone();
-        Ended { results, lag }
+        EmulationResults { results, lag }
     }
 
     /// The request of an operation, or why it cannot be.
-    fn request(&self, operation: &Operation) -> io::Result<Request> {
+    fn request(&self, operation: &Operation) -> io::Result<DeviceRequest> {
         let (kind, offset, len) = match operation {
             Operation::Read { offset, buffer } => {
                 // A read ends where the storage ends.
@@ -207,7 +207,7 @@ impl Emulated {
             );
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        Ok(Request { arrival: SimTime(0), kind, offset, len, content: None })
+        Ok(DeviceRequest { arrival: SimTime(0), kind, offset, len, content: None })
     }
 }
 
@@ -269,7 +269,7 @@ impl Drop for Emulated {
 
 /// The end of a real operation, to be matched with the modelled end.
 struct Real {
-    shared: Arc<Shared>,
+    shared: Arc<EmulationShared>,
     slot: usize,
 }
 
@@ -285,25 +285,25 @@ impl Collect for Real {
     }
 }
 
-impl State {
+impl EmulationState {
     /// Says that the model got a request at `from_ns` and ended it at `at_ns`; the request, if its
     /// real operation has ended, too.
-    pub fn modelled(&mut self, slot: usize, from_ns: u64, at_ns: u64) -> Option<Answer> {
+    pub fn modelled(&mut self, slot: usize, from_ns: u64, at_ns: u64) -> Option<DueAnswer> {
         let flight = &mut self.flights[slot];
         flight.request.arrival = SimTime(from_ns);
         flight.modelled_ns = Some(at_ns);
         self.answerable(slot)
     }
 
-    fn answerable(&mut self, slot: usize) -> Option<Answer> {
+    fn answerable(&mut self, slot: usize) -> Option<DueAnswer> {
         let flight = &mut self.flights[slot];
         flight.modelled_ns?;
         let completion = flight.real.take()?;
-        Some(Answer { flight: self.flights.remove(slot), completion })
+        Some(DueAnswer { flight: self.flights.remove(slot), completion })
     }
 }
 
-impl Shared {
+impl EmulationShared {
     /// Begins the real operation of a request.
     pub fn begin(self: &Arc<Self>, backing: &dyn Storage, slot: usize, operation: Operation) {
         let real = Arc::new(Real { shared: Arc::clone(self), slot });
@@ -311,7 +311,12 @@ impl Shared {
     }
 
     /// Stamps a request and gives it to the pacer; `None` when the emulation has ended.
-    fn arrive(&self, token: u64, request: Request, completions: &Completions) -> Option<usize> {
+    fn arrive(
+        &self,
+        token: u64,
+        request: DeviceRequest,
+        completions: &Completions,
+    ) -> Option<usize> {
         let mut state = self.state.lock();
         if state.closed {
             return None;
@@ -322,8 +327,8 @@ impl Shared {
         let arrival = SimTime(self.clock.now_ns().saturating_sub(path_ns));
         let number = state.next_number;
         state.next_number += 1;
-        let request = Request { arrival, ..request };
-        let flight = Flight {
+        let request = DeviceRequest { arrival, ..request };
+        let flight = EmulatedRequest {
             token,
             completions: completions.clone(),
             number,
@@ -333,16 +338,17 @@ impl Shared {
             modelled_ns: None,
         };
         let slot = state.flights.insert(flight);
-        state.arrivals.push(Arrival { slot, request });
+        state.arrivals.push(EmulatedArrival { slot, request });
         drop(state);
         self.changed.notify_one();
         Some(slot)
     }
 
     /// Answers a request. `overtaken` says that the modelled operation ended first.
-    pub fn answer(&self, answer: Answer, overtaken: bool) {
-        let Answer { flight, completion } = answer;
-        let Flight { token, completions, number, request, depth, modelled_ns, .. } = flight;
+    pub fn answer(&self, answer: DueAnswer, overtaken: bool) {
+        let DueAnswer { flight, completion } = answer;
+        let EmulatedRequest { token, completions, number, request, depth, modelled_ns, .. } =
+            flight;
         // Counted before the caller knows, who may end the emulation then.
         let now_ns = self.clock.now_ns();
         let modelled_ns = modelled_ns.unwrap_or(now_ns);
@@ -351,7 +357,7 @@ impl Shared {
         self.state.lock().lag.answered(since(modelled_ns), delay_ns, overtaken);
         if let Some(observer) = &self.observer {
             let (modelled_ns, real_ns) = (since(modelled_ns), since(now_ns));
-            observer(Served { number, request, modelled_ns, real_ns, depth });
+            observer(ServedRequest { number, request, modelled_ns, real_ns, depth });
         }
         completions.post(Completion { token, ..completion });
     }

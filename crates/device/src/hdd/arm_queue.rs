@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::layout::Target;
+use super::layout::TrackPosition;
 
 /// Jobs after which the search looks whether the others are too far. The bound of a distance takes longer than the cost
 /// of a job.
@@ -14,15 +14,15 @@ const BOUND_PERIOD: u32 = 8;
 /// A job that waits for the arm, with all that its cost depends on: the search would wait for the memory of the jobs
 /// themselves.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Waiting {
+pub(super) struct ArmJob {
     pub slot: usize,
-    pub target: Target,
+    pub target: TrackPosition,
     pub write: bool,
 }
 
 /// The one who waits for a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Line {
+enum ArmWaiter {
     /// The host, which reads.
     Reads,
     /// The host, which writes.
@@ -33,45 +33,46 @@ enum Line {
 
 /// Where a job is in the queue.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ArmPlace {
     number: u64,
     cylinder: u64,
-    line: Line,
+    line: ArmWaiter,
 }
 
 /// The jobs that wait for the arm. They have numbers in the order of their arrival.
 #[derive(Debug, Default)]
 pub(super) struct ArmQueue {
     /// By cylinder and number.
-    jobs: BTreeMap<(u64, u64), Waiting>,
+    jobs: BTreeMap<(u64, u64), ArmJob>,
     /// The slots of each line, by number.
     lines: [BTreeMap<u64, usize>; 3],
     /// By slot; `None` where no job waits.
-    places: Vec<Option<Place>>,
+    places: Vec<Option<ArmPlace>>,
     next: u64,
 }
 
 impl ArmQueue {
     /// Adds the job in `slot`. The host does not wait for a job that is `answered`.
-    pub fn push(&mut self, slot: usize, target: Target, write: bool, answered: bool) {
+    pub fn push(&mut self, slot: usize, target: TrackPosition, write: bool, answered: bool) {
         let number = self.next;
         self.next += 1;
         let line = match (answered, write) {
-            (true, _) => Line::Answered,
-            (false, true) => Line::Writes,
-            (false, false) => Line::Reads,
+            (true, _) => ArmWaiter::Answered,
+            (false, true) => ArmWaiter::Writes,
+            (false, false) => ArmWaiter::Reads,
         };
-        self.jobs.insert((target.cylinder, number), Waiting { slot, target, write });
+        self.jobs.insert((target.cylinder, number), ArmJob { slot, target, write });
         self.lines[line as usize].insert(number, slot);
         if self.places.len() <= slot {
             self.places.resize(slot + 1, None);
         }
-        self.places[slot] = Some(Place { number, cylinder: target.cylinder, line });
+        self.places[slot] = Some(ArmPlace { number, cylinder: target.cylinder, line });
     }
 
     /// Removes the job in `slot`.
     pub fn remove(&mut self, slot: usize) {
-        let Place { number, cylinder, line } = self.places[slot].take().expect("a job that waits");
+        let ArmPlace { number, cylinder, line } =
+            self.places[slot].take().expect("a job that waits");
         self.jobs.remove(&(cylinder, number));
         self.lines[line as usize].remove(&number);
     }
@@ -80,8 +81,8 @@ impl ArmQueue {
     pub fn answer(&mut self, slot: usize) {
         let place = self.places[slot].as_mut().expect("a job that waits");
         self.lines[place.line as usize].remove(&place.number);
-        place.line = Line::Answered;
-        self.lines[Line::Answered as usize].insert(place.number, slot);
+        place.line = ArmWaiter::Answered;
+        self.lines[ArmWaiter::Answered as usize].insert(place.number, slot);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -90,7 +91,7 @@ impl ArmQueue {
 
     /// The writes that wait in the buffer: the host has their answers.
     pub fn answered(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lines[Line::Answered as usize].values().copied()
+        self.lines[ArmWaiter::Answered as usize].values().copied()
     }
 
     /// The read that arrived first of those in the cylinders from `first` to `last` that `fit`.
@@ -109,12 +110,12 @@ impl ArmQueue {
 
     /// The job that arrived first of those whose host waits.
     pub fn oldest_unanswered(&self) -> Option<usize> {
-        oldest_of(&self.lines[..Line::Answered as usize])
+        oldest_of(&self.lines[..ArmWaiter::Answered as usize])
     }
 
     /// The write that arrived first of those whose host waits.
     pub fn oldest_write(&self) -> Option<usize> {
-        self.lines[Line::Writes as usize].first_key_value().map(|(_, slot)| *slot)
+        self.lines[ArmWaiter::Writes as usize].first_key_value().map(|(_, slot)| *slot)
     }
 
     /// The job with the least `cost`; of equal ones, the one that arrived first. `least` is a lower
@@ -126,13 +127,13 @@ impl ArmQueue {
         &self,
         cylinder: u64,
         least: impl Fn(u64) -> u64,
-        cost: impl Fn(&Waiting) -> u64,
+        cost: impl Fn(&ArmJob) -> u64,
     ) -> usize {
         let mut below = self.jobs.range(..(cylinder, 0)).rev().peekable();
         let mut above = self.jobs.range((cylinder, 0)..).peekable();
         let mut best: Option<(u64, u64, usize)> = None;
         for looked_at in 0.. {
-            let distance = |(at, _): &(&(u64, u64), &Waiting)| at.0.abs_diff(cylinder);
+            let distance = |(at, _): &(&(u64, u64), &ArmJob)| at.0.abs_diff(cylinder);
             let next = match (below.peek().map(distance), above.peek().map(distance)) {
                 (Some(down), Some(up)) if down < up => below.next(),
                 (_, Some(_)) => above.next(),
@@ -163,8 +164,8 @@ mod tests {
 
     use super::*;
 
-    fn target(cylinder: u64) -> Target {
-        Target { cylinder, ..Target::default() }
+    fn target(cylinder: u64) -> TrackPosition {
+        TrackPosition { cylinder, ..TrackPosition::default() }
     }
 
     /// Random calls, against a list of the jobs in the order of their arrival.

@@ -7,20 +7,20 @@
 
 use std::collections::VecDeque;
 
-use super::layout::Layout;
+use super::layout::DiskLayout;
 use crate::request::SimTime;
 
 /// Segments of the buffer, the most recently used one first.
 #[derive(Debug)]
-pub(super) struct Segments {
-    segments: VecDeque<Segment>,
+pub(super) struct BufferSegments {
+    segments: VecDeque<BufferSegment>,
     count: usize,
     /// Sectors per segment.
     size: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Segment {
+struct BufferSegment {
     first: u64,
     /// The end of the sectors that are surely in the buffer.
     read: u64,
@@ -30,7 +30,7 @@ struct Segment {
 
 /// The heads, which read ahead.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stream {
+pub(super) struct HeadStream {
     /// The first sector of its segment.
     pub first: u64,
     /// A request that begins later is not worth the wait: the heads would pass more than a track before it.
@@ -44,14 +44,14 @@ pub(super) struct Stream {
     from: SimTime,
 }
 
-impl Stream {
+impl HeadStream {
     /// Whether the heads come to sectors `first` to `end` soon, or have read them.
     pub fn reaches(&self, first: u64, end: u64) -> bool {
         (self.first..=self.near).contains(&first) && end <= self.limit
     }
 
     /// The time at which the heads have read up to `end`.
-    pub fn end(&self, end: u64, layout: &Layout) -> SimTime {
+    pub fn end(&self, end: u64, layout: &DiskLayout) -> SimTime {
         if end > self.read {
             SimTime(self.from.0 + layout.transfer_ns(self.read, end))
         } else {
@@ -60,21 +60,21 @@ impl Stream {
     }
 }
 
-impl Segments {
+impl BufferSegments {
     /// A buffer of `count` segments of `size` sectors.
     pub fn new(count: usize, size: u64) -> Self {
-        Segments { segments: VecDeque::new(), count, size }
+        BufferSegments { segments: VecDeque::new(), count, size }
     }
 
     /// Whether sectors `first` to `end` are in the buffer by `now`.
-    pub fn holds(&self, first: u64, end: u64, now: SimTime, layout: &Layout) -> bool {
+    pub fn holds(&self, first: u64, end: u64, now: SimTime, layout: &DiskLayout) -> bool {
         self.segments.iter().any(|segment| {
             segment.first <= first && end <= segment.read + self.ahead(segment, now, layout)
         })
     }
 
     /// What the heads read ahead of. `None` if they do not.
-    pub fn stream(&self, now: SimTime, layout: &Layout) -> Option<Stream> {
+    pub fn stream(&self, now: SimTime, layout: &DiskLayout) -> Option<HeadStream> {
         let segment = self.segments.front()?;
         let since = segment.stream?;
         let reached = segment.read + self.ahead(segment, now, layout);
@@ -87,11 +87,11 @@ impl Segments {
         // New sectors replace the oldest part of a segment.
         let limit = segment.read + self.size;
         let from = SimTime(since.0 + self.between(segment, layout));
-        Some(Stream { first: segment.first, read: segment.read, near, limit, since, from })
+        Some(HeadStream { first: segment.first, read: segment.read, near, limit, since, from })
     }
 
     /// The arm is needed elsewhere.
-    pub fn interrupt(&mut self, now: SimTime, layout: &Layout) {
+    pub fn interrupt(&mut self, now: SimTime, layout: &DiskLayout) {
         if let Some(segment) = self.segments.front().copied() {
             let ahead = self.ahead(&segment, now, layout);
             let front = self.segments.front_mut().expect("there is one");
@@ -111,14 +111,14 @@ impl Segments {
         }
         let first = start.max(end.saturating_sub(self.size));
         let stream = ahead.then_some(at);
-        self.segments.push_front(Segment { first, read: end, stream });
+        self.segments.push_front(BufferSegment { first, read: end, stream });
         self.segments.truncate(self.count);
     }
 
     /// Drops sectors `first` to `end`, which are written.
     pub fn forget(&mut self, first: u64, end: u64) {
         let size = self.size;
-        let apart = |segment: &Segment| {
+        let apart = |segment: &BufferSegment| {
             let last = segment.read + if segment.stream.is_some() { size } else { 0 };
             end <= segment.first || last <= first
         };
@@ -126,14 +126,14 @@ impl Segments {
     }
 
     /// The sectors read ahead by `now`.
-    fn ahead(&self, segment: &Segment, now: SimTime, layout: &Layout) -> u64 {
+    fn ahead(&self, segment: &BufferSegment, now: SimTime, layout: &DiskLayout) -> u64 {
         let Some(since) = segment.stream else { return 0 };
         let span = now.0.saturating_sub(since.0).saturating_sub(self.between(segment, layout));
         layout.passed(segment.read, span, self.size)
     }
 
     /// The time between the last sector read and the next one: a switch, if that begins a track.
-    fn between(&self, segment: &Segment, layout: &Layout) -> u64 {
+    fn between(&self, segment: &BufferSegment, layout: &DiskLayout) -> u64 {
         if segment.read == 0 || segment.read >= layout.sectors() {
             return 0;
         }

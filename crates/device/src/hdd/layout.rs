@@ -30,7 +30,7 @@ pub(super) struct SectorAddress {
 
 /// The track of a sector, and where on it the sector begins: all that the way to it depends on.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Target {
+pub(super) struct TrackPosition {
     pub cylinder: u64,
     pub head: u64,
     /// Nanoseconds of a turn, less than a whole one.
@@ -46,7 +46,7 @@ struct Zone {
 
 /// The layout of a disk.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(super) struct DiskLayout {
     zones: Vec<Zone>,
     heads: u64,
     cylinders: u64,
@@ -55,7 +55,7 @@ pub(super) struct Layout {
     skew_ns: u64,
 }
 
-impl Layout {
+impl DiskLayout {
     pub fn new(settings: &HddSettings) -> Self {
         let HddSettings { cylinders, heads, zones: count, .. } = *settings;
         let mut zones = Vec::new();
@@ -70,7 +70,7 @@ impl Layout {
             first_track = end_track;
         }
         let turn_ns = settings.turn_ns();
-        Layout {
+        DiskLayout {
             zones,
             heads,
             cylinders,
@@ -108,11 +108,11 @@ impl Layout {
     }
 
     /// What the arm needs to know of a sector.
-    pub fn target(&self, sector: u64) -> Target {
+    pub fn target(&self, sector: u64) -> TrackPosition {
         let SectorAddress { cylinder, head, track, sector, track_sectors } = self.place(sector);
         let skew = u128::from(track) * u128::from(self.skew_ns) % u128::from(self.turn_ns);
         let angle = self.begin_ns(sector, track_sectors) + skew as u64;
-        Target { cylinder, head, angle_ns: angle % self.turn_ns }
+        TrackPosition { cylinder, head, angle_ns: angle % self.turn_ns }
     }
 
     /// The angle of the platters at `now`, in nanoseconds of a turn.
@@ -121,7 +121,7 @@ impl Layout {
     }
 
     /// The time until the sector begins under the heads. The platters are at `angle_ns`, which may be more than a turn.
-    pub fn wait_ns(&self, target: &Target, angle_ns: u64) -> u64 {
+    pub fn wait_ns(&self, target: &TrackPosition, angle_ns: u64) -> u64 {
         // Mostly it is less than a turn, and the search for the nearest job spent a tenth of its time in the division.
         let behind = if angle_ns < self.turn_ns { angle_ns } else { angle_ns % self.turn_ns };
         let ahead = if target.angle_ns < behind { self.turn_ns } else { 0 };

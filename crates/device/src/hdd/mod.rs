@@ -27,14 +27,14 @@ use std::io;
 use merganser_storage::Geometry;
 use slab::Slab;
 
-use crate::device::{Command, Component, Device, Done, Statistics, Use};
+use crate::device::{CompletedCommand, Component, Device, DeviceStatistics, IoCommand, Use};
 use crate::request::{RequestKind, SimTime};
-use crate::sim::{Engine, Event};
-use arm_queue::{ArmQueue, Waiting};
-use buffer::{Segments, Stream};
-use layout::{Layout, SECTOR, Target};
+use crate::sim::{EventQueue, SimEvent};
+use arm_queue::{ArmJob, ArmQueue};
+use buffer::{BufferSegments, HeadStream};
+use layout::{DiskLayout, SECTOR, TrackPosition};
 use platters::Platters;
-pub use profile::{HddParameter, HddProfile, HddSettings, Policy, hdd_parameters};
+pub use profile::{ArmPolicy, HddParameter, HddProfile, HddSettings, hdd_parameters};
 use seek::SeekCurve;
 
 /// The events of a disk.
@@ -48,7 +48,7 @@ enum Happening {
     Ended(usize),
 }
 
-impl Event for Happening {
+impl SimEvent for Happening {
     fn fingerprint(&self) -> u64 {
         let (kind, slot) = match *self {
             Happening::Understood(slot) => (1, slot),
@@ -62,19 +62,25 @@ impl Event for Happening {
 /// A command of the host, or a write from the buffer whose command has ended.
 #[derive(Debug)]
 struct Job {
-    command: Command,
+    command: IoCommand,
     submitted: SimTime,
     /// The time at which it came into the queue.
     queued: SimTime,
     /// Whether the host has its answer.
     answered: bool,
     /// Its first sector, from then on.
-    target: Target,
+    target: TrackPosition,
 }
 
 impl Job {
-    fn new(command: Command, submitted: SimTime) -> Job {
-        Job { command, submitted, queued: submitted, answered: false, target: Target::default() }
+    fn new(command: IoCommand, submitted: SimTime) -> Job {
+        Job {
+            command,
+            submitted,
+            queued: submitted,
+            answered: false,
+            target: TrackPosition::default(),
+        }
     }
 }
 
@@ -82,10 +88,10 @@ impl Job {
 pub struct Hdd {
     name: String,
     settings: HddSettings,
-    layout: Layout,
+    layout: DiskLayout,
     read_seek: SeekCurve,
     write_seek: SeekCurve,
-    engine: Engine<Happening>,
+    engine: EventQueue<Happening>,
     /// All jobs that have not ended, by slot.
     jobs: Slab<Job>,
     /// Decoded commands that wait because the queue is full.
@@ -100,13 +106,13 @@ pub struct Hdd {
     cylinder: u64,
     head: u64,
     link_free: SimTime,
-    segments: Segments,
+    segments: BufferSegments,
     dirty_bytes: u64,
     /// Flushes that wait for the write buffer.
     flushes: Vec<usize>,
     platters: Platters,
-    completed: VecDeque<Done>,
-    counts: Statistics,
+    completed: VecDeque<CompletedCommand>,
+    counts: DeviceStatistics,
     arm_busy_ns: u64,
     arm_services: u64,
     link_busy_ns: u64,
@@ -121,10 +127,10 @@ impl Hdd {
     pub fn new(profile: &HddProfile) -> Result<Self, crate::profile::ProfileError> {
         let settings = profile.settings.clone();
         settings.check()?;
-        let layout = Layout::new(&settings);
+        let layout = DiskLayout::new(&settings);
         let stroke = layout.cylinders().saturating_sub(1).max(1);
         let curve = |track, mean, full| SeekCurve::new(stroke, track, mean, full);
-        let segments = Segments::new(
+        let segments = BufferSegments::new(
             settings.buffer_segments as usize,
             settings.buffer_bytes / settings.buffer_segments / SECTOR,
         );
@@ -141,7 +147,7 @@ impl Hdd {
                 settings.seek_full_write_ns,
             ),
             layout,
-            engine: Engine::new(0),
+            engine: EventQueue::new(0),
             jobs: Slab::new(),
             outside: VecDeque::new(),
             queue: ArmQueue::default(),
@@ -155,7 +161,7 @@ impl Hdd {
             flushes: Vec::new(),
             platters: Platters::new(),
             completed: VecDeque::new(),
-            counts: Statistics::default(),
+            counts: DeviceStatistics::default(),
             arm_busy_ns: 0,
             arm_services: 0,
             link_busy_ns: 0,
@@ -166,7 +172,7 @@ impl Hdd {
 
     /// The sectors of a job: the first, and the end.
     fn sectors(&self, slot: usize) -> (u64, u64) {
-        let Command { offset, len, .. } = self.jobs[slot].command;
+        let IoCommand { offset, len, .. } = self.jobs[slot].command;
         (offset / SECTOR, (offset + len).div_ceil(SECTOR))
     }
 
@@ -182,7 +188,7 @@ impl Hdd {
 
     fn begin(&mut self, slot: usize) {
         let now = self.engine.now();
-        let Command { kind, len, .. } = self.jobs[slot].command;
+        let IoCommand { kind, len, .. } = self.jobs[slot].command;
         match kind {
             RequestKind::Trim => self.engine.at(now, Happening::Ended(slot)),
             RequestKind::Flush if self.dirty_bytes == 0 => {
@@ -237,10 +243,10 @@ impl Hdd {
     fn answer_early(&mut self, slot: usize, done: SimTime) {
         let job = &mut self.jobs[slot];
         job.answered = true;
-        let Command { id, kind, offset, len, .. } = job.command;
+        let IoCommand { id, kind, offset, len, .. } = job.command;
         let buffer = job.command.buffer.take();
         let submitted = job.submitted;
-        let command = Command { id, kind, offset, len, buffer };
+        let command = IoCommand { id, kind, offset, len, buffer };
         let slot = self.jobs.insert(Job::new(command, submitted));
         self.engine.at(done, Happening::Ended(slot));
     }
@@ -299,7 +305,7 @@ impl Hdd {
     fn start(&mut self, slot: usize) {
         let now = self.engine.now();
         let (first, end) = self.sectors(slot);
-        let Command { kind, len, .. } = self.jobs[slot].command;
+        let IoCommand { kind, len, .. } = self.jobs[slot].command;
         let answered = self.jobs[slot].answered;
         let stream = self.segments.stream(now, &self.layout);
         let (media_first, media_end) = match stream.filter(|stream| stream.reaches(first, end)) {
@@ -344,7 +350,7 @@ impl Hdd {
     }
 
     /// The time that the arm takes to the track of a sector.
-    fn position_ns(&self, target: &Target, write: bool) -> u64 {
+    fn position_ns(&self, target: &TrackPosition, write: bool) -> u64 {
         let distance = target.cylinder.abs_diff(self.cylinder);
         let curve = if write { &self.write_seek } else { &self.read_seek };
         let switch = if target.head == self.head { 0 } else { self.settings.head_switch_ns };
@@ -362,13 +368,13 @@ impl Hdd {
             return slot;
         }
         match self.settings.policy() {
-            Policy::Fifo => self.queue.oldest().expect("not empty"),
-            Policy::Seek => self.queue.nearest(
+            ArmPolicy::Fifo => self.queue.oldest().expect("not empty"),
+            ArmPolicy::Seek => self.queue.nearest(
                 self.cylinder,
                 |distance| distance,
                 |job| job.target.cylinder.abs_diff(self.cylinder),
             ),
-            Policy::Position => {
+            ArmPolicy::Position => {
                 let [read, write] = [&self.read_seek, &self.write_seek];
                 let least = |distance| read.seek_ns(distance).min(write.seek_ns(distance));
                 let stream = self.segments.stream(now, &self.layout);
@@ -376,7 +382,7 @@ impl Hdd {
                     return slot;
                 }
                 let angle = self.layout.angle_ns(now);
-                let cost = |job: &Waiting| {
+                let cost = |job: &ArmJob| {
                     let way = self.position_ns(&job.target, job.write);
                     way + self.layout.wait_ns(&job.target, angle + way)
                 };
@@ -386,7 +392,7 @@ impl Hdd {
     }
 
     /// The oldest of the reads whose sectors the heads will reach soon.
-    fn next_of(&self, stream: &Stream) -> Option<usize> {
+    fn next_of(&self, stream: &HeadStream) -> Option<usize> {
         let last = stream.near.min(self.layout.sectors() - 1);
         let [from, to] = [stream.first, last].map(|sector| self.layout.place(sector).cylinder);
         self.queue.oldest_read(from, to, |slot| {
@@ -397,7 +403,7 @@ impl Hdd {
 
     fn transferred(&mut self, slot: usize) {
         let (_, media_first) = self.working.take().expect("the arm worked");
-        let Command { kind, len, .. } = self.jobs[slot].command;
+        let IoCommand { kind, len, .. } = self.jobs[slot].command;
         if kind == RequestKind::Read {
             // Bytes cross the link while later sectors are read; the last sector crosses at the
             // end. The link is reserved only now, so that other transfers used it meanwhile.
@@ -428,7 +434,7 @@ impl Hdd {
 
     fn ended(&mut self, slot: usize) {
         let job = self.jobs.remove(slot);
-        let Job { command: Command { id, kind, offset, len, mut buffer }, submitted, .. } = job;
+        let Job { command: IoCommand { id, kind, offset, len, mut buffer }, submitted, .. } = job;
         if let (RequestKind::Read, Some(buffer)) = (kind, &mut buffer) {
             self.platters.read(offset, buffer);
         }
@@ -449,14 +455,14 @@ impl Hdd {
             }
         };
         let at = self.engine.now();
-        self.completed.push_back(Done { id, submitted, at, buffer, result: Ok(moved) });
+        self.completed.push_back(CompletedCommand { id, submitted, at, buffer, result: Ok(moved) });
         self.taken -= 1;
         self.take();
     }
 
     /// Why a command can't be served.
-    fn refusal(&self, command: &Command) -> Option<io::Error> {
-        let Command { kind, offset, len, buffer, .. } = command;
+    fn refusal(&self, command: &IoCommand) -> Option<io::Error> {
+        let IoCommand { kind, offset, len, buffer, .. } = command;
         if *kind == RequestKind::Flush {
             return None;
         }
@@ -502,10 +508,16 @@ impl Device for Hdd {
         self.engine.now()
     }
 
-    fn submit(&mut self, at: SimTime, command: Command) {
+    fn submit(&mut self, at: SimTime, command: IoCommand) {
         if let Some(error) = self.refusal(&command) {
-            let Command { id, buffer, .. } = command;
-            self.completed.push_back(Done { id, submitted: at, at, buffer, result: Err(error) });
+            let IoCommand { id, buffer, .. } = command;
+            self.completed.push_back(CompletedCommand {
+                id,
+                submitted: at,
+                at,
+                buffer,
+                result: Err(error),
+            });
             return;
         }
         match (command.kind, &command.buffer) {
@@ -535,13 +547,13 @@ impl Device for Hdd {
         true
     }
 
-    fn completed(&mut self) -> Option<Done> {
+    fn completed(&mut self) -> Option<CompletedCommand> {
         self.completed.pop_front()
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> DeviceStatistics {
         let part = |part, busy, services| Use { part, index: 0, busy: SimTime(busy), services };
-        Statistics {
+        DeviceStatistics {
             uses: vec![
                 part(Component::Link, self.link_busy_ns, self.link_services),
                 part(Component::Spindle, self.arm_busy_ns, self.arm_services),

@@ -1,10 +1,10 @@
 //! Profiles of disks: parameters with unit, range, source and meaning, as for SSDs.
 
-use crate::profile::{ProfileError, Unit, nearest_of};
+use crate::profile::{ParameterUnit, ProfileError, nearest_of};
 
 /// The choice of the next request for the arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
+pub enum ArmPolicy {
     /// The request that arrived first.
     Fifo,
     /// The request on the nearest cylinder.
@@ -21,7 +21,7 @@ pub struct HddParameter {
     /// Its name in overrides.
     pub name: &'static str,
     /// The unit of its value.
-    pub unit: Unit,
+    pub unit: ParameterUnit,
     /// The least value.
     pub least: u64,
     /// The greatest value.
@@ -66,7 +66,7 @@ macro_rules! parameters {
     };
 }
 
-use Unit::{Bytes, BytesPerSecond, Choice, Count, Nanoseconds, Switch};
+use ParameterUnit::{Bytes, BytesPerSecond, Choice, Count, Nanoseconds, Switch};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -105,8 +105,8 @@ pub fn hdd_parameters() -> &'static [HddParameter] {
 impl HddSettings {
     /// The choice of the next request for the arm.
     #[must_use]
-    pub fn policy(&self) -> Policy {
-        [Policy::Fifo, Policy::Seek, Policy::Position][self.queue_policy as usize]
+    pub fn policy(&self) -> ArmPolicy {
+        [ArmPolicy::Fifo, ArmPolicy::Seek, ArmPolicy::Position][self.queue_policy as usize]
     }
 
     /// Nanoseconds of a revolution.
@@ -186,9 +186,9 @@ pub struct HddProfile {
     sources: Vec<(&'static str, &'static str)>,
 }
 
-type Values = &'static [(&'static str, u64, &'static str)];
+type PresetValues = &'static [(&'static str, u64, &'static str)];
 
-const PRESETS: [(&str, &str, Values); 3] = [
+const PRESETS: [(&str, &str, PresetValues); 3] = [
     ("cheetah", "Seagate Cheetah 15K.5, 146 GB, 15,000 rpm, SAS", CHEETAH),
     ("barracuda", "Seagate Barracuda 7200.12, 500 GB, 7,200 rpm, SATA", BARRACUDA),
     ("wd5000aakx", "Western Digital Caviar Blue WD5000AAKX, 500 GB, 7,200 rpm, SATA", WD5000AAKX),
@@ -199,7 +199,7 @@ const CHEETAH_RATE: &str = "from the data sheet's 73 to 125 MB/s, with turn and 
 const BARRACUDA_SHEET: &str = "Seagate Barracuda 7200.12 data sheet";
 const ASSUMED: &str = "assumed, as other disks of its class; no public figure was at hand";
 
-const CHEETAH: Values = &[
+const CHEETAH: PresetValues = &[
     ("link_bytes_per_second", 300_000_000, "SAS, 3 Gb/s with 8b/10b coding"),
     ("command_ns", 100_000, ASSUMED),
     ("queue_depth", 64, "SCSI tagged command queueing; the depth is assumed"),
@@ -225,7 +225,7 @@ const CHEETAH: Values = &[
     ("seek_full_write_ns", 7_900_000, ASSUMED),
 ];
 
-const BARRACUDA: Values = &[
+const BARRACUDA: PresetValues = &[
     ("link_bytes_per_second", 300_000_000, "SATA, 3 Gb/s with 8b/10b coding"),
     ("command_ns", 150_000, ASSUMED),
     ("queue_depth", 32, "SATA native command queueing"),
@@ -256,7 +256,7 @@ const WD_RATE: &str =
     "fitted to the 126 MB/s that WD gives its Blue disks of 500 GB per platter, with turn and skew";
 const WD_SEEK: &str = "assumed: WD's figure for the WD5000AAKS; the manual's was not at hand";
 
-const WD5000AAKX: Values = &[
+const WD5000AAKX: PresetValues = &[
     ("link_bytes_per_second", 600_000_000, "SATA, 6 Gb/s with 8b/10b coding"),
     ("command_ns", 150_000, ASSUMED),
     ("queue_depth", 32, "SATA native command queueing"),

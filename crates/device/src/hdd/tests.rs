@@ -5,8 +5,8 @@ use merganser_storage::Buffer;
 use proptest::prelude::*;
 
 use super::*;
-use crate::results::{Collector, Power, Results};
-use crate::workload::{Arrivals, Pattern, Sizes, Workload, play};
+use crate::results::{Collector, DevicePower, DeviceResults};
+use crate::workload::{AccessPattern, Arrivals, Sizes, Workload, play};
 
 fn profile(name: &str, changes: &[&str]) -> HddProfile {
     let mut profile = HddProfile::preset(name).expect("a preset");
@@ -23,7 +23,7 @@ fn disk(name: &str, changes: &[&str]) -> Hdd {
 /// Random reads of one sector at a time, all over the disk.
 fn workload(device: &Hdd) -> Workload {
     Workload {
-        pattern: Pattern::Random,
+        pattern: AccessPattern::Random,
         read_share: 1.0,
         sizes: Sizes::Fixed(512),
         arrivals: Arrivals::Closed(1),
@@ -35,12 +35,12 @@ fn workload(device: &Hdd) -> Workload {
     }
 }
 
-fn run(device: &mut Hdd, workload: &Workload) -> Results {
+fn run(device: &mut Hdd, workload: &Workload) -> DeviceResults {
     let mut collector = Collector::new(device);
     let requests = workload.requests().expect("sound").map(Ok);
     let played = play(device, requests, workload.pace(), &mut collector).expect("served");
     assert_eq!(played.requests, workload.requests);
-    collector.finish(device, played, &Power::hdd(1.0, 1.0, "a test"))
+    collector.finish(device, played, &DevicePower::hdd(1.0, 1.0, "a test"))
 }
 
 fn assert_near(found: f64, expected: f64, share: f64) {
@@ -93,7 +93,7 @@ fn sequential_rates_are_those_of_the_zones() {
             let span_bytes = 200 << 20;
             let end = device.capacity_bytes() - span_bytes;
             let mut reads = Workload {
-                pattern: Pattern::Sequential,
+                pattern: AccessPattern::Sequential,
                 sizes: Sizes::Fixed(256 << 10),
                 arrivals: Arrivals::Closed(depth),
                 requests: 800,
@@ -171,7 +171,7 @@ fn writing_in_order_without_a_cache_costs_a_turn_each() {
     let rate = |name, changes: &[&str], depth| {
         let mut device = disk(name, changes);
         let writes = Workload {
-            pattern: Pattern::Sequential,
+            pattern: AccessPattern::Sequential,
             read_share: 0.0,
             sizes: Sizes::Fixed(64 << 10),
             arrivals: Arrivals::Closed(depth),
@@ -198,10 +198,10 @@ fn ask(
     len: u64,
 ) {
     let at = device.now();
-    device.submit(at, Command { id, kind, offset, len, buffer });
+    device.submit(at, IoCommand { id, kind, offset, len, buffer });
 }
 
-fn finish(device: &mut Hdd) -> Vec<Done> {
+fn finish(device: &mut Hdd) -> Vec<CompletedCommand> {
     while device.advance() {}
     std::iter::from_fn(|| device.completed()).collect()
 }
@@ -273,11 +273,11 @@ fn everything(profile: &HddProfile) -> (u64, u64) {
     let mut phases = Vec::new();
     let base = Workload { requests: 300, ..workload(&device) };
     for (pattern, read_share, depth, bytes, span_bytes) in [
-        (Pattern::Random, 0.7, 40, 4096, 40 << 30),
-        (Pattern::Random, 1.0, 1, 4096, 32 << 20),
-        (Pattern::Sequential, 1.0, 1, 65_536, 40 << 30),
-        (Pattern::Mixed(0.2), 0.5, 8, 16_384, 40 << 30),
-        (Pattern::Sequential, 0.0, 4, 1 << 20, 40 << 30),
+        (AccessPattern::Random, 0.7, 40, 4096, 40 << 30),
+        (AccessPattern::Random, 1.0, 1, 4096, 32 << 20),
+        (AccessPattern::Sequential, 1.0, 1, 65_536, 40 << 30),
+        (AccessPattern::Mixed(0.2), 0.5, 8, 16_384, 40 << 30),
+        (AccessPattern::Sequential, 0.0, 4, 1 << 20, 40 << 30),
     ] {
         let sizes = Sizes::Fixed(bytes);
         let arrivals = Arrivals::Closed(depth);
@@ -307,7 +307,7 @@ fn every_setting_has_an_effect() {
         for parameter in hdd_parameters() {
             let value = parameter.value(&plain.settings);
             let other = match (parameter.name, parameter.unit) {
-                (_, crate::profile::Unit::Switch) => 1 - value,
+                (_, crate::profile::ParameterUnit::Switch) => 1 - value,
                 ("queue_policy", _) => 0,
                 ("queue_depth", _) => 2,
                 ("queue_patience_ns", _) => 20_000_000,
@@ -386,7 +386,7 @@ fn f4_a_cached_write_next_to_a_read_takes_the_link_alone() {
     let mut disk = disk("barracuda", &[]);
     let settings = disk.settings.clone();
     let far = disk.capacity_bytes() / 2;
-    let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+    let command = |id, kind, offset| IoCommand { id, kind, offset, len: 4096, buffer: None };
     disk.submit(SimTime(0), command(1, RequestKind::Read, far));
     // The arm is on its way to the read.
     let at = SimTime(2_000_000);
@@ -395,7 +395,7 @@ fn f4_a_cached_write_next_to_a_read_takes_the_link_alone() {
     }
     disk.submit(at, command(2, RequestKind::Write, 0));
     while disk.advance() {}
-    let done: Vec<Done> = std::iter::from_fn(|| disk.completed()).collect();
+    let done: Vec<CompletedCommand> = std::iter::from_fn(|| disk.completed()).collect();
     let write = done.iter().find(|done| done.id == 2).expect("ended");
     let link_ns = (4096 * 1_000_000_000_u64).div_ceil(settings.link_bytes_per_second);
     assert_eq!(write.at.0, at.0 + settings.command_ns + link_ns);
@@ -454,7 +454,7 @@ fn a_far_read_among_near_writes_is_served_within_its_patience_and_a_job() {
 /// The other half of F4: the last sector of a read has the link for itself.
 #[test]
 fn f4_the_link_is_reserved_to_the_end_of_a_read() {
-    let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+    let command = |id, kind, offset| IoCommand { id, kind, offset, len: 4096, buffer: None };
     let read = |disk: &mut Hdd| {
         let far = disk.capacity_bytes() / 2;
         disk.submit(SimTime(0), command(1, RequestKind::Read, far));
@@ -474,7 +474,7 @@ fn f4_the_link_is_reserved_to_the_end_of_a_read() {
     }
     disk.submit(at, command(2, RequestKind::Write, 0));
     while disk.advance() {}
-    let done: Vec<Done> = std::iter::from_fn(|| disk.completed()).collect();
+    let done: Vec<CompletedCommand> = std::iter::from_fn(|| disk.completed()).collect();
     let write = done.iter().find(|done| done.id == 2).expect("ended");
     assert_eq!(write.at.0, end.0 + link_ns(4096), "the write waits for the read's last sector");
 }

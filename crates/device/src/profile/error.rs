@@ -1,6 +1,6 @@
 //! Why a profile is refused.
 
-use super::unit::Unit;
+use super::unit::ParameterUnit;
 
 /// Why a profile is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum ProfileError {
         /// The parameter.
         name: &'static str,
         /// Its unit.
-        unit: Unit,
+        unit: ParameterUnit,
         /// Its least value.
         least: u64,
         /// Its greatest value.
@@ -49,9 +49,9 @@ pub enum ProfileError {
     Together(String),
 }
 
-fn expected(unit: Unit, least: u64, most: u64) -> String {
+fn expected(unit: ParameterUnit, least: u64, most: u64) -> String {
     match unit {
-        Unit::Switch | Unit::Choice(_) => format!("one of {unit}"),
+        ParameterUnit::Switch | ParameterUnit::Choice(_) => format!("one of {unit}"),
         _ => format!("a value in {unit}{} from {least} to {most}", unit.suffixes()),
     }
 }

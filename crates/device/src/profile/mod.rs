@@ -11,8 +11,8 @@ mod unit;
 use std::cmp::Reverse;
 
 pub use error::ProfileError;
-pub use ssd::{CachePolicy, GcPolicy, Parameter, Placement, SsdSettings, ssd_parameters};
-pub use unit::Unit;
+pub use ssd::{CachePolicy, DiePlacement, GcPolicy, Parameter, SsdSettings, ssd_parameters};
+pub use unit::ParameterUnit;
 
 /// The profile of an SSD: all settings, each with the source of its value.
 #[derive(Debug, Clone)]

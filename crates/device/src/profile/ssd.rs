@@ -1,7 +1,7 @@
 //! The table of an SSD's parameters.
 
 use super::error::ProfileError;
-use super::unit::Unit;
+use super::unit::ParameterUnit;
 
 /// How the write buffer evicts pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum GcPolicy {
 
 /// The choice of the die for a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Placement {
+pub enum DiePlacement {
     /// The die is given by the page's number.
     Fixed,
     /// The dies take turns.
@@ -42,7 +42,7 @@ pub struct Parameter {
     /// Its name in overrides.
     pub name: &'static str,
     /// The unit of its value.
-    pub unit: Unit,
+    pub unit: ParameterUnit,
     /// The least value.
     pub least: u64,
     /// The greatest value.
@@ -108,7 +108,9 @@ macro_rules! parameters {
     };
 }
 
-use Unit::{Bytes, BytesPerSecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch};
+use ParameterUnit::{
+    Bytes, BytesPerSecond, Choice, Count, Cycles, Hertz, Nanoseconds, Permille, Switch,
+};
 
 /// The most blocks of a device: with blocks of 1 MiB, 16 TiB of flash. Each takes some 60 bytes of
 /// tables.
@@ -205,8 +207,8 @@ impl SsdSettings {
 
     /// The choice of the die for a page.
     #[must_use]
-    pub fn placement(&self) -> Placement {
-        [Placement::Fixed, Placement::Rotating][self.placement as usize]
+    pub fn placement(&self) -> DiePlacement {
+        [DiePlacement::Fixed, DiePlacement::Rotating][self.placement as usize]
     }
 
     /// The number of dies.

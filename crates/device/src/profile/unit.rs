@@ -4,7 +4,7 @@ use std::fmt;
 
 /// The unit of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
+pub enum ParameterUnit {
     /// Bytes; written with K, M, G, T for powers of 1,024.
     Bytes,
     /// Bytes per second; written with K, M, G, T for powers of 1,000, as rates are.
@@ -25,29 +25,29 @@ pub enum Unit {
     Choice(&'static [&'static str]),
 }
 
-impl fmt::Display for Unit {
+impl fmt::Display for ParameterUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Unit::Bytes => "bytes",
-            Unit::BytesPerSecond => "bytes/s",
-            Unit::Nanoseconds => "ns",
-            Unit::Hertz => "Hz",
-            Unit::Cycles => "cycles",
-            Unit::Count => "count",
-            Unit::Permille => "permille",
-            Unit::Switch => "on, off",
-            Unit::Choice(words) => return f.write_str(&words.join(", ")),
+            ParameterUnit::Bytes => "bytes",
+            ParameterUnit::BytesPerSecond => "bytes/s",
+            ParameterUnit::Nanoseconds => "ns",
+            ParameterUnit::Hertz => "Hz",
+            ParameterUnit::Cycles => "cycles",
+            ParameterUnit::Count => "count",
+            ParameterUnit::Permille => "permille",
+            ParameterUnit::Switch => "on, off",
+            ParameterUnit::Choice(words) => return f.write_str(&words.join(", ")),
         })
     }
 }
 
-impl Unit {
+impl ParameterUnit {
     /// `value` as a user writes it.
     #[must_use]
     pub fn show(self, value: u64) -> String {
         match self {
-            Unit::Switch => if value == 0 { "off" } else { "on" }.to_owned(),
-            Unit::Choice(words) => {
+            ParameterUnit::Switch => if value == 0 { "off" } else { "on" }.to_owned(),
+            ParameterUnit::Choice(words) => {
                 usize::try_from(value).ok().and_then(|i| words.get(i)).unwrap_or(&"?").to_string()
             }
             _ => value.to_string(),
@@ -57,9 +57,9 @@ impl Unit {
     /// The suffixes of a value, in words.
     pub(crate) fn suffixes(self) -> &'static str {
         match self {
-            Unit::Bytes => " (or whole K, M, G, T of 1024)",
-            Unit::BytesPerSecond => " (or whole K, M, G, T of 1000)",
-            Unit::Nanoseconds => " (or whole us, ms, s)",
+            ParameterUnit::Bytes => " (or whole K, M, G, T of 1024)",
+            ParameterUnit::BytesPerSecond => " (or whole K, M, G, T of 1000)",
+            ParameterUnit::Nanoseconds => " (or whole us, ms, s)",
             _ => "",
         }
     }
@@ -75,21 +75,26 @@ impl Unit {
             digits.trim_end().parse::<u64>().ok()?.checked_mul(factor)
         };
         match self {
-            Unit::Bytes => {
+            ParameterUnit::Bytes => {
                 scaled(&[("K", 1 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)])
             }
-            Unit::BytesPerSecond => scaled(&[
+            ParameterUnit::BytesPerSecond => scaled(&[
                 ("K", 1_000),
                 ("M", 1_000_000),
                 ("G", 1_000_000_000),
                 ("T", 1_000_000_000_000),
             ]),
-            Unit::Nanoseconds => {
+            ParameterUnit::Nanoseconds => {
                 scaled(&[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
             }
-            Unit::Hertz | Unit::Cycles | Unit::Count | Unit::Permille => scaled(&[]),
-            Unit::Switch => ["off", "on"].iter().position(|&w| w == text).map(|i| i as u64),
-            Unit::Choice(words) => words.iter().position(|&w| w == text).map(|i| i as u64),
+            ParameterUnit::Hertz
+            | ParameterUnit::Cycles
+            | ParameterUnit::Count
+            | ParameterUnit::Permille => scaled(&[]),
+            ParameterUnit::Switch => {
+                ["off", "on"].iter().position(|&w| w == text).map(|i| i as u64)
+            }
+            ParameterUnit::Choice(words) => words.iter().position(|&w| w == text).map(|i| i as u64),
         }
     }
 }

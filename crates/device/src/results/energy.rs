@@ -3,9 +3,9 @@
 
 use crate::device::{Component, Use};
 
-/// The power of a device's components, in watts; [`Power::sources`] returns the sources.
+/// The power of a device's components, in watts; [`DevicePower::sources`] returns the sources.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Power {
+pub struct DevicePower {
     /// Of the idle device.
     pub idle_watts: f64,
     /// In addition while the link moves bytes.
@@ -23,11 +23,11 @@ pub struct Power {
     sources: &'static str,
 }
 
-impl Power {
+impl DevicePower {
     /// The powers of an SSD with this idle power.
     #[must_use]
     pub const fn ssd(idle_watts: f64, sources: &'static str) -> Self {
-        Power {
+        DevicePower {
             idle_watts,
             link_watts: 0.3,
             processor_watts: 0.25,
@@ -44,7 +44,7 @@ impl Power {
     /// The powers of a hard disk: idle with turning platters, and the addition while it works.
     #[must_use]
     pub const fn hdd(idle_watts: f64, spindle_watts: f64, sources: &'static str) -> Self {
-        Power {
+        DevicePower {
             idle_watts,
             link_watts: 0.0,
             processor_watts: 0.0,
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn each_part_takes_its_power_while_it_is_busy() {
-        let power = Power::ssd(1.0, "");
+        let power = DevicePower::ssd(1.0, "");
         let busy =
             |part, ms: u64| Use { part, index: 0, busy: SimTime(ms * 1_000_000), services: 1 };
         let uses =

@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use super::{Class, Ended, Histogram};
+use super::{Class, EndedRequest, Histogram};
 use crate::request::{RequestKind, SimTime};
 
 /// The requests of one stream.
@@ -43,7 +43,7 @@ impl Share {
     }
 
     /// Counts a request next to other streams. It is compared if all streams were active.
-    pub fn next_to_others(&mut self, ended: &Ended) {
+    pub fn next_to_others(&mut self, ended: &EndedRequest) {
         self.count(ended);
         if ended.together {
             if self.responses.count() == 0 {
@@ -56,14 +56,14 @@ impl Share {
     }
 
     /// Counts a request without other streams.
-    pub fn alone(&mut self, ended: &Ended) {
+    pub fn alone(&mut self, ended: &EndedRequest) {
         self.count(ended);
         if self.compared.contains(&ended.number) {
             self.responses.record(ended.at.0.saturating_sub(ended.submitted.0));
         }
     }
 
-    fn count(&mut self, ended: &Ended) {
+    fn count(&mut self, ended: &EndedRequest) {
         let first = self.reads.requests + self.writes.requests == 0;
         self.begin = if first { ended.submitted } else { self.begin.min(ended.submitted) };
         self.end = self.end.max(ended.at);
@@ -118,10 +118,20 @@ impl Fairness {
 mod tests {
     use super::*;
 
-    fn ended(number: u64, together: bool, response: u64) -> Ended {
+    fn ended(number: u64, together: bool, response: u64) -> EndedRequest {
         let (submitted, at) = (SimTime(number * 100), SimTime(number * 100 + response));
         let (kind, len) = (RequestKind::Read, 4096);
-        Ended { stream: 0, number, order: number, together, kind, offset: 0, len, submitted, at }
+        EndedRequest {
+            stream: 0,
+            number,
+            order: number,
+            together,
+            kind,
+            offset: 0,
+            len,
+            submitted,
+            at,
+        }
     }
 
     /// Only requests 2 and 3 are compared: 40 and 60 next to others, 10 and 30 alone.

@@ -29,7 +29,7 @@ pub struct Histogram {
 
 /// One bucket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bucket {
+pub struct HistogramBucket {
     /// The least value of the bucket.
     pub low: u64,
     /// The greatest value of the bucket.
@@ -127,11 +127,11 @@ impl Histogram {
     }
 
     /// The buckets that are not empty, ascending.
-    pub fn buckets(&self) -> impl Iterator<Item = Bucket> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         let filled = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         filled.map(|(at, count)| {
             let (low, high) = bounds(at);
-            Bucket { low, high, count: *count }
+            HistogramBucket { low, high, count: *count }
         })
     }
 }

@@ -12,14 +12,14 @@ mod series;
 mod steady;
 mod timeline;
 
-pub use energy::{Consumption, Power};
+pub use energy::{Consumption, DevicePower};
 pub use fairness::{Fairness, Share};
-pub use histogram::{Bucket, Histogram};
-pub use series::{Bin, Series};
-pub use steady::{RANGE, SLOPE, Steadiness, Tracked, WINDOW, Window};
-pub use timeline::Timeline;
+pub use histogram::{Histogram, HistogramBucket};
+pub use series::{Bin, DeviceSeries};
+pub use steady::{RANGE, SLOPE, Steadiness, SteadyWindow, Tracked, WINDOW};
+pub use timeline::ByteTimeline;
 
-use crate::device::{Component, Device, FlashBytes, FlashStatistics, Statistics, Use};
+use crate::device::{Component, Device, DeviceStatistics, FlashBytes, FlashStatistics, Use};
 use crate::request::{RequestKind, SimTime};
 
 /// Requests of one kind.
@@ -53,7 +53,7 @@ impl Class {
 
 /// The span of time in which a workload was played.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Played {
+pub struct PlayedSpan {
     /// The number of requests; all of them were served.
     pub requests: u64,
     /// When the first request could have come.
@@ -64,7 +64,7 @@ pub struct Played {
 
 /// A request of a stream that has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedRequest {
     /// The index of its stream.
     pub stream: usize,
     /// Its number in the stream, counted from 0.
@@ -89,13 +89,13 @@ pub struct Ended {
 #[derive(Debug, Clone)]
 pub struct Collector {
     ignores: bool,
-    before: Statistics,
+    before: DeviceStatistics,
     start: SimTime,
     reads: Class,
     writes: Class,
     others: Class,
-    timeline: Timeline,
-    series: Series,
+    timeline: ByteTimeline,
+    series: DeviceSeries,
 }
 
 impl Collector {
@@ -106,7 +106,7 @@ impl Collector {
             ignores: false,
             before: device.statistics(),
             start: device.now(),
-            series: Series::new(device.flash_bytes().unwrap_or_default()),
+            series: DeviceSeries::new(device.flash_bytes().unwrap_or_default()),
             ..Self::ignoring()
         }
     }
@@ -116,13 +116,13 @@ impl Collector {
     pub fn ignoring() -> Self {
         Collector {
             ignores: true,
-            before: Statistics::default(),
+            before: DeviceStatistics::default(),
             start: SimTime(0),
             reads: Class::default(),
             writes: Class::default(),
             others: Class::default(),
-            timeline: Timeline::new(),
-            series: Series::new(FlashBytes::default()),
+            timeline: ByteTimeline::new(),
+            series: DeviceSeries::new(FlashBytes::default()),
         }
     }
 
@@ -155,7 +155,12 @@ impl Collector {
     /// As [`Collector::finish`], for requests that only the device has seen: their numbers and
     /// bytes are the counts of the device, and their latencies are not known.
     #[must_use]
-    pub fn counted(mut self, device: &dyn Device, played: Played, power: &Power) -> Results {
+    pub fn counted(
+        mut self,
+        device: &dyn Device,
+        played: PlayedSpan,
+        power: &DevicePower,
+    ) -> DeviceResults {
         let (before, after) = (&self.before, device.statistics());
         let class = |requests: u64, bytes: u64| Class { requests, bytes, ..Class::default() };
         self.reads = class(
@@ -172,13 +177,18 @@ impl Collector {
 
     /// The counts until the end of `played`, with the counts of `device`.
     #[must_use]
-    pub fn finish(self, device: &dyn Device, played: Played, power: &Power) -> Results {
+    pub fn finish(
+        self,
+        device: &dyn Device,
+        played: PlayedSpan,
+        power: &DevicePower,
+    ) -> DeviceResults {
         let elapsed_ns = played.end.0.saturating_sub(self.start.0);
         let after = device.statistics();
         let uses = differences(&self.before.uses, &after.uses);
         let flash = after.flash.map(|after| flash(self.before.flash.unwrap_or_default(), after));
         let energy = power.consumed(elapsed_ns, &uses);
-        Results {
+        DeviceResults {
             device: device.name().to_owned(),
             capacity_bytes: device.capacity_bytes(),
             elapsed_ns,
@@ -198,7 +208,7 @@ impl Collector {
 
 /// The work of a device in a span of time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Results {
+pub struct DeviceResults {
     /// The device's name.
     pub device: String,
     /// Bytes that the host can address.
@@ -212,9 +222,9 @@ pub struct Results {
     /// Trims and flushes.
     pub others: Class,
     /// Bytes over time.
-    pub timeline: Timeline,
+    pub timeline: ByteTimeline,
     /// Requests, latencies and flash bytes over time; empty if only the device has seen the requests.
-    pub series: Series,
+    pub series: DeviceSeries,
     /// The work of each component.
     pub uses: Vec<Use>,
     /// The counts of flash in this span; erases per block since the device was made.
@@ -227,7 +237,7 @@ pub struct Results {
     pub digest: u64,
 }
 
-impl Results {
+impl DeviceResults {
     /// Whether the run was in a steady state; `None` if it was too short.
     #[must_use]
     pub fn steadiness(&self) -> Option<Steadiness> {

@@ -50,18 +50,18 @@ impl Bin {
 
 /// What happened over time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct DeviceSeries {
     bin_ns: u64,
     bins: Vec<Bin>,
     /// What the device had counted at the last request.
     last: FlashBytes,
 }
 
-impl Series {
+impl DeviceSeries {
     /// An empty series of a device that has counted `flash` so far.
     #[must_use]
     pub fn new(flash: FlashBytes) -> Self {
-        Series { bin_ns: FIRST_NS, bins: Vec::new(), last: flash }
+        DeviceSeries { bin_ns: FIRST_NS, bins: Vec::new(), last: flash }
     }
 
     /// Adds a read (or a write) that ended at `at_ns` after the start; the device has counted `flash`.
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn bins_double_and_lose_nothing() {
-        let mut series = Series::new(FlashBytes { host: 100, programmed: 50 });
+        let mut series = DeviceSeries::new(FlashBytes { host: 100, programmed: 50 });
         for at in 0..2000_u64 {
             let flash = FlashBytes { host: 100 + at * 4, programmed: 50 + at * 10 };
             series.add(at * 700, at % 4 == 0, at, Some(flash));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_disk_amplifies_nothing() {
-        let mut series = Series::new(FlashBytes::default());
+        let mut series = DeviceSeries::new(FlashBytes::default());
         series.add(1, false, 5, None);
         assert_eq!(series.bins()[0].write_amplification(), None);
     }

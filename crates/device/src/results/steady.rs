@@ -9,7 +9,7 @@
 //! A round of the specification is a minute (or a set of tests) in real time. Here it is a 25th of the
 //! run, because the specification allows 25 rounds, and a virtual run may last milliseconds or hours.
 
-use super::series::{Bin, Series};
+use super::series::{Bin, DeviceSeries};
 
 /// Rounds that must agree.
 pub const WINDOW: usize = 5;
@@ -22,7 +22,7 @@ const ROUNDS: usize = 25;
 
 /// Five rounds in a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Window {
+pub struct SteadyWindow {
     /// The mean of the five.
     pub mean: f64,
     /// The greatest less the least, as a share of the mean.
@@ -32,9 +32,9 @@ pub struct Window {
     pub slope: f64,
 }
 
-impl Window {
+impl SteadyWindow {
     /// The window of five values.
-    fn of(values: &[f64]) -> Window {
+    fn of(values: &[f64]) -> SteadyWindow {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -48,7 +48,7 @@ impl Window {
         }
         let rise = (along / squares * (count - 1.0)).abs();
         let share = |of: f64| if of == 0.0 { 0.0 } else { of / mean.abs() };
-        Window { mean, range: share(greatest - least), slope: share(rise) }
+        SteadyWindow { mean, range: share(greatest - least), slope: share(rise) }
     }
 
     /// Whether they are steady.
@@ -68,7 +68,7 @@ pub struct Tracked {
     /// The round, counted from 1, that completes the first window that is steady.
     pub reached: Option<usize>,
     /// The last five rounds.
-    pub last: Window,
+    pub last: SteadyWindow,
 }
 
 /// The rounds of a run.
@@ -84,7 +84,7 @@ pub struct Steadiness {
 impl Steadiness {
     /// The rounds of the requests of `series`, which ended at `end_ns`. `None` if they are too few.
     #[must_use]
-    pub fn of(series: &Series, end_ns: u64) -> Option<Steadiness> {
+    pub fn of(series: &DeviceSeries, end_ns: u64) -> Option<Steadiness> {
         let whole = (end_ns / series.bin_ns()) as usize;
         let each = (whole / ROUNDS).max(1);
         if whole / each < WINDOW {
@@ -117,8 +117,8 @@ impl Steadiness {
         // A figure that a round lacks can't be compared from round to round.
         let whole = figures.into_iter().filter(|(_, rounds)| rounds.len() == count);
         let tracked = whole.map(|(name, rounds)| {
-            let windows: Vec<Window> = rounds.windows(WINDOW).map(Window::of).collect();
-            let reached = windows.iter().position(Window::is_steady).map(|at| at + WINDOW);
+            let windows: Vec<SteadyWindow> = rounds.windows(WINDOW).map(SteadyWindow::of).collect();
+            let reached = windows.iter().position(SteadyWindow::is_steady).map(|at| at + WINDOW);
             let last = windows[windows.len() - 1];
             Tracked { name, rounds, reached, last }
         });
@@ -139,23 +139,23 @@ mod tests {
 
     #[test]
     fn a_window_has_the_range_and_the_slope_of_the_specification() {
-        let window = Window::of(&[90.0, 110.0, 100.0, 90.0, 110.0]);
+        let window = SteadyWindow::of(&[90.0, 110.0, 100.0, 90.0, 110.0]);
         assert_eq!((window.mean, window.range), (100.0, 0.2));
         // Least squares: (-2*-10 + -1*10 + 1*-10 + 2*10) / 10 = 2 per round, 8 over the window.
         assert!((window.slope - 0.08).abs() < 1e-12, "{window:?}");
         assert!(window.is_steady());
-        assert!(!Window::of(&[90.0, 110.0, 100.0, 90.0, 111.0]).is_steady(), "range");
+        assert!(!SteadyWindow::of(&[90.0, 110.0, 100.0, 90.0, 111.0]).is_steady(), "range");
         // A line that rises by 12 % is in the range, and is not steady.
-        let rising = Window::of(&[94.0, 97.0, 100.0, 103.0, 106.0]);
+        let rising = SteadyWindow::of(&[94.0, 97.0, 100.0, 103.0, 106.0]);
         assert!(rising.range < RANGE && (rising.slope - 0.12).abs() < 1e-12 && !rising.is_steady());
-        let falling = Window::of(&[106.0, 103.0, 100.0, 97.0, 94.0]);
+        let falling = SteadyWindow::of(&[106.0, 103.0, 100.0, 97.0, 94.0]);
         assert_eq!(falling.slope, rising.slope);
-        assert!(Window::of(&[0.0; 5]).is_steady(), "nothing is steady, too");
+        assert!(SteadyWindow::of(&[0.0; 5]).is_steady(), "nothing is steady, too");
     }
 
     /// Requests that take longer and longer, then as long as the last: in rounds of 1 ms.
-    fn series(rounds: &[u64]) -> (Series, u64) {
-        let mut series = Series::new(FlashBytes::default());
+    fn series(rounds: &[u64]) -> (DeviceSeries, u64) {
+        let mut series = DeviceSeries::new(FlashBytes::default());
         let mut flash = FlashBytes::default();
         for (round, latency) in rounds.iter().enumerate() {
             for request in 0..100 {
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn too_few_rounds_say_nothing() {
-        let mut few = Series::new(FlashBytes::default());
+        let mut few = DeviceSeries::new(FlashBytes::default());
         few.add(3000, true, 5, None);
         assert_eq!(Steadiness::of(&few, 4000), None);
         // A round without requests has no latency.

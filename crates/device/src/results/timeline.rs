@@ -8,23 +8,23 @@ const FIRST_NS: u64 = 1000;
 
 /// Bytes read and written over time.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Timeline {
+pub struct ByteTimeline {
     bin_ns: u64,
     read: Vec<u64>,
     written: Vec<u64>,
 }
 
-impl Default for Timeline {
+impl Default for ByteTimeline {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Timeline {
+impl ByteTimeline {
     /// An empty timeline.
     #[must_use]
     pub fn new() -> Self {
-        Timeline { bin_ns: FIRST_NS, read: Vec::new(), written: Vec::new() }
+        ByteTimeline { bin_ns: FIRST_NS, read: Vec::new(), written: Vec::new() }
     }
 
     /// Adds `bytes` that were read (or written) at `at_ns` after the start.
@@ -52,7 +52,7 @@ impl Timeline {
         self.bin_ns
     }
 
-    /// Bytes read, per bin; it has as many bins as [`Timeline::written`].
+    /// Bytes read, per bin; it has as many bins as [`ByteTimeline::written`].
     #[must_use]
     pub fn read(&self) -> &[u64] {
         &self.read
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn bins_double_and_lose_nothing() {
-        let mut timeline = Timeline::new();
+        let mut timeline = ByteTimeline::new();
         for at in 0..5000_u64 {
             timeline.add(at * 700, at % 3 == 0, at);
         }

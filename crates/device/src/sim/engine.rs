@@ -8,15 +8,15 @@ use merganser_random::Random;
 use crate::request::SimTime;
 
 /// An event of a simulation: a few bytes, which the queue copies.
-pub trait Event: Copy {
-    /// A number that distinguishes this event from others, for [`Engine::digest`].
+pub trait SimEvent: Copy {
+    /// A number that distinguishes this event from others, for [`EventQueue::digest`].
     fn fingerprint(&self) -> u64;
 }
 
 /// A queue of events in the order of their times. Events with the same time come in the order in
 /// which they were scheduled. Time is counted in whole nanoseconds, and random numbers come from
 /// one seed. The engine has no other input: the same calls give the same events on every machine,
-/// and [`Engine::digest`] shows it.
+/// and [`EventQueue::digest`] shows it.
 ///
 /// ```
 /// use merganser_device::request::SimTime;
@@ -40,10 +40,10 @@ pub trait Event: Copy {
 /// assert_eq!(engine.next_at(), Some(SimTime(20)));
 /// ```
 #[derive(Debug)]
-pub struct Engine<E> {
+pub struct EventQueue<E> {
     now: SimTime,
     sequence: u64,
-    queue: BinaryHeap<Entry<E>>,
+    queue: BinaryHeap<QueuedEvent<E>>,
     /// The first entry was taken, and is still in the queue. Most events schedule another one, which takes
     /// its place: one way through the heap instead of two, and none for what happens next.
     taken: bool,
@@ -53,15 +53,15 @@ pub struct Engine<E> {
 }
 
 #[derive(Debug)]
-struct Entry<E> {
+struct QueuedEvent<E> {
     /// Time and turn in one number: the order of two numbers is a branch that processors guess wrong.
     key: u128,
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> QueuedEvent<E> {
     fn new(at: SimTime, turn: u64, event: E) -> Self {
-        Entry { key: u128::from(at.0) << 64 | u128::from(turn), event }
+        QueuedEvent { key: u128::from(at.0) << 64 | u128::from(turn), event }
     }
 
     fn at(&self) -> SimTime {
@@ -69,32 +69,32 @@ impl<E> Entry<E> {
     }
 }
 
-impl<E> PartialEq for Entry<E> {
+impl<E> PartialEq for QueuedEvent<E> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl<E> Eq for Entry<E> {}
+impl<E> Eq for QueuedEvent<E> {}
 
-impl<E> PartialOrd for Entry<E> {
+impl<E> PartialOrd for QueuedEvent<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for Entry<E> {
+impl<E> Ord for QueuedEvent<E> {
     /// The earliest event is the greatest, because the heap returns its greatest element first.
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
     }
 }
 
-impl<E: Event> Engine<E> {
+impl<E: SimEvent> EventQueue<E> {
     /// An empty queue at time 0.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Engine {
+        EventQueue {
             now: SimTime(0),
             sequence: 0,
             queue: BinaryHeap::new(),
@@ -117,7 +117,7 @@ impl<E: Event> Engine<E> {
     /// When `at` is past: a cause never comes after its effect.
     pub fn at(&mut self, at: SimTime, event: E) {
         assert!(at >= self.now, "an event at {} ns, but it is {} ns", at.0, self.now.0);
-        let entry = Entry::new(at, self.sequence, event);
+        let entry = QueuedEvent::new(at, self.sequence, event);
         self.sequence += 1;
         if self.taken
             && let Some(mut first) = self.queue.peek_mut()
@@ -140,9 +140,9 @@ impl<E: Event> Engine<E> {
         if self.taken {
             // Under the first entry of a binary heap are its two next ones.
             let next = self.queue.as_slice().iter().take(3).skip(1).max();
-            return next.map(Entry::at);
+            return next.map(QueuedEvent::at);
         }
-        self.queue.peek().map(Entry::at)
+        self.queue.peek().map(QueuedEvent::at)
     }
 
     /// Moves time to the next event and returns it.
@@ -185,7 +185,7 @@ impl<E: Event> Engine<E> {
 mod tests {
     use super::*;
 
-    impl Event for u64 {
+    impl SimEvent for u64 {
         fn fingerprint(&self) -> u64 {
             *self
         }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn events_come_by_time_then_by_turn() {
-        let mut engine = Engine::new(7);
+        let mut engine = EventQueue::new(7);
         let mut expected = Vec::new();
         let mut random = Random::new(3);
         for turn in 0..1000_u64 {
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn events_that_schedule_others_come_in_the_order_of_a_list() {
-        let (mut engine, mut random) = (Engine::new(7), Random::new(5));
+        let (mut engine, mut random) = (EventQueue::new(7), Random::new(5));
         // By time and turn.
         let mut list = std::collections::BTreeSet::new();
         let mut turn = 0;
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn the_digest_tells_orders_apart() {
         let digest = |order: [u64; 2]| {
-            let mut engine = Engine::new(0);
+            let mut engine = EventQueue::new(0);
             for event in order {
                 engine.at(SimTime(5), event);
             }
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "but it is 9 ns")]
     fn the_past_is_closed() {
-        let mut engine = Engine::new(0);
+        let mut engine = EventQueue::new(0);
         engine.at(SimTime(9), 0);
         engine.next();
         engine.at(SimTime(8), 0);

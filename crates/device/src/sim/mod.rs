@@ -4,5 +4,5 @@
 mod engine;
 mod resource;
 
-pub use engine::{Engine, Event};
-pub use resource::{Resource, Service};
+pub use engine::{EventQueue, SimEvent};
+pub use resource::{Resource, ServiceTime};

@@ -4,7 +4,7 @@ use crate::request::SimTime;
 
 /// The time in which a job has its resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceTime {
     /// The job begins, after all jobs before it.
     pub start: SimTime,
     /// The job ends.
@@ -31,13 +31,13 @@ impl Resource {
     }
 
     /// Serves a job of `span` that is ready at `ready`, after all jobs before it.
-    pub fn serve(&mut self, ready: SimTime, span: SimTime) -> Service {
+    pub fn serve(&mut self, ready: SimTime, span: SimTime) -> ServiceTime {
         let start = ready.max(self.free_at);
         let end = SimTime(start.0 + span.0);
         self.free_at = end;
         self.busy.0 += span.0;
         self.services += 1;
-        Service { start, end }
+        ServiceTime { start, end }
     }
 
     /// The time at which all submitted jobs are done.
@@ -72,7 +72,8 @@ mod tests {
     #[test]
     fn jobs_follow_one_another() {
         let mut bus = Resource::new();
-        let (t, s) = (SimTime, |start, end| Service { start: SimTime(start), end: SimTime(end) });
+        let (t, s) =
+            (SimTime, |start, end| ServiceTime { start: SimTime(start), end: SimTime(end) });
         assert_eq!(bus.serve(t(10), t(5)), s(10, 15));
         assert_eq!(bus.serve(t(11), t(5)), s(15, 20));
         assert_eq!(bus.serve(t(30), t(1)), s(30, 31));

@@ -13,17 +13,17 @@ use merganser_storage::{
 };
 use parking_lot::{Mutex, MutexGuard, RwLock};
 
-use crate::device::Done;
+use crate::device::CompletedCommand;
 use crate::request::RequestKind;
 use crate::simulated::storage::SimulatedStorage;
-use crate::simulated::storage::{DeviceCommand, End, joined, outcome};
+use crate::simulated::storage::{DeviceCommand, OperationEnd, joined, outcome};
 use crate::simulated::world::World;
 
 /// Space is allocated in units of this many bytes.
 const UNIT: u64 = 1 << 20;
 
 /// The units that are in use.
-struct Space {
+struct DirectorySpace {
     taken: Vec<bool>,
     /// The number of free units.
     free: u64,
@@ -31,7 +31,7 @@ struct Space {
     next: usize,
 }
 
-impl Space {
+impl DirectorySpace {
     /// A free unit: the unit behind `after`, or the next free one.
     fn take(&mut self, after: Option<u32>) -> Option<u32> {
         if self.free == 0 {
@@ -62,23 +62,23 @@ struct Extents {
 
 /// A volume on a device of a world.
 pub struct SimulatedDirectory {
-    volume: Arc<Volume>,
-    entries: Mutex<BTreeMap<String, Arc<File>>>,
+    volume: Arc<DirectoryVolume>,
+    entries: Mutex<BTreeMap<String, Arc<FileExtents>>>,
 }
 
-struct Volume {
+struct DirectoryVolume {
     name: String,
     device: Arc<SimulatedStorage>,
-    space: Mutex<Space>,
+    space: Mutex<DirectorySpace>,
 }
 
 /// The extents of a file; its space becomes free when the last handle is dropped.
-struct File {
-    volume: Arc<Volume>,
+struct FileExtents {
+    volume: Arc<DirectoryVolume>,
     extents: RwLock<Extents>,
 }
 
-impl Drop for File {
+impl Drop for FileExtents {
     fn drop(&mut self) {
         let extents = std::mem::take(self.extents.get_mut());
         let units: Vec<u32> = extents.units.into_iter().flatten().collect();
@@ -86,8 +86,8 @@ impl Drop for File {
     }
 }
 
-impl Volume {
-    fn lock(&self) -> MutexGuard<'_, Space> {
+impl DirectoryVolume {
+    fn lock(&self) -> MutexGuard<'_, DirectorySpace> {
         self.space.lock()
     }
 
@@ -102,7 +102,7 @@ impl Volume {
             parts.push(DeviceCommand { kind: RequestKind::Trim, offset, len, buffer: None });
         }
         // A trim that is submitted now is served before any later write to these units.
-        self.device.run(parts, End::plain(0, Completions::new()));
+        self.device.run(parts, OperationEnd::plain(0, Completions::new()));
         let mut space = self.lock();
         for &unit in units {
             space.give_back(unit);
@@ -119,21 +119,21 @@ impl SimulatedDirectory {
     pub fn new(world: &Arc<World>, device: usize) -> Arc<SimulatedDirectory> {
         let device = SimulatedStorage::new(world, device);
         let units = (device.size() / UNIT) as usize;
-        let space = Space { taken: vec![false; units], free: units as u64, next: 0 };
+        let space = DirectorySpace { taken: vec![false; units], free: units as u64, next: 0 };
         let name = device.name().to_owned();
-        let volume = Arc::new(Volume { name, device, space: Mutex::new(space) });
+        let volume = Arc::new(DirectoryVolume { name, device, space: Mutex::new(space) });
         Arc::new(SimulatedDirectory { volume, entries: Mutex::default() })
     }
 
-    fn handle(&self, name: &str, file: Arc<File>, writable: bool) -> Arc<dyn Storage> {
+    fn handle(&self, name: &str, file: Arc<FileExtents>, writable: bool) -> Arc<dyn Storage> {
         Arc::new(SimulatedFile { name: format!("{}/{name}", self.volume.name), file, writable })
     }
 
-    fn fresh(&self) -> Arc<File> {
-        Arc::new(File { volume: Arc::clone(&self.volume), extents: RwLock::default() })
+    fn fresh(&self) -> Arc<FileExtents> {
+        Arc::new(FileExtents { volume: Arc::clone(&self.volume), extents: RwLock::default() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<File>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Arc<FileExtents>>> {
         self.entries.lock()
     }
 
@@ -213,20 +213,20 @@ impl Directory for SimulatedDirectory {
 /// A file of a volume.
 struct SimulatedFile {
     name: String,
-    file: Arc<File>,
+    file: Arc<FileExtents>,
     writable: bool,
 }
 
 /// A piece of a request: its start in the file, its length, and its place on the device.
-struct Span {
+struct FileSpan {
     len: u64,
     place: Option<u64>,
 }
 
 impl Extents {
     /// `len` bytes at `offset`, cut into pieces that are contiguous on the device.
-    fn spans(&self, offset: u64, len: u64) -> Vec<Span> {
-        let mut spans: Vec<Span> = Vec::new();
+    fn spans(&self, offset: u64, len: u64) -> Vec<FileSpan> {
+        let mut spans: Vec<FileSpan> = Vec::new();
         let (mut at, end) = (offset, offset + len);
         while at < end {
             let count = (UNIT - at % UNIT).min(end - at);
@@ -237,7 +237,7 @@ impl Extents {
                     last.len += count;
                 }
                 Some(last) if place.is_none() && last.place.is_none() => last.len += count,
-                _ => spans.push(Span { len: count, place }),
+                _ => spans.push(FileSpan { len: count, place }),
             }
             at += count;
         }
@@ -294,7 +294,7 @@ impl SimulatedFile {
         // Holes are filled here; the other pieces are read from the device. `pieces` has the order
         // in which they are joined.
         let mut pieces: Vec<Option<Buffer>> = Vec::new();
-        for Span { len, place } in spans {
+        for FileSpan { len, place } in spans {
             let rest = buffer.split_off(len as usize);
             let mut piece = std::mem::replace(&mut buffer, rest);
             match place {
@@ -314,7 +314,7 @@ impl SimulatedFile {
             }
         }
         let (empty, file) = (buffer, Arc::clone(&self.file));
-        let finish = Box::new(move |mut done: Vec<Done>| {
+        let finish = Box::new(move |mut done: Vec<CompletedCommand>| {
             // Its space must not be used again until the requests in flight have ended.
             drop(file);
             let result = outcome(&mut done).map(|()| len as usize);
@@ -335,7 +335,7 @@ impl SimulatedFile {
             }
             (Some(whole), result)
         });
-        self.device().run(parts, End { token, completions, finish });
+        self.device().run(parts, OperationEnd { token, completions, finish });
     }
 
     fn write(&self, token: u64, offset: u64, mut buffer: Buffer, completions: Completions) {
@@ -347,7 +347,7 @@ impl SimulatedFile {
         }
         let zeroing = parts.len();
         let spans = self.file.extents.read().spans(offset, len);
-        for Span { len, place } in spans {
+        for FileSpan { len, place } in spans {
             let rest = buffer.split_off(len as usize);
             let piece = std::mem::replace(&mut buffer, rest);
             let offset = place.expect("allocated above");
@@ -359,12 +359,12 @@ impl SimulatedFile {
             });
         }
         let (empty, file) = (buffer, Arc::clone(&self.file));
-        let finish = Box::new(move |mut done: Vec<Done>| {
+        let finish = Box::new(move |mut done: Vec<CompletedCommand>| {
             drop(file);
             let result = outcome(&mut done).map(|()| len as usize);
             (Some(joined(&mut done[zeroing..]).unwrap_or(empty)), result)
         });
-        self.device().run(parts, End { token, completions, finish });
+        self.device().run(parts, OperationEnd { token, completions, finish });
     }
 
     fn discard(&self, token: u64, offset: u64, len: u64, completions: Completions) {
@@ -375,12 +375,12 @@ impl SimulatedFile {
         drop(extents);
         self.file.volume.give_back(&units);
         let mut parts = Vec::new();
-        for Span { len, place } in rest {
+        for FileSpan { len, place } in rest {
             if let Some(place) = place {
                 self.device().discard(place, len, &mut parts);
             }
         }
-        self.device().run(parts, End::plain(token, completions));
+        self.device().run(parts, OperationEnd::plain(token, completions));
     }
 
     fn set_size(&self, token: u64, size: u64, completions: Completions) {
@@ -396,12 +396,12 @@ impl SimulatedFile {
         drop(extents);
         self.file.volume.give_back(&cut.into_iter().flatten().collect::<Vec<_>>());
         let mut parts = Vec::new();
-        for Span { len, place } in rest {
+        for FileSpan { len, place } in rest {
             if let Some(place) = place {
                 self.device().discard(place, len, &mut parts);
             }
         }
-        self.device().run(parts, End::plain(token, completions));
+        self.device().run(parts, OperationEnd::plain(token, completions));
     }
 }
 
@@ -458,12 +458,12 @@ impl Storage for SimulatedFile {
             Operation::Sync => self.device().submit(token, Operation::Sync, &completions),
             Operation::Discard { offset, len } => self.discard(token, offset, len, completions),
             Operation::Allocate { len: 0, .. } => {
-                self.device().run(Vec::new(), End::plain(token, completions));
+                self.device().run(Vec::new(), OperationEnd::plain(token, completions));
             }
             Operation::Allocate { offset, len } => {
                 let mut parts = Vec::new();
                 match self.allocate(offset, len, &mut parts) {
-                    Ok(()) => self.device().run(parts, End::plain(token, completions)),
+                    Ok(()) => self.device().run(parts, OperationEnd::plain(token, completions)),
                     Err(error) => {
                         let result = Err(error);
                         completions.post(Completion { token, buffer: None, result });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
 use parking_lot::Mutex;
 
-use crate::device::Done;
+use crate::device::CompletedCommand;
 use crate::request::RequestKind;
 use crate::simulated::world::World;
 
@@ -52,18 +52,18 @@ impl SimulatedStorage {
     }
 
     /// Runs `parts` concurrently and calls `end` when all have ended.
-    pub(super) fn run(&self, parts: Vec<DeviceCommand>, end: End) {
+    pub(super) fn run(&self, parts: Vec<DeviceCommand>, end: OperationEnd) {
         if parts.is_empty() {
             end.finish(Vec::new());
             return;
         }
-        let gathered = Arc::new(Gathered {
+        let gathered = Arc::new(GatheredCommands {
             end: Mutex::new(Some(end)),
             done: Mutex::new(parts.iter().map(|_| None).collect()),
         });
         for (index, part) in parts.into_iter().enumerate() {
             let gathered = Arc::clone(&gathered);
-            let then = Box::new(move |done: Done| gathered.ended(index, done));
+            let then = Box::new(move |done: CompletedCommand| gathered.ended(index, done));
             let DeviceCommand { kind, offset, len, buffer } = part;
             self.world.submit(self.device, kind, offset, len, buffer, then);
         }
@@ -104,7 +104,7 @@ pub(super) struct DeviceCommand {
 }
 
 /// The end of an operation.
-pub(super) struct End {
+pub(super) struct OperationEnd {
     pub token: u64,
     pub completions: Completions,
     /// Makes the buffer and the result from the ends of the commands, in their order.
@@ -112,24 +112,25 @@ pub(super) struct End {
 }
 
 /// Makes the buffer and the result of a completion from the ends of the commands.
-pub(super) type Finish = Box<dyn FnOnce(Vec<Done>) -> (Option<Buffer>, io::Result<usize>) + Send>;
+pub(super) type Finish =
+    Box<dyn FnOnce(Vec<CompletedCommand>) -> (Option<Buffer>, io::Result<usize>) + Send>;
 
-impl End {
-    fn finish(self, done: Vec<Done>) {
+impl OperationEnd {
+    fn finish(self, done: Vec<CompletedCommand>) {
         let (buffer, result) = (self.finish)(done);
         self.completions.post(Completion { token: self.token, buffer, result });
     }
 }
 
 /// The commands that have ended, of an operation that has not ended.
-struct Gathered {
-    end: Mutex<Option<End>>,
+struct GatheredCommands {
+    end: Mutex<Option<OperationEnd>>,
     /// In the order of the commands.
-    done: Mutex<Vec<Option<Done>>>,
+    done: Mutex<Vec<Option<CompletedCommand>>>,
 }
 
-impl Gathered {
-    fn ended(&self, index: usize, part: Done) {
+impl GatheredCommands {
+    fn ended(&self, index: usize, part: CompletedCommand) {
         let mut done = self.done.lock();
         done[index] = Some(part);
         if done.iter().any(Option::is_none) {
@@ -143,7 +144,7 @@ impl Gathered {
 }
 
 /// The first error in `done`, if any.
-pub(super) fn outcome(done: &mut [Done]) -> io::Result<()> {
+pub(super) fn outcome(done: &mut [CompletedCommand]) -> io::Result<()> {
     for part in done {
         std::mem::replace(&mut part.result, Ok(0))?;
     }
@@ -151,7 +152,7 @@ pub(super) fn outcome(done: &mut [Done]) -> io::Result<()> {
 }
 
 /// Joins the buffers of `done`, which are contiguous.
-pub(super) fn joined(done: &mut [Done]) -> Option<Buffer> {
+pub(super) fn joined(done: &mut [CompletedCommand]) -> Option<Buffer> {
     let mut buffers = done.iter_mut().filter_map(|part| part.buffer.take());
     let mut whole = buffers.next()?;
     for next in buffers {
@@ -195,13 +196,13 @@ impl Storage for SimulatedStorage {
                 if len > 0 {
                     let kind = RequestKind::Read;
                     parts.push(DeviceCommand { kind, offset, len, buffer: Some(buffer) });
-                    let finish = Box::new(move |mut done: Vec<Done>| {
+                    let finish = Box::new(move |mut done: Vec<CompletedCommand>| {
                         let result = outcome(&mut done).map(|()| len as usize);
                         let mut whole = joined(&mut done).expect("a read returns its buffer");
                         whole.unsplit(tail).expect("cut off above");
                         (Some(whole), result)
                     });
-                    self.run(parts, End { token, completions, finish });
+                    self.run(parts, OperationEnd { token, completions, finish });
                 } else {
                     buffer.unsplit(tail).expect("cut off above");
                     completions.post(Completion { token, buffer: Some(buffer), result: Ok(0) });
@@ -214,11 +215,11 @@ impl Storage for SimulatedStorage {
                 }
                 let kind = RequestKind::Write;
                 parts.push(DeviceCommand { kind, offset, len, buffer: Some(buffer) });
-                let finish = Box::new(move |mut done: Vec<Done>| {
+                let finish = Box::new(move |mut done: Vec<CompletedCommand>| {
                     let result = outcome(&mut done).map(|()| len as usize);
                     (joined(&mut done), result)
                 });
-                self.run(parts, End { token, completions, finish });
+                self.run(parts, OperationEnd { token, completions, finish });
             }
             Operation::Sync => {
                 parts.push(DeviceCommand {
@@ -227,17 +228,17 @@ impl Storage for SimulatedStorage {
                     len: 0,
                     buffer: None,
                 });
-                self.run(parts, End::plain(token, completions));
+                self.run(parts, OperationEnd::plain(token, completions));
             }
             Operation::Discard { offset, len } if fits(offset, len) => {
                 self.discard(offset, len, &mut parts);
-                self.run(parts, End::plain(token, completions));
+                self.run(parts, OperationEnd::plain(token, completions));
             }
             Operation::Allocate { offset, len } if fits(offset, len) => {
-                self.run(parts, End::plain(token, completions));
+                self.run(parts, OperationEnd::plain(token, completions));
             }
             Operation::SetSize { size } if size == self.size => {
-                self.run(parts, End::plain(token, completions));
+                self.run(parts, OperationEnd::plain(token, completions));
             }
             Operation::Discard { .. } | Operation::Allocate { .. } | Operation::SetSize { .. } => {
                 refuse(None, beyond);
@@ -246,10 +247,11 @@ impl Storage for SimulatedStorage {
     }
 }
 
-impl End {
+impl OperationEnd {
     /// The end of an operation that transfers nothing.
-    pub fn plain(token: u64, completions: Completions) -> End {
-        let finish = Box::new(|mut done: Vec<Done>| (None, outcome(&mut done).map(|()| 0)));
-        End { token, completions, finish }
+    pub fn plain(token: u64, completions: Completions) -> OperationEnd {
+        let finish =
+            Box::new(|mut done: Vec<CompletedCommand>| (None, outcome(&mut done).map(|()| 0)));
+        OperationEnd { token, completions, finish }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Clock, Work};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::device::{Command, Device, Done, Statistics};
+use crate::device::{CompletedCommand, Device, DeviceStatistics, IoCommand};
 use crate::request::{RequestKind, SimTime};
 
 /// The time that the host's processor takes for its work; if all are 0, it takes no time.
@@ -37,12 +37,12 @@ impl HostCosts {
 }
 
 /// Called with the end of a command.
-pub(super) type Then = Box<dyn FnOnce(Done) + Send>;
+pub(super) type CommandCallback = Box<dyn FnOnce(CompletedCommand) + Send>;
 
 struct WorldState {
     devices: Vec<Box<dyn Device>>,
     /// By device and command.
-    waiting: BTreeMap<(usize, u64), Then>,
+    waiting: BTreeMap<(usize, u64), CommandCallback>,
     next_id: u64,
     now: SimTime,
     /// Charged work that is less than a nanosecond.
@@ -89,7 +89,7 @@ impl World {
     /// # Panics
     /// When there is no such device.
     #[must_use]
-    pub fn statistics(&self, device: usize) -> Statistics {
+    pub fn statistics(&self, device: usize) -> DeviceStatistics {
         self.lock().devices[device].statistics()
     }
 
@@ -109,14 +109,14 @@ impl World {
         offset: u64,
         len: u64,
         buffer: Option<Buffer>,
-        then: Then,
+        then: CommandCallback,
     ) {
         let mut state = self.lock();
         let id = state.next_id;
         state.next_id += 1;
         state.waiting.insert((device, id), then);
         let at = state.now.max(state.devices[device].now());
-        state.devices[device].submit(at, Command { id, kind, offset, len, buffer });
+        state.devices[device].submit(at, IoCommand { id, kind, offset, len, buffer });
     }
 }
 

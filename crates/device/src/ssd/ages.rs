@@ -7,19 +7,19 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(crate) struct Ages {
     /// The neighbours of each slot.
-    links: Vec<Link>,
+    links: Vec<AgeLink>,
     /// The ends of each list.
-    ends: Vec<Link>,
+    ends: Vec<AgeLink>,
 }
 
 /// Slots, or [`NONE`]: next to a slot, or at the ends of a list.
 #[derive(Debug, Clone, Copy)]
-struct Link {
+struct AgeLink {
     older: u32,
     newer: u32,
 }
 
-const NOTHING: Link = Link { older: NONE, newer: NONE };
+const NOTHING: AgeLink = AgeLink { older: NONE, newer: NONE };
 
 impl Ages {
     /// So many empty lists.
@@ -39,7 +39,7 @@ impl Ages {
         }
         let ends = &mut self.ends[list as usize];
         let older = std::mem::replace(&mut ends.newer, slot);
-        self.links[slot as usize] = Link { older, newer: NONE };
+        self.links[slot as usize] = AgeLink { older, newer: NONE };
         match older {
             NONE => ends.older = slot,
             older => self.links[older as usize].newer = slot,
@@ -48,7 +48,7 @@ impl Ages {
 
     /// Takes `slot` out of `list`, which it is in.
     pub fn remove(&mut self, list: u32, slot: u32) {
-        let Link { older, newer } = self.links[slot as usize];
+        let AgeLink { older, newer } = self.links[slot as usize];
         let ends = &mut self.ends[list as usize];
         match older {
             NONE => ends.older = newer,

@@ -6,27 +6,27 @@ use merganser_storage::near::{NearProgram, Wake};
 use merganser_storage::{Buffer, Geometry};
 use slab::Slab;
 
-use crate::device::{Command, FlashBytes};
+use crate::device::{FlashBytes, IoCommand};
 use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
-use crate::sim::Engine;
+use crate::sim::EventQueue;
 use crate::ssd::cache::{ReadAhead, WriteBuffer};
-use crate::ssd::event::{Call, Calls, Owner, SsdEvent, whole};
+use crate::ssd::event::{Owner, ProgramCall, ProgramCalls, SsdEvent, whole};
 use crate::ssd::ftl::Ftl;
-use crate::ssd::host::{Host, Jobs};
+use crate::ssd::host::{CommandLink, HostCommands};
 use crate::ssd::inside_reads::InsideReads;
 use crate::ssd::inside_writes::InsideWrites;
 use crate::ssd::lookups::Lookups;
 use crate::ssd::memory::Memory;
-use crate::ssd::nand::array::Content;
+use crate::ssd::nand::array::UnitBytes;
 use crate::ssd::nand::divisor::Divisor;
 use crate::ssd::nand::timing::{Flash, Op};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
-use crate::ssd::processor::Processor;
+use crate::ssd::processor::CycleProcessor;
 
 /// Consecutive units of a request that one operation of flash reads.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stretch {
+pub(crate) struct UnitStretch {
     pub unit: u32,
     pub units: u32,
     /// The physical unit of the first; `None` if they are not on flash.
@@ -43,18 +43,18 @@ pub(crate) struct Controller {
     /// Bytes of a page of flash, and of a mapped unit.
     pub(super) by_page: Divisor,
     pub(super) by_unit: Divisor,
-    pub(super) engine: Engine<SsdEvent>,
-    pub(super) host: Host,
-    pub(super) jobs: Jobs,
+    pub(super) engine: EventQueue<SsdEvent>,
+    pub(super) host: CommandLink,
+    pub(super) jobs: HostCommands,
     pub(super) buffer: WriteBuffer,
     pub(super) ahead: ReadAhead,
     pub(super) ftl: Ftl,
     pub(super) flash: Flash,
-    pub(super) processor: Processor,
+    pub(super) processor: CycleProcessor,
     pub(super) memory: Memory,
     pub(super) inside_reads: InsideReads,
     pub(super) inside_writes: InsideWrites,
-    pub(super) calls: Calls,
+    pub(super) calls: ProgramCalls,
     pub(super) lookups: Lookups,
     /// Operations that firmware is preparing.
     pub(super) preparing: Slab<Op>,
@@ -70,8 +70,8 @@ pub(crate) struct Controller {
     /// Scratch space.
     pub(super) ops: Vec<Op>,
     pub(super) owners: Vec<Owner>,
-    pub(super) found: Vec<Stretch>,
-    pub(super) units: Vec<(LogicalUnit, Content)>,
+    pub(super) found: Vec<UnitStretch>,
+    pub(super) units: Vec<(LogicalUnit, UnitBytes)>,
 }
 
 impl Controller {
@@ -79,18 +79,18 @@ impl Controller {
     /// When the system refuses the memory of the page map.
     pub fn new(settings: &SsdSettings, seed: u64) -> io::Result<Controller> {
         Ok(Controller {
-            engine: Engine::new(seed),
-            host: Host::new(settings),
-            jobs: Jobs::default(),
+            engine: EventQueue::new(seed),
+            host: CommandLink::new(settings),
+            jobs: HostCommands::default(),
             buffer: WriteBuffer::new(settings),
             ahead: ReadAhead::new(settings.read_ahead_pages * settings.units_per_page()),
             ftl: Ftl::new(settings)?,
             flash: Flash::new(settings),
-            processor: Processor::new(settings),
+            processor: CycleProcessor::new(settings),
             memory: Memory::new(settings),
             inside_reads: InsideReads::default(),
             inside_writes: InsideWrites::default(),
-            calls: Calls::new(),
+            calls: ProgramCalls::new(),
             lookups: Lookups::default(),
             preparing: Slab::new(),
             stalled: std::collections::VecDeque::new(),
@@ -128,7 +128,7 @@ impl Controller {
         let a_page = self.settings.units_per_page() as usize;
         let now_ns = self.engine.now().0;
         let counts = self.ftl.counts;
-        let mut page: Vec<(LogicalUnit, Content)> = Vec::new();
+        let mut page: Vec<(LogicalUnit, UnitBytes)> = Vec::new();
         for first in (0..units).step_by(a_page) {
             page.extend(
                 (first..units.min(first + a_page as u32)).map(|unit| (LogicalUnit(unit), None)),
@@ -149,7 +149,7 @@ impl Controller {
         FlashBytes { host: self.host.written_bytes, programmed }
     }
 
-    pub fn submit(&mut self, at: SimTime, command: Command) {
+    pub fn submit(&mut self, at: SimTime, command: IoCommand) {
         if matches!(command.kind, RequestKind::Read | RequestKind::Write) {
             self.ftl.expect(self.by_unit.quotient(command.offset));
         }
@@ -191,7 +191,7 @@ impl Controller {
             SsdEvent::Stored { job, piece } => self.write_piece(job, piece, 0),
             SsdEvent::Claimed { job } => {
                 let program = self.jobs.get(job).program.expect("a program claimed it");
-                self.calls.push_back(Call::Request { program, job });
+                self.calls.push_back(ProgramCall::Request { program, job });
             }
             SsdEvent::Issue { op } => {
                 let op = self.preparing.remove(op as usize);
@@ -209,7 +209,7 @@ impl Controller {
             SsdEvent::InsideWritten { write } => self.calls.extend(self.inside_writes.ended(write)),
             SsdEvent::Worked { program, token } => {
                 let token = whole(token);
-                self.calls.push_back(Call::Wake { program, wake: Wake::Worked { token } });
+                self.calls.push_back(ProgramCall::Wake { program, wake: Wake::Worked { token } });
             }
             SsdEvent::Complete { job } => {
                 let job = self.jobs.end(job);
@@ -271,7 +271,7 @@ impl Controller {
         }
         match (kind, program) {
             (RequestKind::Read, Some(program)) => {
-                self.calls.push_back(Call::Request { program, job: number });
+                self.calls.push_back(ProgramCall::Request { program, job: number });
             }
             (RequestKind::Write, Some(_)) => {
                 let at = self.host.take(now, len);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use merganser_storage::near::Wake;
 
-use crate::sim::Event;
+use crate::sim::SimEvent;
 
 /// The owner of an operation of flash, which waits for its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub(crate) enum SsdEvent {
     Complete { job: u32 },
 }
 
-impl Event for SsdEvent {
+impl SimEvent for SsdEvent {
     fn fingerprint(&self) -> u64 {
         let (kind, a, b) = match *self {
             SsdEvent::Arrive { job } => (0, job, 0),
@@ -108,7 +108,7 @@ pub(crate) enum FlashEvent {
 
 /// A call of a program.
 #[derive(Debug)]
-pub(crate) enum Call {
+pub(crate) enum ProgramCall {
     /// A claimed request.
     Request { program: u32, job: u32 },
     /// A read, a write or work that the program started has ended.
@@ -116,4 +116,4 @@ pub(crate) enum Call {
 }
 
 /// Calls in the order in which they became due.
-pub(crate) type Calls = VecDeque<Call>;
+pub(crate) type ProgramCalls = VecDeque<ProgramCall>;

@@ -6,7 +6,7 @@ use std::io;
 use merganser_storage::Buffer;
 use slab::Slab;
 
-use crate::device::{Command, Component, Done, Use};
+use crate::device::{CompletedCommand, Component, IoCommand, Use};
 use crate::profile::SsdSettings;
 use crate::request::{RequestKind, SimTime};
 use crate::sim::Resource;
@@ -14,7 +14,7 @@ use crate::ssd::nand::timing::carry_ns;
 
 /// A command that has not ended.
 #[derive(Debug)]
-pub(crate) struct Job {
+pub(crate) struct HostCommand {
     pub id: u64,
     pub kind: RequestKind,
     pub offset: u64,
@@ -32,12 +32,12 @@ pub(crate) struct Job {
 
 /// The commands in flight by number; numbers are reused.
 #[derive(Debug, Default)]
-pub(crate) struct Jobs(Slab<Job>);
+pub(crate) struct HostCommands(Slab<HostCommand>);
 
-impl Jobs {
-    pub fn add(&mut self, submitted: SimTime, command: Command) -> u32 {
-        let Command { id, kind, offset, len, buffer } = command;
-        let job = Job {
+impl HostCommands {
+    pub fn add(&mut self, submitted: SimTime, command: IoCommand) -> u32 {
+        let IoCommand { id, kind, offset, len, buffer } = command;
+        let job = HostCommand {
             id,
             kind,
             offset,
@@ -52,18 +52,18 @@ impl Jobs {
         self.0.insert(job) as u32
     }
 
-    pub fn get(&mut self, number: u32) -> &mut Job {
+    pub fn get(&mut self, number: u32) -> &mut HostCommand {
         &mut self.0[number as usize]
     }
 
-    pub fn end(&mut self, number: u32) -> Job {
+    pub fn end(&mut self, number: u32) -> HostCommand {
         self.0.remove(number as usize)
     }
 }
 
 /// The link, and the commands that wait for the queue.
 #[derive(Debug)]
-pub(crate) struct Host {
+pub(crate) struct CommandLink {
     to_host: Resource,
     /// `None` if both directions share one link.
     from_host: Option<Resource>,
@@ -74,7 +74,7 @@ pub(crate) struct Host {
     depth: u64,
     taken: u64,
     waiting: VecDeque<u32>,
-    pub done: VecDeque<Done>,
+    pub done: VecDeque<CompletedCommand>,
     pub reads: u64,
     pub writes: u64,
     pub others: u64,
@@ -82,9 +82,9 @@ pub(crate) struct Host {
     pub written_bytes: u64,
 }
 
-impl Host {
-    pub fn new(settings: &SsdSettings) -> Host {
-        Host {
+impl CommandLink {
+    pub fn new(settings: &SsdSettings) -> CommandLink {
+        CommandLink {
             to_host: Resource::new(),
             from_host: (settings.link_duplex == 1).then(Resource::new),
             interface: Resource::new(),
@@ -144,7 +144,7 @@ impl Host {
     }
 
     /// Completes `job`, of whose end the host is notified.
-    pub fn finish(&mut self, at: SimTime, job: Job) {
+    pub fn finish(&mut self, at: SimTime, job: HostCommand) {
         let transfers = job.error.is_none();
         let bytes = match job.kind {
             RequestKind::Read if transfers => job.len,
@@ -162,7 +162,7 @@ impl Host {
             }
             RequestKind::Trim | RequestKind::Flush => self.others += 1,
         }
-        self.done.push_back(Done {
+        self.done.push_back(CompletedCommand {
             id: job.id,
             submitted: job.submitted,
             at,

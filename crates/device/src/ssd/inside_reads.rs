@@ -6,7 +6,7 @@ use merganser_storage::Buffer;
 use merganser_storage::near::Wake;
 use slab::Slab;
 
-use crate::ssd::event::Call;
+use crate::ssd::event::ProgramCall;
 
 /// A read that a program started.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl InsideReads {
     }
 
     /// A piece of a read has ended. Returns the call of the program if it was the last piece.
-    pub fn ended(&mut self, number: u32) -> Option<Call> {
+    pub fn ended(&mut self, number: u32) -> Option<ProgramCall> {
         let read = &mut self.0[number as usize];
         read.remaining = read.remaining.saturating_sub(1);
         if read.remaining > 0 {
@@ -38,6 +38,6 @@ impl InsideReads {
         let InsideRead { program, token, buffer, error, .. } = self.0.remove(number as usize);
         let buffer = buffer.expect("kept until the end");
         let result = error.map_or(Ok(buffer.len()), Err);
-        Some(Call::Wake { program, wake: Wake::Read { token, buffer, result } })
+        Some(ProgramCall::Wake { program, wake: Wake::Read { token, buffer, result } })
     }
 }

@@ -7,9 +7,9 @@ use merganser_storage::near::Wake;
 use slab::Slab;
 
 use crate::ssd::controller::Controller;
-use crate::ssd::event::{Call, Owner, SsdEvent};
+use crate::ssd::event::{Owner, ProgramCall, SsdEvent};
 use crate::ssd::nand::LogicalUnit;
-use crate::ssd::nand::array::Content;
+use crate::ssd::nand::array::UnitBytes;
 
 /// A write that a program started.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(crate) struct InsideWrites(Slab<InsideWrite>);
 impl InsideWrites {
     /// A page of a write is programmed, or none was. Returns the call of the program if it was the
     /// last page.
-    pub fn ended(&mut self, number: u32) -> Option<Call> {
+    pub fn ended(&mut self, number: u32) -> Option<ProgramCall> {
         let write = &mut self.0[number as usize];
         write.remaining = write.remaining.saturating_sub(1);
         if write.remaining > 0 {
@@ -37,7 +37,7 @@ impl InsideWrites {
         }
         let InsideWrite { program, token, buffer, error, .. } = self.0.remove(number as usize);
         let result = error.map_or(Ok(()), Err);
-        Some(Call::Wake { program, wake: Wake::Written { token, buffer, result } })
+        Some(ProgramCall::Wake { program, wake: Wake::Written { token, buffer, result } })
     }
 }
 
@@ -93,10 +93,10 @@ impl Controller {
 
     /// `buffer`, to be stored at `offset`, as units of the page map, those of one flash page
     /// together.
-    fn whole_pages(&self, offset: u64, buffer: &[u8]) -> Vec<Vec<(LogicalUnit, Content)>> {
+    fn whole_pages(&self, offset: u64, buffer: &[u8]) -> Vec<Vec<(LogicalUnit, UnitBytes)>> {
         let unit_bytes = self.settings.map_unit_bytes;
         let first = offset / unit_bytes;
-        let mut pages: Vec<Vec<(LogicalUnit, Content)>> = Vec::new();
+        let mut pages: Vec<Vec<(LogicalUnit, UnitBytes)>> = Vec::new();
         for (number, bytes) in (first..).zip(buffer.chunks(unit_bytes as usize)) {
             if pages.is_empty() || number.is_multiple_of(self.settings.units_per_page()) {
                 pages.push(Vec::new());

@@ -13,7 +13,7 @@ use slab::Slab;
 use crate::ssd::controller::Controller;
 use crate::ssd::event::Owner;
 use crate::ssd::nand::LogicalUnit;
-use crate::ssd::nand::array::Content;
+use crate::ssd::nand::array::UnitBytes;
 use crate::ssd::nand::timing::Op;
 
 /// Operations of a request, and the units whose entries they need.
@@ -58,7 +58,7 @@ impl Controller {
     /// false if there is no room.
     pub(super) fn program_after_lookup(
         &mut self,
-        units: &mut Vec<(LogicalUnit, Content)>,
+        units: &mut Vec<(LogicalUnit, UnitBytes)>,
         die: Option<u32>,
         owner: Owner,
     ) -> bool {

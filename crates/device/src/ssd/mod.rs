@@ -30,7 +30,9 @@ mod writes;
 use merganser_storage::Geometry;
 use merganser_storage::near::NearProgram;
 
-use crate::device::{Command, Device, Done, FlashBytes, FlashStatistics, Statistics};
+use crate::device::{
+    CompletedCommand, Device, DeviceStatistics, FlashBytes, FlashStatistics, IoCommand,
+};
 use crate::profile::{ProfileError, SsdProfile, SsdSettings};
 use crate::request::SimTime;
 use controller::Controller;
@@ -123,7 +125,7 @@ impl Device for Ssd {
         self.controller.engine.now()
     }
 
-    fn submit(&mut self, at: SimTime, command: Command) {
+    fn submit(&mut self, at: SimTime, command: IoCommand) {
         self.controller.submit(at, command);
     }
 
@@ -141,11 +143,11 @@ impl Device for Ssd {
         true
     }
 
-    fn completed(&mut self) -> Option<Done> {
+    fn completed(&mut self) -> Option<CompletedCommand> {
         self.controller.host.done.pop_front()
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> DeviceStatistics {
         let controller = &self.controller;
         let (host, flash, counts) = (&controller.host, &controller.flash, controller.ftl.counts);
         let mut uses: Vec<_> = host.uses().collect();
@@ -156,7 +158,7 @@ impl Device for Ssd {
         let [page_reads, page_programs, erases] = flash.counts;
         let FlashBytes { host: host_bytes, programmed } = controller.flash_bytes();
         let (map_hits, map_misses) = controller.ftl.map_lookups();
-        Statistics {
+        DeviceStatistics {
             reads: host.reads,
             writes: host.writes,
             others: host.others,

@@ -6,24 +6,24 @@ use merganser_storage::Work;
 use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
-use crate::sim::{Resource, Service};
+use crate::sim::{Resource, ServiceTime};
 use crate::ssd::memory::Memory;
 use crate::ssd::nand::timing::carry_ns;
 
 /// A serial processor whose work is counted in cycles.
 #[derive(Debug)]
-pub(crate) struct Processor {
+pub(crate) struct CycleProcessor {
     resource: Resource,
     settings: SsdSettings,
 }
 
-impl Processor {
-    pub fn new(settings: &SsdSettings) -> Processor {
-        Processor { resource: Resource::new(), settings: settings.clone() }
+impl CycleProcessor {
+    pub fn new(settings: &SsdSettings) -> CycleProcessor {
+        CycleProcessor { resource: Resource::new(), settings: settings.clone() }
     }
 
     /// Queues work of the firmware of `cycles` that is ready at `ready`.
-    pub fn firmware(&mut self, ready: SimTime, cycles: u64) -> Service {
+    pub fn firmware(&mut self, ready: SimTime, cycles: u64) -> ServiceTime {
         let span = SimTime(carry_ns(cycles, self.settings.processor_hz));
         self.resource.serve(ready, span)
     }
@@ -32,7 +32,7 @@ impl Processor {
     /// takes as long as the slower of the processor and the bus. The bus serves its bytes in the
     /// order of the calls, also while the processor still does earlier work: a bus that was
     /// reserved for later would be idle until then.
-    pub fn work(&mut self, now: SimTime, work: &[Work], memory: &mut Memory) -> Service {
+    pub fn work(&mut self, now: SimTime, work: &[Work], memory: &mut Memory) -> ServiceTime {
         let span: u64 = work.iter().map(|&work| self.span_ns(work)).sum();
         let crossing: u64 = work.iter().map(|&work| self.crossing_bytes(work)).sum();
         if self.settings.programs_use_memory == 0 || crossing == 0 {
@@ -95,12 +95,12 @@ mod tests {
             dram_bytes_per_second: 1_000_000_000,
             ..SsdSettings::default()
         };
-        let processor = Processor::new(&settings);
+        let processor = CycleProcessor::new(&settings);
         assert_eq!(processor.span_ns(Work::CopiedBytes(1)), 1280);
         assert_eq!(processor.span_ns(Work::CopiedBytes(129)), 2560);
         assert_eq!(processor.span_ns(Work::Compares(3)), 210);
         assert_eq!(processor.span_ns(Work::Metered(2048)), 40_960);
         let slow = SsdSettings { dram_bytes_per_second: 100_000_000, ..settings };
-        assert_eq!(Processor::new(&slow).span_ns(Work::CopiedBytes(1)), 2560);
+        assert_eq!(CycleProcessor::new(&slow).span_ns(Work::CopiedBytes(1)), 2560);
     }
 }

@@ -7,18 +7,22 @@ use merganser_storage::{Buffer, Geometry, Work};
 
 use crate::request::RequestKind;
 use crate::ssd::controller::Controller;
-use crate::ssd::event::{Call, Owner, SsdEvent, halves};
+use crate::ssd::event::{Owner, ProgramCall, SsdEvent, halves};
 use crate::ssd::inside_reads::InsideRead;
 use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
 
 /// Calls a program.
-pub(crate) fn run(controller: &mut Controller, programs: &mut [Box<dyn NearProgram>], call: Call) {
+pub(crate) fn run(
+    controller: &mut Controller,
+    programs: &mut [Box<dyn NearProgram>],
+    call: ProgramCall,
+) {
     match call {
-        Call::Wake { program, wake } => {
+        ProgramCall::Wake { program, wake } => {
             programs[program as usize].wake(wake, &mut Seat { controller, program });
         }
-        Call::Request { program, job } => {
+        ProgramCall::Request { program, job } => {
             let state = controller.jobs.get(job);
             let (id, offset, len) = (RequestId(u64::from(job)), state.offset, state.len as usize);
             let kind = state.kind;

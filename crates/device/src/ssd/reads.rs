@@ -1,8 +1,8 @@
 //! Reads: which stretches are on which pages, which of them are in the buffers, and which flash
 //! must read.
 
-use crate::ssd::cache::Found;
-use crate::ssd::controller::{Controller, Stretch};
+use crate::ssd::cache::AheadState;
+use crate::ssd::controller::{Controller, UnitStretch};
 use crate::ssd::event::{Owner, SsdEvent};
 use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::timing::{Op, OpKind};
@@ -10,7 +10,7 @@ use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
 impl Controller {
     /// Puts `offset..offset + len` into `found` as stretches, each on one flash page or not on flash.
-    pub fn stretches(&self, offset: u64, len: u64, found: &mut Vec<Stretch>) {
+    pub fn stretches(&self, offset: u64, len: u64, found: &mut Vec<UnitStretch>) {
         found.clear();
         let unit_bytes = self.settings.map_unit_bytes;
         let end = offset + len;
@@ -27,7 +27,7 @@ impl Controller {
                     last.units += 1;
                     last.bytes += bytes;
                 }
-                _ => found.push(Stretch { unit: unit.0, units: 1, place, bytes }),
+                _ => found.push(UnitStretch { unit: unit.0, units: 1, place, bytes }),
             }
         }
     }
@@ -79,12 +79,12 @@ impl Controller {
                 self.ahead.used(LogicalUnit(unit));
             }
             match self.ahead.want(LogicalUnit(stretch.unit), (number, bytes)) {
-                Found::Coming => self.cached_pages += 1,
-                Found::Here => {
+                AheadState::Coming => self.cached_pages += 1,
+                AheadState::Here => {
                     self.cached_pages += 1;
                     self.read_ready(number, bytes);
                 }
-                Found::No => {
+                AheadState::No => {
                     self.fetch(stretch, place, Owner::Read { job: number, bytes }, &mut after);
                 }
             }
@@ -107,7 +107,7 @@ impl Controller {
         let mut stretches = std::mem::take(&mut self.found);
         self.stretches(from, end - from, &mut stretches);
         for stretch in &stretches {
-            let &Stretch { unit, units, place: Some(place), .. } = stretch else { continue };
+            let &UnitStretch { unit, units, place: Some(place), .. } = stretch else { continue };
             if !self.ahead.has(LogicalUnit(unit)) {
                 (unit..unit + units).for_each(|unit| self.ahead.expect(LogicalUnit(unit)));
                 self.fetch(stretch, place, Owner::Ahead { unit, units }, &mut after);
@@ -138,7 +138,7 @@ impl Controller {
     /// `after` a lookup, if the map is on flash.
     pub fn fetch(
         &mut self,
-        stretch: &Stretch,
+        stretch: &UnitStretch,
         place: PhysicalUnit,
         owner: Owner,
         after: &mut AfterLookup,

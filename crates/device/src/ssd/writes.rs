@@ -2,13 +2,13 @@
 
 use std::io;
 
-use crate::ssd::cache::Group;
-use crate::ssd::controller::{Controller, Stretch};
+use crate::ssd::cache::ProgramGroup;
+use crate::ssd::controller::{Controller, UnitStretch};
 use crate::ssd::event::Owner;
 use crate::ssd::ftl::WornOut;
 use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
-use crate::ssd::nand::array::Content;
+use crate::ssd::nand::array::UnitBytes;
 
 impl Controller {
     pub(super) fn page_bytes(&self) -> u64 {
@@ -56,7 +56,8 @@ impl Controller {
                 continue;
             }
             if let Some(place) = self.ftl.find(unit) {
-                let stretch = Stretch { unit: unit.0, units: 1, place: None, bytes: unit_bytes };
+                let stretch =
+                    UnitStretch { unit: unit.0, units: 1, place: None, bytes: unit_bytes };
                 let mut after = AfterLookup::default();
                 let owner = Owner::Rest { job: number, piece, next_edge };
                 self.fetch(&stretch, place, owner, &mut after);
@@ -73,7 +74,7 @@ impl Controller {
     }
 
     /// Puts the content of a piece's units after the write into `made`, which is empty.
-    fn piece_content(&mut self, number: u32, piece: u32, made: &mut Vec<(LogicalUnit, Content)>) {
+    fn piece_content(&mut self, number: u32, piece: u32, made: &mut Vec<(LogicalUnit, UnitBytes)>) {
         let units = self.piece_units(number, piece);
         let unit_bytes = self.settings.map_unit_bytes;
         let job = self.jobs.get(number);
@@ -116,7 +117,7 @@ impl Controller {
     /// Writes a page to flash. Returns false if there is no room.
     pub(super) fn program(
         &mut self,
-        units: &mut Vec<(LogicalUnit, Content)>,
+        units: &mut Vec<(LogicalUnit, UnitBytes)>,
         die: Option<u32>,
         owner: Owner,
     ) -> bool {
@@ -191,7 +192,7 @@ impl Controller {
     }
 
     /// Programs a group of the buffer; a group that flash refuses stays in the buffer.
-    pub(super) fn send_to_flash(&mut self, mut group: Group) -> bool {
+    pub(super) fn send_to_flash(&mut self, mut group: ProgramGroup) -> bool {
         let units = group.units.len() as u32;
         let owner = Owner::Buffer { units };
         let sent = self.program(&mut group.units, group.die, owner);

@@ -1,11 +1,11 @@
 //! Converts the disks, times and addresses of a trace to those of the device that serves it.
 
-use super::blkparse::Event;
-use super::error::Fault;
-use super::format::Format;
+use super::blkparse::BlkparseEvent;
+use super::error::LineFault;
+use super::format::TraceFormat;
 use super::parsed::TraceDisk;
 use super::tally::Tally;
-use crate::request::{Request, RequestKind, SimTime};
+use crate::request::{DeviceRequest, RequestKind, SimTime};
 
 /// How the disks of a trace are mapped to the device.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub enum Disks {
 
 /// How addresses are converted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum Address {
+pub enum AddressConversion {
     /// They stay as they are.
     #[default]
     Same,
@@ -37,17 +37,17 @@ pub enum Address {
 
 /// How a trace is read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct TraceOptions {
     /// The format; `None` detects it.
-    pub format: Option<Format>,
+    pub format: Option<TraceFormat>,
     /// The event of blkparse that counts as a request.
-    pub event: Event,
+    pub event: BlkparseEvent,
     /// How the disks of the trace are mapped to the device.
     pub disks: Disks,
     /// Times are multiplied by this: 0.5 is twice as fast. More than 0, or 0 for all at once.
     pub time_scale: f64,
     /// How addresses are converted.
-    pub address: Address,
+    pub address: AddressConversion,
     /// The device's size in bytes; a request that ends above it is an error.
     pub limit_bytes: Option<u64>,
     /// Lines that can't be parsed, or whose request is not possible, are skipped and counted, as long as
@@ -55,14 +55,14 @@ pub struct Options {
     pub skip_bad: u64,
 }
 
-impl Default for Options {
+impl Default for TraceOptions {
     fn default() -> Self {
-        Options {
+        TraceOptions {
             format: None,
-            event: Event::default(),
+            event: BlkparseEvent::default(),
             disks: Disks::default(),
             time_scale: 1.0,
-            address: Address::default(),
+            address: AddressConversion::default(),
             limit_bytes: None,
             skip_bad: 0,
         }
@@ -72,12 +72,12 @@ impl Default for Options {
 /// Scaled and wrapped addresses stay aligned to this.
 const SECTOR: u64 = 512;
 
-/// Applies [`Options`] to one request after the other.
+/// Applies [`TraceOptions`] to one request after the other.
 pub(super) struct Adjuster {
     disks: Disks,
     seen: Vec<TraceDisk>,
     time_scale: f64,
-    address: Address,
+    address: AddressConversion,
     limit_bytes: Option<u64>,
     start_ns: Option<u64>,
     last_ns: u64,
@@ -85,7 +85,7 @@ pub(super) struct Adjuster {
 }
 
 impl Adjuster {
-    pub fn new(options: &Options) -> Self {
+    pub fn new(options: &TraceOptions) -> Self {
         Adjuster {
             disks: options.disks,
             seen: Vec::new(),
@@ -103,9 +103,9 @@ impl Adjuster {
     pub fn adjust(
         &mut self,
         unit: TraceDisk,
-        mut request: Request,
+        mut request: DeviceRequest,
         absolute: bool,
-    ) -> Result<Option<Request>, Fault> {
+    ) -> Result<Option<DeviceRequest>, LineFault> {
         let Some(base) = self.base(unit, &request)? else {
             self.tally.other_disks += 1;
             return Ok(None);
@@ -133,7 +133,7 @@ impl Adjuster {
     }
 
     /// The first byte of the disk.
-    fn base(&mut self, unit: TraceDisk, request: &Request) -> Result<Option<u64>, Fault> {
+    fn base(&mut self, unit: TraceDisk, request: &DeviceRequest) -> Result<Option<u64>, LineFault> {
         let index = match self.seen.iter().position(|seen| *seen == unit) {
             Some(index) => index,
             None => {
@@ -145,7 +145,7 @@ impl Adjuster {
             Disks::Single if index > 0 => {
                 let expected =
                     format!("unit {} alone (choose one, or how to place them)", self.seen[0]);
-                Err(Fault::new(1, &format!("unit {unit}"), expected))
+                Err(LineFault::new(1, &format!("unit {unit}"), expected))
             }
             Disks::Only(wanted) if wanted != unit => Ok(None),
             Disks::Single | Disks::Only(_) | Disks::Together => Ok(Some(0)),
@@ -161,7 +161,7 @@ impl Adjuster {
         }
     }
 
-    fn time(&mut self, found_ns: u64, absolute: bool) -> Result<SimTime, Fault> {
+    fn time(&mut self, found_ns: u64, absolute: bool) -> Result<SimTime, LineFault> {
         let start_ns = if absolute { *self.start_ns.get_or_insert(found_ns) } else { 0 };
         let scaled_ns = {
             let since_ns = found_ns.saturating_sub(start_ns);
@@ -171,7 +171,7 @@ impl Adjuster {
                 let scaled = since_ns as f64 * self.time_scale;
                 if scaled >= u64::MAX as f64 {
                     let expected = "a time that fits in 64 bits when it is scaled";
-                    return Err(Fault::new(1, &found_ns.to_string(), expected));
+                    return Err(LineFault::new(1, &found_ns.to_string(), expected));
                 }
                 scaled.round() as u64
             }
@@ -185,12 +185,12 @@ impl Adjuster {
 
     fn place(&mut self, offset: u64, len: u64) -> Option<u64> {
         match self.address {
-            Address::Same => Some(offset),
-            Address::Scaled(by) => {
+            AddressConversion::Same => Some(offset),
+            AddressConversion::Scaled(by) => {
                 let scaled = offset as f64 * by;
                 (scaled < u64::MAX as f64).then_some(scaled as u64 / SECTOR * SECTOR)
             }
-            Address::Wrapped(limit) => {
+            AddressConversion::Wrapped(limit) => {
                 if offset.checked_add(len).is_some_and(|end| end <= limit) {
                     return Some(offset);
                 }
@@ -205,13 +205,13 @@ impl Adjuster {
     }
 }
 
-impl Address {
+impl AddressConversion {
     fn limit(self) -> u64 {
-        if let Address::Wrapped(limit) = self { limit } else { u64::MAX }
+        if let AddressConversion::Wrapped(limit) = self { limit } else { u64::MAX }
     }
 }
 
-fn impossible(request: &Request, expected: &str) -> Fault {
+fn impossible(request: &DeviceRequest, expected: &str) -> LineFault {
     let found = format!("{} bytes at byte {}", request.len, request.offset);
-    Fault::new(1, &found, expected)
+    LineFault::new(1, &found, expected)
 }

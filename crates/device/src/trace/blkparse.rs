@@ -6,18 +6,18 @@
 //!                                        event   RWBS
 //! ```
 //!
-//! A request has several events; one of them is used ([`Event`]). The text from `CPU0 (8,0):` on is
+//! A request has several events; one of them is used ([`BlkparseEvent`]). The text from `CPU0 (8,0):` on is
 //! blkparse's summary.
 
 use super::disksim::BLOCK;
-use super::error::Fault;
-use super::line::{Field, Line};
+use super::error::LineFault;
+use super::line::{Field, TraceLine};
 use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
 /// The event that counts as a request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Event {
+pub enum BlkparseEvent {
     /// `D`: the driver submitted it to the device.
     #[default]
     Issued,
@@ -25,28 +25,28 @@ pub enum Event {
     Queued,
 }
 
-impl Event {
+impl BlkparseEvent {
     /// Its name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Event::Issued => "issued",
-            Event::Queued => "queued",
+            BlkparseEvent::Issued => "issued",
+            BlkparseEvent::Queued => "queued",
         }
     }
 
     /// The other one.
     pub(super) fn other(self) -> Self {
         match self {
-            Event::Issued => Event::Queued,
-            Event::Queued => Event::Issued,
+            BlkparseEvent::Issued => BlkparseEvent::Queued,
+            BlkparseEvent::Queued => BlkparseEvent::Issued,
         }
     }
 
     fn letter(self) -> &'static str {
         match self {
-            Event::Issued => "D",
-            Event::Queued => "Q",
+            BlkparseEvent::Issued => "D",
+            BlkparseEvent::Queued => "Q",
         }
     }
 }
@@ -55,7 +55,7 @@ impl Event {
 const EVENTS: [&str; 18] =
     ["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "X", "m", "E"];
 
-pub(super) fn parse(line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>, event: BlkparseEvent) -> Result<Parsed, LineFault> {
     let fields = line.words();
     let expected = "seven fields: device, cpu, sequence, seconds, pid, event, RWBS";
     let Some(device) = fields.first() else {
@@ -107,7 +107,7 @@ pub(super) fn parse(line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
     Ok(Parsed::Request(unit, request(arrival_ns, kind, offset, len, None)))
 }
 
-fn unit(device: &Field<'_>) -> Result<TraceDisk, Fault> {
+fn unit(device: &Field<'_>) -> Result<TraceDisk, LineFault> {
     let expected = "a device as major,minor";
     let (major, minor) = device.text.split_once(',').ok_or_else(|| device.fault(expected))?;
     let part = |text| Field { column: device.column, text }.small(expected);
@@ -118,7 +118,7 @@ fn unit(device: &Field<'_>) -> Result<TraceDisk, Fault> {
 }
 
 /// The kind of request in RWBS; `None` for a command that moves no blocks.
-fn kind(rwbs: &Field<'_>, places: bool) -> Result<Option<RequestKind>, Fault> {
+fn kind(rwbs: &Field<'_>, places: bool) -> Result<Option<RequestKind>, LineFault> {
     let letters = rwbs.text.strip_prefix('F').unwrap_or(rwbs.text);
     let flushes = letters.len() < rwbs.text.len();
     match letters.bytes().next() {

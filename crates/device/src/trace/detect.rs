@@ -3,13 +3,13 @@
 
 use std::io::BufRead;
 
-use super::blkparse::Event;
+use super::blkparse::BlkparseEvent;
 use super::error::{TraceError, shortened};
-use super::format::Format;
-use super::line::{Field, Line, Lines};
+use super::format::TraceFormat;
+use super::line::{Field, TraceLine, TraceLines};
 use super::own;
 
-pub(super) fn format<R: BufRead>(lines: &mut Lines<R>) -> Result<Format, TraceError> {
+pub(super) fn format<R: BufRead>(lines: &mut TraceLines<R>) -> Result<TraceFormat, TraceError> {
     loop {
         let Some(line) = lines.peek()? else {
             let (line, found) = (1, String::new());
@@ -22,33 +22,33 @@ pub(super) fn format<R: BufRead>(lines: &mut Lines<R>) -> Result<Format, TraceEr
     }
 }
 
-fn of_line(line: &Line<'_>) -> Result<Format, TraceError> {
+fn of_line(line: &TraceLine<'_>) -> Result<TraceFormat, TraceError> {
     if line.text().trim_ascii_end() == own::HEADER {
-        return Ok(Format::Merganser);
+        return Ok(TraceFormat::Merganser);
     }
-    let fits = |format: &Format| match format {
-        Format::Merganser => false,
-        format => format.parse(line, Event::default()).is_ok(),
+    let fits = |format: &TraceFormat| match format {
+        TraceFormat::Merganser => false,
+        format => format.parse(line, BlkparseEvent::default()).is_ok(),
     };
-    let mut fitting: Vec<Format> = Format::ALL.into_iter().filter(fits).collect();
-    if fitting == [Format::DiskSim, Format::Mqsim]
+    let mut fitting: Vec<TraceFormat> = TraceFormat::ALL.into_iter().filter(fits).collect();
+    if fitting == [TraceFormat::DiskSim, TraceFormat::Mqsim]
         && let Some(format) = told_apart(&line.words())
     {
         fitting = vec![format];
     }
     match fitting[..] {
         [format] => Ok(format),
-        [] => Err(error(line, &Format::ALL, "it is of none of")),
+        [] => Err(error(line, &TraceFormat::ALL, "it is of none of")),
         _ => Err(error(line, &fitting, "name one of")),
     }
 }
 
 /// DiskSim and MQSim both have five numbers per line. A time with a decimal point is DiskSim's.
-fn told_apart(fields: &[Field<'_>]) -> Option<Format> {
-    fields.first()?.text.contains(['.', 'e', 'E']).then_some(Format::DiskSim)
+fn told_apart(fields: &[Field<'_>]) -> Option<TraceFormat> {
+    fields.first()?.text.contains(['.', 'e', 'E']).then_some(TraceFormat::DiskSim)
 }
 
-fn error(line: &Line<'_>, formats: &[Format], what: &str) -> TraceError {
+fn error(line: &TraceLine<'_>, formats: &[TraceFormat], what: &str) -> TraceError {
     let names: Vec<_> = formats.iter().map(|format| format.name()).collect();
     TraceError::Format {
         line: line.number(),

@@ -2,8 +2,8 @@
 //! arrival in milliseconds, device number, first block, blocks, flags in hexadecimal. Blocks are of
 //! 512 bytes.
 
-use super::error::Fault;
-use super::line::Line;
+use super::error::LineFault;
+use super::line::TraceLine;
 use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
@@ -12,7 +12,7 @@ pub(super) const BLOCK: u64 = 512;
 /// The flag of a read; without it, it is a write.
 const READ: u32 = 1;
 
-pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>) -> Result<Parsed, LineFault> {
     let fields = line.words();
     let [arrival, device, block, blocks, flags] = fields[..] else {
         return Err(line.wrong_count(&fields, 5, "five fields: ms, device, block, blocks, flags"));

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::blkparse::Event;
+use super::blkparse::BlkparseEvent;
 
 /// Why a trace can't be read further.
 #[derive(Debug, thiserror::Error)]
@@ -49,7 +49,7 @@ pub enum NoRequest {
     #[error("they have the event {}", .event.name())]
     OtherEvent {
         /// The event that would give requests.
-        event: Event,
+        event: BlkparseEvent,
     },
     /// All requests are of disks that were not selected.
     #[error("they are of other disks")]
@@ -67,19 +67,19 @@ const SHOWN: usize = 40;
 
 /// The error of a line whose number is not known yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fault {
+pub(super) struct LineFault {
     pub column: usize,
     pub found: String,
     pub expected: String,
 }
 
-impl Fault {
+impl LineFault {
     pub fn new(column: usize, found: &str, expected: impl Into<String>) -> Self {
-        Fault { column, found: quoted(found), expected: expected.into() }
+        LineFault { column, found: quoted(found), expected: expected.into() }
     }
 
     pub fn on(self, line: u64) -> TraceError {
-        let Fault { column, found, expected } = self;
+        let LineFault { column, found, expected } = self;
         TraceError::Line { line, column, found, expected }
     }
 }

@@ -3,10 +3,10 @@
 //! minor device number, and the MD5 of the content.
 
 use super::disksim::BLOCK;
-use super::error::Fault;
-use super::line::Line;
+use super::error::LineFault;
+use super::line::TraceLine;
 use super::parsed::{Parsed, TraceDisk, request};
-use crate::request::{Content, RequestKind};
+use crate::request::{RequestHashes, RequestKind};
 
 /// Fields before the process name, and after it.
 const BEFORE: usize = 2;
@@ -14,7 +14,7 @@ const AFTER: usize = 6;
 /// Hexadecimal digits of an MD5.
 const MD5_DIGITS: usize = 32;
 
-pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>) -> Result<Parsed, LineFault> {
     let fields = line.words();
     // A process name may contain blanks, so the fields behind it are counted from the end of the
     // line.
@@ -45,6 +45,6 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
     if len == 0 {
         return Err(sectors.fault("at least one sector"));
     }
-    let content = Some(Content::Whole(hash));
+    let content = Some(RequestHashes::Whole(hash));
     Ok(Parsed::Request(unit, request(arrival_ns, kind, offset, len, content)))
 }

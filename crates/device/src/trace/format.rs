@@ -1,14 +1,14 @@
 //! The trace formats, and the reader of each.
 
-use super::blkparse::{self, Event};
-use super::error::Fault;
-use super::line::Line;
+use super::blkparse::{self, BlkparseEvent};
+use super::error::LineFault;
+use super::line::TraceLine;
 use super::parsed::Parsed;
 use super::{disksim, fiu, mqsim, msr, own, spc};
 
 /// A format of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum TraceFormat {
     /// Ours: `ns kind offset len [hash,…]`, in bytes, below the line [`HEADER`](super::HEADER).
     Merganser,
     /// DiskSim's ASCII format: `ms device block blocks flags`, flags hexadecimal, bit 0 a read.
@@ -27,47 +27,51 @@ pub enum Format {
     Fiu,
 }
 
-impl Format {
+impl TraceFormat {
     /// All, in the order of the documentation.
-    pub const ALL: [Format; 7] = [
-        Format::Merganser,
-        Format::DiskSim,
-        Format::Spc,
-        Format::Msr,
-        Format::Mqsim,
-        Format::Blkparse,
-        Format::Fiu,
+    pub const ALL: [TraceFormat; 7] = [
+        TraceFormat::Merganser,
+        TraceFormat::DiskSim,
+        TraceFormat::Spc,
+        TraceFormat::Msr,
+        TraceFormat::Mqsim,
+        TraceFormat::Blkparse,
+        TraceFormat::Fiu,
     ];
 
     /// Its name, as a user types it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Format::Merganser => "merganser",
-            Format::DiskSim => "disksim",
-            Format::Spc => "spc",
-            Format::Msr => "msr",
-            Format::Mqsim => "mqsim",
-            Format::Blkparse => "blkparse",
-            Format::Fiu => "fiu",
+            TraceFormat::Merganser => "merganser",
+            TraceFormat::DiskSim => "disksim",
+            TraceFormat::Spc => "spc",
+            TraceFormat::Msr => "msr",
+            TraceFormat::Mqsim => "mqsim",
+            TraceFormat::Blkparse => "blkparse",
+            TraceFormat::Fiu => "fiu",
         }
     }
 
     /// Whether times count from a date or from the start of a machine, so that the first request is
     /// the start of the trace.
     pub(super) fn is_absolute(self) -> bool {
-        matches!(self, Format::Msr | Format::Fiu)
+        matches!(self, TraceFormat::Msr | TraceFormat::Fiu)
     }
 
-    pub(super) fn parse(self, line: &Line<'_>, event: Event) -> Result<Parsed, Fault> {
+    pub(super) fn parse(
+        self,
+        line: &TraceLine<'_>,
+        event: BlkparseEvent,
+    ) -> Result<Parsed, LineFault> {
         match self {
-            Format::Merganser => own::parse(line),
-            Format::DiskSim => disksim::parse(line),
-            Format::Spc => spc::parse(line),
-            Format::Msr => msr::parse(line),
-            Format::Mqsim => mqsim::parse(line),
-            Format::Blkparse => blkparse::parse(line, event),
-            Format::Fiu => fiu::parse(line),
+            TraceFormat::Merganser => own::parse(line),
+            TraceFormat::DiskSim => disksim::parse(line),
+            TraceFormat::Spc => spc::parse(line),
+            TraceFormat::Msr => msr::parse(line),
+            TraceFormat::Mqsim => mqsim::parse(line),
+            TraceFormat::Blkparse => blkparse::parse(line, event),
+            TraceFormat::Fiu => fiu::parse(line),
         }
     }
 }

@@ -2,14 +2,14 @@
 
 use std::io::{self, BufRead, Read};
 
-use super::error::{Fault, TraceError};
+use super::error::{LineFault, TraceError};
 
 /// The longest line that is read. Our own format has the longest ones: the hashes of 64 MiB take 528 KiB.
 /// Lines of the others are shorter than 6 KiB.
 const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// The lines of a trace.
-pub(super) struct Lines<R> {
+pub(super) struct TraceLines<R> {
     input: R,
     bytes: Vec<u8>,
     number: u64,
@@ -17,13 +17,13 @@ pub(super) struct Lines<R> {
     peeked: bool,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> TraceLines<R> {
     pub fn new(input: R) -> Self {
-        Lines { input, bytes: Vec::new(), number: 0, peeked: false }
+        TraceLines { input, bytes: Vec::new(), number: 0, peeked: false }
     }
 
     /// The next line, without its end.
-    pub fn next(&mut self) -> Result<Option<Line<'_>>, TraceError> {
+    pub fn next(&mut self) -> Result<Option<TraceLine<'_>>, TraceError> {
         if !std::mem::take(&mut self.peeked) && !self.fetch()? {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// The next line, without consuming it.
-    pub fn peek(&mut self) -> Result<Option<Line<'_>>, TraceError> {
+    pub fn peek(&mut self) -> Result<Option<TraceLine<'_>>, TraceError> {
         if !self.peeked && !self.fetch()? {
             return Ok(None);
         }
@@ -56,7 +56,7 @@ impl<R: BufRead> Lines<R> {
         if self.bytes.len() as u64 > LINE_BYTES_MAX {
             let shown = String::from_utf8_lossy(&self.bytes[..64]).into_owned();
             let expected = format!("a line of at most {LINE_BYTES_MAX} bytes");
-            return Err(Fault::new(1, &shown, expected).on(self.number));
+            return Err(LineFault::new(1, &shown, expected).on(self.number));
         }
         for end in [b'\n', b'\r'] {
             if self.bytes.last() == Some(&end) {
@@ -66,13 +66,14 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    fn line(&self) -> Result<Line<'_>, TraceError> {
+    fn line(&self) -> Result<TraceLine<'_>, TraceError> {
         match std::str::from_utf8(&self.bytes) {
-            Ok(text) => Ok(Line { number: self.number, text }),
+            Ok(text) => Ok(TraceLine { number: self.number, text }),
             Err(error) => {
                 let at = error.valid_up_to();
                 let byte = format!("byte {:#04x}", self.bytes[at]);
-                Err(Fault { column: at + 1, found: byte, expected: "text".into() }.on(self.number))
+                Err(LineFault { column: at + 1, found: byte, expected: "text".into() }
+                    .on(self.number))
             }
         }
     }
@@ -80,15 +81,15 @@ impl<R: BufRead> Lines<R> {
 
 /// A line of a trace.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Line<'a> {
+pub(super) struct TraceLine<'a> {
     number: u64,
     text: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> TraceLine<'a> {
     #[cfg(test)]
     pub fn new(text: &'a str) -> Self {
-        Line { number: 1, text }
+        TraceLine { number: 1, text }
     }
 
     pub fn number(&self) -> u64 {
@@ -133,12 +134,12 @@ impl<'a> Line<'a> {
     }
 
     /// An error for a missing or an additional field.
-    pub fn wrong_count(&self, fields: &[Field<'_>], most: usize, expected: &str) -> Fault {
+    pub fn wrong_count(&self, fields: &[Field<'_>], most: usize, expected: &str) -> LineFault {
         match fields.get(most) {
             Some(extra) => {
-                Fault::new(extra.column, extra.text, format!("the line's end: {expected}"))
+                LineFault::new(extra.column, extra.text, format!("the line's end: {expected}"))
             }
-            None => Fault {
+            None => LineFault {
                 column: self.text.len() + 1,
                 found: "the line's end".to_owned(),
                 expected: expected.to_owned(),
@@ -157,29 +158,29 @@ pub(super) struct Field<'a> {
 
 impl Field<'_> {
     /// The error that this field is not `expected`.
-    pub fn fault(&self, expected: impl Into<String>) -> Fault {
-        Fault::new(self.column, self.text, expected)
+    pub fn fault(&self, expected: impl Into<String>) -> LineFault {
+        LineFault::new(self.column, self.text, expected)
     }
 
     /// A whole number in decimal digits.
-    pub fn number(&self, expected: &str) -> Result<u64, Fault> {
+    pub fn number(&self, expected: &str) -> Result<u64, LineFault> {
         digits(self.text).ok_or_else(|| self.fault(expected))
     }
 
     /// As [`Field::number`], for a small number.
-    pub fn small(&self, expected: &str) -> Result<u32, Fault> {
+    pub fn small(&self, expected: &str) -> Result<u32, LineFault> {
         self.number(expected)?.try_into().map_err(|_| self.fault(expected))
     }
 
     /// A count of units of `unit_bytes`, in bytes.
-    pub fn bytes(&self, unit_bytes: u64, expected: &str) -> Result<u64, Fault> {
+    pub fn bytes(&self, unit_bytes: u64, expected: &str) -> Result<u64, LineFault> {
         let count = self.number(expected)?;
         count.checked_mul(unit_bytes).ok_or_else(|| self.fault("an address below 2^64 bytes"))
     }
 
     /// A decimal fraction of `unit_ns`, in whole nanoseconds; fractions of a nanosecond are cut
     /// off.
-    pub fn time_ns(&self, unit_ns: u64, expected: &str) -> Result<u64, Fault> {
+    pub fn time_ns(&self, unit_ns: u64, expected: &str) -> Result<u64, LineFault> {
         decimal(self.text, unit_ns).ok_or_else(|| self.fault(expected))
     }
 }
@@ -222,10 +223,10 @@ mod tests {
 
     #[test]
     fn fields_know_their_columns() {
-        let words = Line::new("  a  bc\td ").words();
+        let words = TraceLine::new("  a  bc\td ").words();
         let words: Vec<_> = words.iter().map(|f| (f.column, f.text)).collect();
         assert_eq!(words, [(3, "a"), (6, "bc"), (9, "d")]);
-        let values = Line::new("1, two ,,4").values();
+        let values = TraceLine::new("1, two ,,4").values();
         let values: Vec<_> = values.iter().map(|f| (f.column, f.text)).collect();
         assert_eq!(values, [(1, "1"), (4, "two"), (9, ""), (10, "4")]);
     }
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn lines_end_in_any_way_and_are_bounded() {
-        let mut lines = Lines::new(&b"one\r\n\ntwo"[..]);
+        let mut lines = TraceLines::new(&b"one\r\n\ntwo"[..]);
         assert_eq!(lines.peek().expect("read").expect("a line").text(), "one");
         let mut all = Vec::new();
         while let Some(line) = lines.next().expect("read") {
@@ -259,9 +260,10 @@ mod tests {
         let expected = [(1, "one"), (2, ""), (3, "two")].map(|(n, t)| (n, t.to_owned()));
         assert_eq!(all, expected);
         let long = vec![b'x'; (1 << 20) + 1];
-        let error = Lines::new(&long[..]).next().map(|_| ()).expect_err("too long").to_string();
+        let error =
+            TraceLines::new(&long[..]).next().map(|_| ()).expect_err("too long").to_string();
         assert!(error.starts_with("line 1, column 1: found 'xxx"), "{error}");
-        let error = Lines::new(&b"ab\xffc"[..]).next().map(|_| ()).expect_err("no text");
+        let error = TraceLines::new(&b"ab\xffc"[..]).next().map(|_| ()).expect_err("no text");
         assert_eq!(error.to_string(), "line 1, column 3: found byte 0xff, expected text");
     }
 }

@@ -8,7 +8,7 @@
 //! [`read`] returns requests one at a time, in the order of the trace, and holds at most one line.
 //! A line that can't be parsed ends the trace with an error that names the line, the column, the
 //! text found and the text expected. No request is guessed, and a bad line is skipped only if
-//! [`Options::skip_bad`] allows it, and counted. Lines without a
+//! [`TraceOptions::skip_bad`] allows it, and counted. Lines without a
 //! request (blkparse's other events, comments) are counted in [`Tally::other_lines`].
 //!
 //! ```
@@ -40,13 +40,13 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use adjust::{Address, Disks, Options};
-pub use blkparse::Event;
+pub use adjust::{AddressConversion, Disks, TraceOptions};
+pub use blkparse::BlkparseEvent;
 pub use error::{NoRequest, TraceError};
-pub use format::Format;
-pub use own::{HEADER, Writer};
+pub use format::TraceFormat;
+pub use own::{HEADER, TraceWriter};
 pub use parsed::TraceDisk;
-pub use reader::{Trace, read};
-pub use record::{Recorder, RecordingDirectory};
+pub use reader::{TraceReader, read};
+pub use record::{RecordingDirectory, TraceRecorder};
 pub use repeat::Repeat;
 pub use tally::Tally;

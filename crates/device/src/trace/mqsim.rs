@@ -2,12 +2,12 @@
 //! sectors of 512 bytes, 1 for a read and 0 for a write.
 
 use super::disksim::BLOCK;
-use super::error::Fault;
-use super::line::Line;
+use super::error::LineFault;
+use super::line::TraceLine;
 use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
-pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>) -> Result<Parsed, LineFault> {
     let fields = line.words();
     let [arrival, device, sector, sectors, kind] = fields[..] else {
         return Err(line.wrong_count(&fields, 5, "five fields: ns, device, sector, sectors, type"));

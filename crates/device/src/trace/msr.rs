@@ -2,8 +2,8 @@
 //! time in steps of 100 ns, host, disk, Read or Write, offset and size in bytes, response time in
 //! steps of 100 ns.
 
-use super::error::Fault;
-use super::line::Line;
+use super::error::LineFault;
+use super::line::TraceLine;
 use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
@@ -12,7 +12,7 @@ const STEP_NS: u64 = 100;
 /// Windows file time of 1970-01-01. Times count from there, so that nanoseconds fit in 64 bits.
 const UNIX_EPOCH: u64 = 116_444_736_000_000_000;
 
-pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>) -> Result<Parsed, LineFault> {
     let fields = line.values();
     let [stamp, host, disk, kind, offset, bytes, response] = fields[..] else {
         let expected = "seven fields: filetime,host,disk,type,offset,bytes,response";

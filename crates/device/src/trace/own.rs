@@ -17,17 +17,17 @@
 
 use std::io::{self, Write};
 
-use super::error::Fault;
-use super::line::{Field, Line};
+use super::error::LineFault;
+use super::line::{Field, TraceLine};
 use super::parsed::{Parsed, TraceDisk, request};
-use crate::request::{CONTENT_BYTES, CONTENT_PAGES_MAX, Content, Request, RequestKind};
+use crate::request::{CONTENT_BYTES, CONTENT_PAGES_MAX, DeviceRequest, RequestHashes, RequestKind};
 
 /// The first line.
 pub const HEADER: &str = "# merganser trace 1";
 
-pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>) -> Result<Parsed, LineFault> {
     if line.number() == 1 && line.text().trim_ascii_end() != HEADER {
-        return Err(Fault::new(1, line.text(), format!("'{HEADER}'")));
+        return Err(LineFault::new(1, line.text(), format!("'{HEADER}'")));
     }
     if line.text().starts_with('#') {
         return Ok(Parsed::Other);
@@ -69,14 +69,14 @@ pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
 }
 
 /// The content of a request of `bytes`.
-fn hashes(field: &Field<'_>, bytes: u64) -> Result<Content, Fault> {
+fn hashes(field: &Field<'_>, bytes: u64) -> Result<RequestHashes, LineFault> {
     let hash = |text: &str| {
         let sound = text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         let value = u128::from_str_radix(text, 16).ok().filter(|_| sound);
         value.ok_or_else(|| field.fault("hashes of at most 32 hexadecimal digits each"))
     };
     if !field.text.contains(',') {
-        return Ok(Content::Whole(hash(field.text)?));
+        return Ok(RequestHashes::Whole(hash(field.text)?));
     }
     let pages = bytes.div_ceil(CONTENT_BYTES);
     let found = field.text.split(',').count() as u64;
@@ -87,30 +87,30 @@ fn hashes(field: &Field<'_>, bytes: u64) -> Result<Content, Fault> {
         let expected = format!("one hash, or {pages}, one for each {CONTENT_BYTES} bytes");
         return Err(field.fault(expected));
     }
-    let all: Result<Vec<u128>, Fault> = field.text.split(',').map(hash).collect();
-    Ok(Content::Pages(all?.into()))
+    let all: Result<Vec<u128>, LineFault> = field.text.split(',').map(hash).collect();
+    Ok(RequestHashes::Pages(all?.into()))
 }
 
 /// Writes a trace in our format.
-pub struct Writer<W> {
+pub struct TraceWriter<W> {
     out: W,
 }
 
-impl<W: Write> Writer<W> {
+impl<W: Write> TraceWriter<W> {
     /// Begins with the header.
     ///
     /// # Errors
     /// The writer's own.
     pub fn new(mut out: W) -> io::Result<Self> {
         writeln!(out, "{HEADER}")?;
-        Ok(Writer { out })
+        Ok(TraceWriter { out })
     }
 
     /// Adds a request.
     ///
     /// # Errors
     /// The writer's own.
-    pub fn write(&mut self, request: &Request) -> io::Result<()> {
+    pub fn write(&mut self, request: &DeviceRequest) -> io::Result<()> {
         self.line(request, None)
     }
 
@@ -118,12 +118,12 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// The writer's own.
-    pub fn write_timed(&mut self, request: &Request, took_ns: u64) -> io::Result<()> {
+    pub fn write_timed(&mut self, request: &DeviceRequest, took_ns: u64) -> io::Result<()> {
         self.line(request, Some(took_ns))
     }
 
-    fn line(&mut self, request: &Request, took_ns: Option<u64>) -> io::Result<()> {
-        let Request { arrival, kind, offset, len, content } = request;
+    fn line(&mut self, request: &DeviceRequest, took_ns: Option<u64>) -> io::Result<()> {
+        let DeviceRequest { arrival, kind, offset, len, content } = request;
         let letter = match kind {
             RequestKind::Read => 'R',
             RequestKind::Write => 'W',
@@ -133,8 +133,8 @@ impl<W: Write> Writer<W> {
         write!(self.out, "{} {letter} {offset} {len}", arrival.0)?;
         match content {
             None => {}
-            Some(Content::Whole(hash)) => write!(self.out, " {hash:x}")?,
-            Some(Content::Pages(hashes)) => {
+            Some(RequestHashes::Whole(hash)) => write!(self.out, " {hash:x}")?,
+            Some(RequestHashes::Pages(hashes)) => {
                 for (number, hash) in hashes.iter().enumerate() {
                     let before = if number == 0 { ' ' } else { ',' };
                     write!(self.out, "{before}{hash:x}")?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::request::{Content, Request, RequestKind, SimTime};
+use crate::request::{DeviceRequest, RequestHashes, RequestKind, SimTime};
 
 /// A disk of the traced system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -45,7 +45,7 @@ impl FromStr for TraceDisk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Parsed {
     /// A request to a disk of the traced system, with the time of the trace.
-    Request(TraceDisk, Request),
+    Request(TraceDisk, DeviceRequest),
     /// Another line of the format.
     Other,
     /// The end of the trace; a summary follows.
@@ -58,7 +58,7 @@ pub(super) fn request(
     kind: RequestKind,
     offset: u64,
     len: u64,
-    content: Option<Content>,
-) -> Request {
-    Request { arrival: SimTime(arrival_ns), kind, offset, len, content }
+    content: Option<RequestHashes>,
+) -> DeviceRequest {
+    DeviceRequest { arrival: SimTime(arrival_ns), kind, offset, len, content }
 }

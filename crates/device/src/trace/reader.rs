@@ -2,21 +2,21 @@
 
 use std::io::BufRead;
 
-use super::adjust::{Adjuster, Options};
-use super::blkparse::Event;
+use super::adjust::{Adjuster, TraceOptions};
+use super::blkparse::BlkparseEvent;
 use super::detect;
 use super::error::{NoRequest, TraceError};
-use super::format::Format;
-use super::line::Lines;
+use super::format::TraceFormat;
+use super::line::TraceLines;
 use super::parsed::Parsed;
 use super::tally::Tally;
-use crate::request::Request;
+use crate::request::DeviceRequest;
 
 /// The requests of a trace, in its order.
-pub struct Trace<R> {
-    lines: Lines<R>,
-    format: Format,
-    event: Event,
+pub struct TraceReader<R> {
+    lines: TraceLines<R>,
+    format: TraceFormat,
+    event: BlkparseEvent,
     adjuster: Adjuster,
     /// Bad lines that may still be skipped.
     skip_bad: u64,
@@ -31,13 +31,13 @@ pub struct Trace<R> {
 ///
 /// # Errors
 /// When no format was given and the first line fits none, or several.
-pub fn read<R: BufRead>(input: R, options: &Options) -> Result<Trace<R>, TraceError> {
-    let mut lines = Lines::new(input);
+pub fn read<R: BufRead>(input: R, options: &TraceOptions) -> Result<TraceReader<R>, TraceError> {
+    let mut lines = TraceLines::new(input);
     let format = match options.format {
         Some(format) => format,
         None => detect::format(&mut lines)?,
     };
-    Ok(Trace {
+    Ok(TraceReader {
         lines,
         format,
         event: options.event,
@@ -49,9 +49,9 @@ pub fn read<R: BufRead>(input: R, options: &Options) -> Result<Trace<R>, TraceEr
     })
 }
 
-impl<R> Trace<R> {
+impl<R> TraceReader<R> {
     /// The format: the one given, or the one detected.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> TraceFormat {
         self.format
     }
 
@@ -61,11 +61,11 @@ impl<R> Trace<R> {
     }
 }
 
-impl<R: BufRead> Trace<R> {
+impl<R: BufRead> TraceReader<R> {
     /// The end of the trace, which is an error if it has lines and no request. A trace of our own may be empty.
-    fn end(&self) -> Result<Option<Request>, TraceError> {
+    fn end(&self) -> Result<Option<DeviceRequest>, TraceError> {
         let (tally, lines) = (self.adjuster.tally, self.filled_lines);
-        if tally.requests > 0 || lines == 0 || self.format == Format::Merganser {
+        if tally.requests > 0 || lines == 0 || self.format == TraceFormat::Merganser {
             return Ok(None);
         }
         let why = if self.has_other_event {
@@ -80,7 +80,7 @@ impl<R: BufRead> Trace<R> {
         Err(TraceError::NoRequest { lines, why })
     }
 
-    fn advance(&mut self) -> Result<Option<Request>, TraceError> {
+    fn advance(&mut self) -> Result<Option<DeviceRequest>, TraceError> {
         loop {
             let Some(line) = self.lines.next()? else { return self.end() };
             if line.is_blank() {
@@ -93,23 +93,23 @@ impl<R: BufRead> Trace<R> {
             let parsed = self.format.parse(&line, self.event);
             let used = parsed.and_then(|parsed| match parsed {
                 Parsed::Request(disk, request) => {
-                    Ok(Line::Request(self.adjuster.adjust(disk, request, absolute)?))
+                    Ok(ParsedLine::Request(self.adjuster.adjust(disk, request, absolute)?))
                 }
                 // It is of interest only in a trace without requests.
                 Parsed::Other if self.adjuster.tally.requests == 0 && !self.has_other_event => {
-                    Ok(Line::Other(is_request(self.format, &line, self.event.other())))
+                    Ok(ParsedLine::Other(is_request(self.format, &line, self.event.other())))
                 }
-                Parsed::Other => Ok(Line::Other(false)),
-                Parsed::End => Ok(Line::End),
+                Parsed::Other => Ok(ParsedLine::Other(false)),
+                Parsed::End => Ok(ParsedLine::End),
             });
             match used {
-                Ok(Line::Request(Some(request))) => return Ok(Some(request)),
-                Ok(Line::Request(None)) => {}
-                Ok(Line::Other(is_other_event)) => {
+                Ok(ParsedLine::Request(Some(request))) => return Ok(Some(request)),
+                Ok(ParsedLine::Request(None)) => {}
+                Ok(ParsedLine::Other(is_other_event)) => {
                     self.has_other_event |= is_other_event;
                     self.adjuster.tally.other_lines += 1;
                 }
-                Ok(Line::End) => return self.end(),
+                Ok(ParsedLine::End) => return self.end(),
                 Err(_) if self.skip_bad > 0 => {
                     self.skip_bad -= 1;
                     self.adjuster.tally.bad_lines += 1;
@@ -121,20 +121,24 @@ impl<R: BufRead> Trace<R> {
 }
 
 /// The contents of a line.
-enum Line {
+enum ParsedLine {
     /// A request; `None` if it is of another disk.
-    Request(Option<Request>),
+    Request(Option<DeviceRequest>),
     /// No request; whether it were one with the other event.
     Other(bool),
     End,
 }
 
-fn is_request(format: Format, line: &super::line::Line<'_>, event: Event) -> bool {
+fn is_request(
+    format: TraceFormat,
+    line: &super::line::TraceLine<'_>,
+    event: BlkparseEvent,
+) -> bool {
     matches!(format.parse(line, event), Ok(Parsed::Request(..)))
 }
 
-impl<R: BufRead> Iterator for Trace<R> {
-    type Item = Result<Request, TraceError>;
+impl<R: BufRead> Iterator for TraceReader<R> {
+    type Item = Result<DeviceRequest, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.ended {

@@ -16,13 +16,13 @@ use merganser_storage::wrapped::{StorageOrigin, Wrapped, Wrapper};
 use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::request::{Content, ContentHash, Request, RequestKind, SimTime};
+use crate::request::{ContentHash, DeviceRequest, RequestHashes, RequestKind, SimTime};
 
 /// Sizes are rounded up to multiples of this.
 const EXTENT: u64 = 1 << 20;
 
 /// Records the requests of all storages that are made through it.
-pub struct Recorder {
+pub struct TraceRecorder {
     clock: Arc<dyn Clock>,
     start_ns: u64,
     /// Of written bytes.
@@ -43,34 +43,34 @@ struct Note {
     kind: RequestKind,
     offset: u64,
     len: u64,
-    content: Option<Content>,
+    content: Option<RequestHashes>,
 }
 
-impl Recorder {
+impl TraceRecorder {
     /// A recorder whose time begins now on `clock`. With `hash`, it notes the content of each page that is
     /// written, in 16 bytes.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, hash: Option<ContentHash>) -> Arc<Self> {
         let start_ns = clock.now_ns();
-        Arc::new(Recorder { clock, start_ns, hash, log: Mutex::default() })
+        Arc::new(TraceRecorder { clock, start_ns, hash, log: Mutex::default() })
     }
 
     /// `inner`, with its requests recorded.
     #[must_use]
     pub fn storage(self: &Arc<Self>, inner: Arc<dyn Storage>) -> Arc<dyn Storage> {
         let id = self.enter();
-        Arc::new(Recorded { inner, recorder: Arc::clone(self), id })
+        Arc::new(RecordedStorage { inner, recorder: Arc::clone(self), id })
     }
 
     /// `inner`, with the requests of all its storages recorded.
     #[must_use]
     pub fn directory(self: &Arc<Self>, inner: Arc<dyn Directory>) -> Arc<RecordingDirectory> {
-        Wrapped::new(inner, Recording { recorder: Arc::clone(self), ids: Mutex::default() })
+        Wrapped::new(inner, RecordingWrapper { recorder: Arc::clone(self), ids: Mutex::default() })
     }
 
     /// The recorded requests, as requests to one device, in the order in which they were submitted.
     #[must_use]
-    pub fn requests(&self) -> Vec<Request> {
+    pub fn requests(&self) -> Vec<DeviceRequest> {
         let log = self.log();
         let mut bases = vec![None; log.ends.len()];
         let mut free = 0_u64;
@@ -84,7 +84,7 @@ impl Recorder {
             let offset = if flush { 0 } else { base.saturating_add(note.offset) };
             let Note { at_ns, kind, len, .. } = *note;
             let content = note.content.clone();
-            Request { arrival: SimTime(at_ns), kind, offset, len, content }
+            DeviceRequest { arrival: SimTime(at_ns), kind, offset, len, content }
         };
         log.notes.iter().map(place).collect()
     }
@@ -99,7 +99,7 @@ impl Recorder {
         &self,
         storage: usize,
         (kind, offset, len): (RequestKind, u64, u64),
-        content: Option<Content>,
+        content: Option<RequestHashes>,
     ) {
         let mut log = self.log();
         // Read under the lock, so that times ascend.
@@ -114,13 +114,13 @@ impl Recorder {
     }
 }
 
-struct Recorded {
+struct RecordedStorage {
     inner: Arc<dyn Storage>,
-    recorder: Arc<Recorder>,
+    recorder: Arc<TraceRecorder>,
     id: usize,
 }
 
-impl Storage for Recorded {
+impl Storage for RecordedStorage {
     fn name(&self) -> &str {
         self.inner.name()
     }
@@ -159,7 +159,9 @@ impl Storage for Recorded {
             && (len > 0 || kind == RequestKind::Flush)
         {
             let content = match (&operation, self.recorder.hash) {
-                (Operation::Write { buffer, .. }, Some(hash)) => Some(Content::of(buffer, hash)),
+                (Operation::Write { buffer, .. }, Some(hash)) => {
+                    Some(RequestHashes::of(buffer, hash))
+                }
                 _ => None,
             };
             self.recorder.note(self.id, (kind, offset, len), content);
@@ -169,15 +171,15 @@ impl Storage for Recorded {
 }
 
 /// A directory whose storages are recorded. A file that is opened again keeps its addresses.
-pub type RecordingDirectory = Wrapped<Recording>;
+pub type RecordingDirectory = Wrapped<RecordingWrapper>;
 
 /// Records the requests of a directory's storages.
-pub struct Recording {
-    recorder: Arc<Recorder>,
+pub struct RecordingWrapper {
+    recorder: Arc<TraceRecorder>,
     ids: Mutex<HashMap<String, usize>>,
 }
 
-impl Wrapper for Recording {
+impl Wrapper for RecordingWrapper {
     fn wrap(
         &self,
         inner: Arc<dyn Storage>,
@@ -195,7 +197,7 @@ impl Wrapper for Recording {
                 *self.ids.lock().entry(name.to_owned()).or_insert_with(|| self.recorder.enter())
             }
         };
-        Arc::new(Recorded { inner, recorder: Arc::clone(&self.recorder), id })
+        Arc::new(RecordedStorage { inner, recorder: Arc::clone(&self.recorder), id })
     }
 
     fn renamed(&self, from: &str, to: &str) {
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn storages_lie_side_by_side_in_the_order_of_their_first_request() {
-        let recorder = Recorder::new(Arc::new(RealClock::new()), None);
+        let recorder = TraceRecorder::new(Arc::new(RealClock::new()), None);
         let folder = recorder.directory(MemoryDirectory::new());
         let input = recorder.storage(MemoryStorage::from_bytes("in", &[1; 5000]));
         let run = folder.create("run").expect("new");
@@ -243,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_name_keeps_its_place_until_it_is_another_file() {
-        let recorder = Recorder::new(Arc::new(RealClock::new()), None);
+        let recorder = TraceRecorder::new(Arc::new(RealClock::new()), None);
         let folder = recorder.directory(MemoryDirectory::new());
         folder.create("a").expect("new").write_at(0, b"a").expect("written");
         folder.rename("a", "b").expect("renamed");
@@ -259,7 +261,7 @@ mod tests {
     #[test]
     fn written_pages_have_hashes() {
         let hash: ContentHash = |bytes| (bytes.len() as u128) << 8 | u128::from(bytes[0]);
-        let recorder = Recorder::new(Arc::new(RealClock::new()), Some(hash));
+        let recorder = TraceRecorder::new(Arc::new(RealClock::new()), Some(hash));
         let storage = recorder.storage(MemoryStorage::from_bytes("in", &[1; 9000]));
         storage.read_at(0, &mut [0; 4096]).expect("read");
         storage.write_at(100, &[3; 50]).expect("written");
@@ -268,9 +270,9 @@ mod tests {
         storage.sync().expect("synced");
         let contents: Vec<_> = recorder.requests().into_iter().map(|it| it.content).collect();
         let pages = |of: &[(u128, u128)]| {
-            Some(Content::Pages(of.iter().map(|(len, first)| len << 8 | first).collect()))
+            Some(RequestHashes::Pages(of.iter().map(|(len, first)| len << 8 | first).collect()))
         };
-        let one = Some(Content::Whole(50 << 8 | 3));
+        let one = Some(RequestHashes::Whole(50 << 8 | 3));
         let expected =
             [None, one, pages(&[(4096, 1), (4096, 2)]), pages(&[(4096, 7), (1, 8)]), None];
         assert_eq!(contents, expected);

@@ -3,18 +3,18 @@
 use std::io::BufRead;
 
 use super::error::TraceError;
-use super::format::Format;
-use super::reader::Trace;
+use super::format::TraceFormat;
+use super::reader::TraceReader;
 use super::tally::Tally;
-use crate::request::{Request, SimTime};
+use crate::request::{DeviceRequest, SimTime};
 
 /// Returns all requests of the trace that `open` opens, `times` times. A round begins after the
 /// last request of the round before, at the mean distance of requests.
 pub struct Repeat<F, R> {
     open: F,
     left: u64,
-    round: Option<Trace<R>>,
-    format: Option<Format>,
+    round: Option<TraceReader<R>>,
+    format: Option<TraceFormat>,
     /// Of the rounds before this one.
     tally: Tally,
     /// The start of this round.
@@ -26,7 +26,7 @@ pub struct Repeat<F, R> {
 
 impl<F, R> Repeat<F, R>
 where
-    F: FnMut() -> Result<Trace<R>, TraceError>,
+    F: FnMut() -> Result<TraceReader<R>, TraceError>,
     R: BufRead,
 {
     /// `times` rounds.
@@ -36,7 +36,7 @@ where
     }
 
     /// The format, once a line was read.
-    pub fn format(&self) -> Option<Format> {
+    pub fn format(&self) -> Option<TraceFormat> {
         self.format
     }
 
@@ -68,10 +68,10 @@ where
 
 impl<F, R> Iterator for Repeat<F, R>
 where
-    F: FnMut() -> Result<Trace<R>, TraceError>,
+    F: FnMut() -> Result<TraceReader<R>, TraceError>,
     R: BufRead,
 {
-    type Item = Result<Request, TraceError>;
+    type Item = Result<DeviceRequest, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -3,12 +3,12 @@
 //! bytes, bytes, opcode, seconds. Further fields are specific to the producer and are ignored.
 
 use super::disksim::BLOCK;
-use super::error::Fault;
-use super::line::Line;
+use super::error::LineFault;
+use super::line::TraceLine;
 use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
 
-pub(super) fn parse(line: &Line<'_>) -> Result<Parsed, Fault> {
+pub(super) fn parse(line: &TraceLine<'_>) -> Result<Parsed, LineFault> {
     let fields = line.values();
     let [asu, block, bytes, opcode, seconds, ..] = fields[..] else {
         return Err(line.wrong_count(&fields, 5, "five fields: unit,block,bytes,opcode,seconds"));

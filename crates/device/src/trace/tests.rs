@@ -5,35 +5,35 @@ use proptest::prelude::*;
 use super::parsed::request;
 use super::*;
 use crate::request::RequestKind::{self, Flush, Read, Trim, Write};
-use crate::request::{CONTENT_PAGES_MAX, Content, Request};
+use crate::request::{CONTENT_PAGES_MAX, DeviceRequest, RequestHashes};
 
 const MD5: &str = "531e779b0f0e1b3e6c1f2a9d8c7b6a5f";
 const HASH: u128 = 0x531e_779b_0f0e_1b3e_6c1f_2a9d_8c7b_6a5f;
 
-type Plain = (u64, RequestKind, u64, u64, Option<Content>);
+type Plain = (u64, RequestKind, u64, u64, Option<RequestHashes>);
 
-fn plain(request: &Request) -> Plain {
+fn plain(request: &DeviceRequest) -> Plain {
     (request.arrival.0, request.kind, request.offset, request.len, request.content.clone())
 }
 
-fn read_all(text: &str, options: &Options) -> Result<Vec<Plain>, TraceError> {
+fn read_all(text: &str, options: &TraceOptions) -> Result<Vec<Plain>, TraceError> {
     read(text.as_bytes(), options)?.map(|request| Ok(plain(&request?))).collect()
 }
 
-fn refusal(text: &str, options: &Options) -> String {
+fn refusal(text: &str, options: &TraceOptions) -> String {
     read_all(text, options).expect_err(text).to_string()
 }
 
-fn of(format: Format) -> Options {
-    Options { format: Some(format), ..Options::default() }
+fn of(format: TraceFormat) -> TraceOptions {
+    TraceOptions { format: Some(format), ..TraceOptions::default() }
 }
 
 /// A short trace of each format, and its requests.
-fn samples() -> Vec<(Format, String, Vec<Plain>)> {
+fn samples() -> Vec<(TraceFormat, String, Vec<Plain>)> {
     let lines = |lines: &[&str]| lines.join("\n") + "\n";
     vec![
         (
-            Format::Merganser,
+            TraceFormat::Merganser,
             lines(&[
                 HEADER,
                 "0 R 1048576 65536",
@@ -46,13 +46,13 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
             vec![
                 (0, Read, 1 << 20, 65_536, None),
                 (250_000, Write, 0, 4096, Some(HASH.into())),
-                (250_500, Write, 8192, 8193, Some(Content::Pages([HASH, 0, 255].into()))),
+                (250_500, Write, 8192, 8193, Some(RequestHashes::Pages([HASH, 0, 255].into()))),
                 (251_000, Trim, 8192, 100, None),
                 (300_000, Flush, 0, 0, None),
             ],
         ),
         (
-            Format::DiskSim,
+            TraceFormat::DiskSim,
             lines(&["0.000000 0 2048 8 1", "6.135000 0 303567 512 0", "6.2 0 7 1 0x9"]),
             vec![
                 (0, Read, 2048 * 512, 4096, None),
@@ -61,7 +61,7 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
             ],
         ),
         (
-            Format::Spc,
+            TraceFormat::Spc,
             lines(&[
                 "0,20941264,8192,W,0.551706",
                 "0,20939840,8192,w,0.554041",
@@ -74,7 +74,7 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
             ],
         ),
         (
-            Format::Msr,
+            TraceFormat::Msr,
             lines(&[
                 "128166372003061629,hm,1,Read,383496192,32768,413",
                 "128166372016382155,hm,1,Write,310983168,4096,8026",
@@ -85,12 +85,12 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
             ],
         ),
         (
-            Format::Mqsim,
+            TraceFormat::Mqsim,
             lines(&["0 0 0 8 1", "1205 0 240 64 0"]),
             vec![(0, Read, 0, 4096, None), (1205, Write, 240 * 512, 32_768, None)],
         ),
         (
-            Format::Blkparse,
+            TraceFormat::Blkparse,
             lines(&[
                 "  8,0    3        1     0.000000000   697  G   W 223490 + 8 [kjournald]",
                 "  8,0    3        2     0.000001829   697  P   R [kjournald]",
@@ -117,7 +117,7 @@ fn samples() -> Vec<(Format, String, Vec<Plain>)> {
             ],
         ),
         (
-            Format::Fiu,
+            TraceFormat::Fiu,
             lines(&[
                 &format!("89967400249 4892 syslogd 904265560 8 W 6 0 {MD5}"),
                 &format!("89967405249 4892 a name 16 8 R 6 0 {MD5}"),
@@ -135,106 +135,136 @@ fn every_format_is_read_and_recognised() {
     for (format, text, expected) in samples() {
         assert_eq!(read_all(&text, &of(format)).expect(&text), expected, "{format:?}");
         // Times in whole nanoseconds or milliseconds: five numbers tell nothing.
-        if format == Format::Mqsim {
-            let error = refusal(&text, &Options::default());
+        if format == TraceFormat::Mqsim {
+            let error = refusal(&text, &TraceOptions::default());
             let expected =
                 "the format is not clear from line 1, '0 0 0 8 1': name one of disksim, mqsim";
             assert_eq!(error, expected);
             continue;
         }
-        let mut trace = read(text.as_bytes(), &Options::default()).expect("recognised");
+        let mut trace = read(text.as_bytes(), &TraceOptions::default()).expect("recognised");
         assert_eq!(trace.format(), format);
         assert_eq!(trace.by_ref().count(), expected.len());
         assert_eq!(trace.tally().requests, expected.len() as u64);
     }
-    let error = refusal("\n\nhello there\n", &Options::default());
+    let error = refusal("\n\nhello there\n", &TraceOptions::default());
     assert!(error.starts_with("the format is not clear from line 3, 'hello there': it is of none of merganser, disksim"), "{error}");
-    let error = refusal("", &Options::default());
+    let error = refusal("", &TraceOptions::default());
     assert!(error.ends_with("there is no request"), "{error}");
-    assert!(read_all("", &of(Format::Spc)).expect("nothing is no error").is_empty());
+    assert!(read_all("", &of(TraceFormat::Spc)).expect("nothing is no error").is_empty());
 }
 
 #[test]
 fn every_field_that_is_wrong_is_named_with_line_and_column() {
     // A good line, then one with a field of it replaced: format, field, replacement, what is said.
     let md5_short = &MD5[1..];
-    let table: &[(Format, usize, &str, &str)] = &[
+    let table: &[(TraceFormat, usize, &str, &str)] = &[
         (
-            Format::Merganser,
+            TraceFormat::Merganser,
             0,
             "1.5",
             "column 1: found '1.5', expected an arrival time in nanoseconds",
         ),
-        (Format::Merganser, 1, "r", "found 'r', expected R, W, T or F"),
-        (Format::Merganser, 2, "-8", "found '-8', expected an offset in bytes"),
-        (Format::Merganser, 3, "0", "found '0', expected at least one byte"),
-        (Format::Merganser, 4, "+", "found '+', expected a time in nanoseconds after the +"),
+        (TraceFormat::Merganser, 1, "r", "found 'r', expected R, W, T or F"),
+        (TraceFormat::Merganser, 2, "-8", "found '-8', expected an offset in bytes"),
+        (TraceFormat::Merganser, 3, "0", "found '0', expected at least one byte"),
+        (TraceFormat::Merganser, 4, "+", "found '+', expected a time in nanoseconds after the +"),
         (
-            Format::Merganser,
+            TraceFormat::Merganser,
             4,
             "xyz",
             "found 'xyz', expected hashes of at most 32 hexadecimal digits each",
         ),
-        (Format::Merganser, 4, "1,2", "found '1,2', expected one hash for a request of 8 bytes"),
-        (Format::DiskSim, 0, "x", "column 1: found 'x', expected an arrival time in milliseconds"),
-        (Format::DiskSim, 1, "a", "found 'a', expected a device number"),
-        (Format::DiskSim, 2, "99999999999999999999", "expected a block number"),
-        (Format::DiskSim, 2, "18446744073709551615", "expected an address below 2^64 bytes"),
-        (Format::DiskSim, 3, "0", "found '0', expected at least one block"),
-        (Format::DiskSim, 4, "zz", "found 'zz', expected flags in hexadecimal, 1 for a read"),
-        (Format::Spc, 0, "", "column 1: found nothing, expected the number of a storage unit"),
-        (Format::Spc, 1, "1e3", "found '1e3', expected a block number"),
-        (Format::Spc, 2, "0", "found '0', expected at least one byte"),
-        (Format::Spc, 3, "x", "found 'x', expected R or W"),
-        (Format::Spc, 4, "now", "found 'now', expected a time in seconds"),
-        (Format::Msr, 0, "12", "column 1: found '12', expected a Windows file time after 1970"),
-        (Format::Msr, 1, "", "found nothing, expected a host's name"),
-        (Format::Msr, 2, "c", "found 'c', expected a disk number"),
-        (Format::Msr, 3, "Erase", "found 'Erase', expected Read or Write"),
-        (Format::Msr, 4, "4k", "found '4k', expected an offset in bytes"),
-        (Format::Msr, 5, "0", "found '0', expected at least one byte"),
-        (Format::Msr, 6, "fast", "found 'fast', expected a response time in steps of 100 ns"),
-        (Format::Mqsim, 0, "0.5", "column 1: found '0.5', expected an arrival time in nanoseconds"),
-        (Format::Mqsim, 1, "sda", "found 'sda', expected a device number"),
-        (Format::Mqsim, 2, "", "found the line's end, expected five fields"),
-        (Format::Mqsim, 3, "0", "found '0', expected at least one sector"),
-        (Format::Mqsim, 4, "2", "found '2', expected 0 for a write or 1 for a read"),
-        (Format::Blkparse, 0, "sda", "column 1: found 'sda', expected a device as major,minor"),
-        (Format::Blkparse, 0, "8,x", "column 1: found '8,x', expected a device as major,minor"),
-        (Format::Blkparse, 1, "x", "found 'x', expected the number of a processor"),
-        (Format::Blkparse, 2, "x", "found 'x', expected a sequence number"),
-        (Format::Blkparse, 3, "x", "found 'x', expected a time in seconds"),
-        (Format::Blkparse, 4, "x", "found 'x', expected a process id"),
-        (Format::Blkparse, 5, "Z", "found 'Z', expected an event's letter"),
-        (Format::Blkparse, 6, "?", "found '?', expected RWBS"),
-        (Format::Blkparse, 7, "x", "found 'x', expected a sector number"),
-        (Format::Blkparse, 9, "x", "found 'x', expected a number of sectors"),
-        (Format::Blkparse, 9, "0", "found '0', expected at least one sector"),
-        (Format::Fiu, 0, "x", "column 1: found 'x', expected a time in nanoseconds"),
-        (Format::Fiu, 1, "x", "found 'x', expected a process id"),
-        (Format::Fiu, 3, "x", "found 'x', expected a sector number"),
-        (Format::Fiu, 4, "0", "found '0', expected at least one sector"),
-        (Format::Fiu, 5, "RW", "found 'RW', expected R or W"),
-        (Format::Fiu, 6, "x", "found 'x', expected a major device number"),
-        (Format::Fiu, 7, "x", "found 'x', expected a minor device number"),
-        (Format::Fiu, 8, md5_short, "expected an MD5 in 32 hexadecimal digits"),
+        (
+            TraceFormat::Merganser,
+            4,
+            "1,2",
+            "found '1,2', expected one hash for a request of 8 bytes",
+        ),
+        (
+            TraceFormat::DiskSim,
+            0,
+            "x",
+            "column 1: found 'x', expected an arrival time in milliseconds",
+        ),
+        (TraceFormat::DiskSim, 1, "a", "found 'a', expected a device number"),
+        (TraceFormat::DiskSim, 2, "99999999999999999999", "expected a block number"),
+        (TraceFormat::DiskSim, 2, "18446744073709551615", "expected an address below 2^64 bytes"),
+        (TraceFormat::DiskSim, 3, "0", "found '0', expected at least one block"),
+        (TraceFormat::DiskSim, 4, "zz", "found 'zz', expected flags in hexadecimal, 1 for a read"),
+        (TraceFormat::Spc, 0, "", "column 1: found nothing, expected the number of a storage unit"),
+        (TraceFormat::Spc, 1, "1e3", "found '1e3', expected a block number"),
+        (TraceFormat::Spc, 2, "0", "found '0', expected at least one byte"),
+        (TraceFormat::Spc, 3, "x", "found 'x', expected R or W"),
+        (TraceFormat::Spc, 4, "now", "found 'now', expected a time in seconds"),
+        (
+            TraceFormat::Msr,
+            0,
+            "12",
+            "column 1: found '12', expected a Windows file time after 1970",
+        ),
+        (TraceFormat::Msr, 1, "", "found nothing, expected a host's name"),
+        (TraceFormat::Msr, 2, "c", "found 'c', expected a disk number"),
+        (TraceFormat::Msr, 3, "Erase", "found 'Erase', expected Read or Write"),
+        (TraceFormat::Msr, 4, "4k", "found '4k', expected an offset in bytes"),
+        (TraceFormat::Msr, 5, "0", "found '0', expected at least one byte"),
+        (TraceFormat::Msr, 6, "fast", "found 'fast', expected a response time in steps of 100 ns"),
+        (
+            TraceFormat::Mqsim,
+            0,
+            "0.5",
+            "column 1: found '0.5', expected an arrival time in nanoseconds",
+        ),
+        (TraceFormat::Mqsim, 1, "sda", "found 'sda', expected a device number"),
+        (TraceFormat::Mqsim, 2, "", "found the line's end, expected five fields"),
+        (TraceFormat::Mqsim, 3, "0", "found '0', expected at least one sector"),
+        (TraceFormat::Mqsim, 4, "2", "found '2', expected 0 for a write or 1 for a read"),
+        (
+            TraceFormat::Blkparse,
+            0,
+            "sda",
+            "column 1: found 'sda', expected a device as major,minor",
+        ),
+        (
+            TraceFormat::Blkparse,
+            0,
+            "8,x",
+            "column 1: found '8,x', expected a device as major,minor",
+        ),
+        (TraceFormat::Blkparse, 1, "x", "found 'x', expected the number of a processor"),
+        (TraceFormat::Blkparse, 2, "x", "found 'x', expected a sequence number"),
+        (TraceFormat::Blkparse, 3, "x", "found 'x', expected a time in seconds"),
+        (TraceFormat::Blkparse, 4, "x", "found 'x', expected a process id"),
+        (TraceFormat::Blkparse, 5, "Z", "found 'Z', expected an event's letter"),
+        (TraceFormat::Blkparse, 6, "?", "found '?', expected RWBS"),
+        (TraceFormat::Blkparse, 7, "x", "found 'x', expected a sector number"),
+        (TraceFormat::Blkparse, 9, "x", "found 'x', expected a number of sectors"),
+        (TraceFormat::Blkparse, 9, "0", "found '0', expected at least one sector"),
+        (TraceFormat::Fiu, 0, "x", "column 1: found 'x', expected a time in nanoseconds"),
+        (TraceFormat::Fiu, 1, "x", "found 'x', expected a process id"),
+        (TraceFormat::Fiu, 3, "x", "found 'x', expected a sector number"),
+        (TraceFormat::Fiu, 4, "0", "found '0', expected at least one sector"),
+        (TraceFormat::Fiu, 5, "RW", "found 'RW', expected R or W"),
+        (TraceFormat::Fiu, 6, "x", "found 'x', expected a major device number"),
+        (TraceFormat::Fiu, 7, "x", "found 'x', expected a minor device number"),
+        (TraceFormat::Fiu, 8, md5_short, "expected an MD5 in 32 hexadecimal digits"),
     ];
     for (format, field, wrong, expected) in table {
         let (good, separator) = match format {
-            Format::Merganser => (format!("7 R 0 8 {MD5}"), " "),
-            Format::DiskSim => ("7.0 0 16 8 1".into(), " "),
-            Format::Spc => ("0,16,8,R,7.0".into(), ","),
-            Format::Msr => ("128166372003061629,hm,1,Read,0,8,413".into(), ","),
-            Format::Mqsim => ("7 0 16 8 1".into(), " "),
-            Format::Blkparse => ("8,0 3 11 7.0 697 D W 16 + 8 [a]".into(), " "),
-            Format::Fiu => (format!("7 4892 syslogd 16 8 W 6 0 {MD5}"), " "),
+            TraceFormat::Merganser => (format!("7 R 0 8 {MD5}"), " "),
+            TraceFormat::DiskSim => ("7.0 0 16 8 1".into(), " "),
+            TraceFormat::Spc => ("0,16,8,R,7.0".into(), ","),
+            TraceFormat::Msr => ("128166372003061629,hm,1,Read,0,8,413".into(), ","),
+            TraceFormat::Mqsim => ("7 0 16 8 1".into(), " "),
+            TraceFormat::Blkparse => ("8,0 3 11 7.0 697 D W 16 + 8 [a]".into(), " "),
+            TraceFormat::Fiu => (format!("7 4892 syslogd 16 8 W 6 0 {MD5}"), " "),
         };
         let mut fields: Vec<&str> = good.split(separator).collect();
         let column = fields[..*field].iter().map(|field| field.len() + 1).sum::<usize>() + 1;
         fields[*field] = wrong;
         let bad = fields.join(separator);
         let header =
-            if *format == Format::Merganser { format!("{HEADER}\n") } else { String::new() };
+            if *format == TraceFormat::Merganser { format!("{HEADER}\n") } else { String::new() };
         let text = format!("{header}{good}\n{bad}\n");
         let mut trace = read(text.as_bytes(), &of(*format)).expect("a format");
         assert!(trace.next().is_some_and(|request| request.is_ok()), "{format:?}: {good}");
@@ -253,24 +283,24 @@ fn every_field_that_is_wrong_is_named_with_line_and_column() {
 fn too_few_and_too_many_fields_are_named() {
     let end = |text, format| refusal(text, &of(format));
     assert_eq!(
-        end("1.0 0 16 8", Format::DiskSim),
+        end("1.0 0 16 8", TraceFormat::DiskSim),
         "line 1, column 11: found the line's end, expected five fields: ms, device, block, blocks, flags"
     );
-    let error = end("1.0 0 16 8 1 9", Format::DiskSim);
+    let error = end("1.0 0 16 8 1 9", TraceFormat::DiskSim);
     assert!(error.starts_with("line 1, column 14: found '9', expected the line's end"), "{error}");
-    assert!(end("0,16,8,R", Format::Spc).contains("column 9: found the line's end"));
-    assert!(end("1 2 3", Format::Fiu).contains("nine fields"));
-    assert!(end("8,0 3 11 7.0 697", Format::Blkparse).contains("seven fields"));
-    assert!(end("8,0 3 11 7.0 697 D W 16 +", Format::Blkparse).contains("sector + sectors"));
-    assert!(end("0 R 0 8", Format::Merganser).contains("expected '# merganser trace 1'"));
-    let spc = read_all("0,16,8,R,7.0,a,b", &of(Format::Spc));
+    assert!(end("0,16,8,R", TraceFormat::Spc).contains("column 9: found the line's end"));
+    assert!(end("1 2 3", TraceFormat::Fiu).contains("nine fields"));
+    assert!(end("8,0 3 11 7.0 697", TraceFormat::Blkparse).contains("seven fields"));
+    assert!(end("8,0 3 11 7.0 697 D W 16 +", TraceFormat::Blkparse).contains("sector + sectors"));
+    assert!(end("0 R 0 8", TraceFormat::Merganser).contains("expected '# merganser trace 1'"));
+    let spc = read_all("0,16,8,R,7.0,a,b", &of(TraceFormat::Spc));
     assert_eq!(spc.expect("a producer's own fields").len(), 1);
 }
 
 #[test]
 fn a_second_unit_is_refused_chosen_or_placed() {
     let text = "0,0,512,R,0\n1,1,512,R,1\n0,2,512,R,2\n";
-    let with = |disks| Options { disks, ..of(Format::Spc) };
+    let with = |disks| TraceOptions { disks, ..of(TraceFormat::Spc) };
     let error = refusal(text, &with(Disks::Single));
     let expected = "line 2, column 1: found 'unit 1', expected unit 0 alone (choose one, or how to place them)";
     assert_eq!(error, expected);
@@ -291,8 +321,8 @@ fn a_second_unit_is_refused_chosen_or_placed() {
 #[test]
 fn times_and_addresses_are_scaled_and_bounded() {
     let text = "1.0 0 10 2 1\n3.0 0 100 2 1\n2.0 0 50 2 1\n";
-    let all = |change: &dyn Fn(&mut Options)| {
-        let mut options = of(Format::DiskSim);
+    let all = |change: &dyn Fn(&mut TraceOptions)| {
+        let mut options = of(TraceFormat::DiskSim);
         change(&mut options);
         let mut trace = read(text.as_bytes(), &options).expect("opened");
         let requests: Vec<_> = trace
@@ -306,9 +336,9 @@ fn times_and_addresses_are_scaled_and_bounded() {
     assert_eq!(tally.late, 1);
     let (requests, _) = all(&|options| options.time_scale = 0.5);
     assert_eq!(requests[1], Ok((1_500_000, 51_200)));
-    let (requests, _) = all(&|options| options.address = Address::Scaled(0.1));
+    let (requests, _) = all(&|options| options.address = AddressConversion::Scaled(0.1));
     assert_eq!(requests[1], Ok((3_000_000, 5120)));
-    let (requests, tally) = all(&|options| options.address = Address::Wrapped(20 * 512));
+    let (requests, tally) = all(&|options| options.address = AddressConversion::Wrapped(20 * 512));
     assert_eq!(requests[1], Ok((3_000_000, 100 % 19 * 512)));
     assert_eq!(tally.wrapped, 2);
     let (requests, _) = all(&|options| options.limit_bytes = Some(101 * 512));
@@ -317,14 +347,14 @@ fn times_and_addresses_are_scaled_and_bounded() {
         error,
         "line 2, column 1: found '1024 bytes at byte 51200', expected requests within 51712 bytes (scale or wrap addresses)"
     );
-    let (requests, _) = all(&|options| options.address = Address::Wrapped(512));
+    let (requests, _) = all(&|options| options.address = AddressConversion::Wrapped(512));
     assert!(requests[0].clone().expect_err("no room").ends_with("expected at most 512 bytes"));
 }
 
 #[test]
 fn a_repeated_trace_goes_on_where_it_ended() {
     let text = "0.0 0 0 1 1\n2.0 0 1 1 1\n4.0 0 2 1 1\n";
-    let options = of(Format::DiskSim);
+    let options = of(TraceFormat::DiskSim);
     let mut repeat = Repeat::new(3, || read(text.as_bytes(), &options));
     let times: Result<Vec<_>, _> =
         repeat.by_ref().map(|r| r.map(|r| r.arrival.0 / 1_000_000)).collect();
@@ -338,7 +368,7 @@ fn a_repeated_trace_goes_on_where_it_ended() {
 #[test]
 fn queued_events_are_taken_instead_where_asked() {
     let (_, text, _) = samples().remove(5);
-    let options = Options { event: Event::Queued, ..of(Format::Blkparse) };
+    let options = TraceOptions { event: BlkparseEvent::Queued, ..of(TraceFormat::Blkparse) };
     let requests = read_all(&text, &options).expect("read");
     assert_eq!(requests, [(2197, Write, 223_490 * 512, 4096, None)]);
 }
@@ -349,19 +379,19 @@ fn a_trace_without_a_request_is_an_error_that_says_why() {
     let queued = "  8,0 1 1 0.0 4162 Q R 1024 + 8 [dd]\n  8,0 1 5 0.001 4162 Q W 2048 + 16 [dd]\n";
     let issued = queued.replace(" Q ", " D ");
     let completed = queued.replace(" Q ", " C ");
-    let why = |text: &str, options: &Options| match read_all(text, options) {
+    let why = |text: &str, options: &TraceOptions| match read_all(text, options) {
         Err(TraceError::NoRequest { lines: 2, why }) => why,
         other => panic!("{other:?}"),
     };
-    let of_blkparse = of(Format::Blkparse);
-    for options in [&Options::default(), &of_blkparse] {
-        assert_eq!(why(queued, options), NoRequest::OtherEvent { event: Event::Queued });
+    let of_blkparse = of(TraceFormat::Blkparse);
+    for options in [&TraceOptions::default(), &of_blkparse] {
+        assert_eq!(why(queued, options), NoRequest::OtherEvent { event: BlkparseEvent::Queued });
         assert_eq!(why(&completed, options), NoRequest::OtherLines);
     }
-    let of_queued = Options { event: Event::Queued, ..of(Format::Blkparse) };
-    assert_eq!(why(&issued, &of_queued), NoRequest::OtherEvent { event: Event::Issued });
+    let of_queued = TraceOptions { event: BlkparseEvent::Queued, ..of(TraceFormat::Blkparse) };
+    assert_eq!(why(&issued, &of_queued), NoRequest::OtherEvent { event: BlkparseEvent::Issued });
     assert_eq!(read_all(queued, &of_queued).expect("requests").len(), 2);
-    let bad = Options { skip_bad: 9, ..of(Format::Spc) };
+    let bad = TraceOptions { skip_bad: 9, ..of(TraceFormat::Spc) };
     assert_eq!(why("x\ny\n", &bad), NoRequest::BadLines);
     assert!(read_all("", &of_blkparse).expect("empty").is_empty());
     assert!(read_all("\n\n", &of_blkparse).expect("blank").is_empty());
@@ -370,9 +400,11 @@ fn a_trace_without_a_request_is_an_error_that_says_why() {
 fn any_request() -> impl Strategy<Value = Plain> {
     let kinds = prop::sample::select(vec![Read, Write, Trim]);
     let whole = (1..1_u64 << 40, any::<Option<u128>>())
-        .prop_map(|(len, hash)| (len, hash.map(Content::Whole)));
-    let pages = (prop::collection::vec(any::<u128>(), 2..20), 0..4096_u64)
-        .prop_map(|(all, less)| (all.len() as u64 * 4096 - less, Some(Content::Pages(all.into()))));
+        .prop_map(|(len, hash)| (len, hash.map(RequestHashes::Whole)));
+    let pages =
+        (prop::collection::vec(any::<u128>(), 2..20), 0..4096_u64).prop_map(|(all, less)| {
+            (all.len() as u64 * 4096 - less, Some(RequestHashes::Pages(all.into())))
+        });
     let content = prop_oneof![whole, pages];
     (0..u64::MAX / 8, kinds, 0..u64::MAX / 2, content)
         .prop_map(|(at, kind, offset, (len, content))| (at, kind, offset, len, content))
@@ -382,8 +414,8 @@ fn any_request() -> impl Strategy<Value = Plain> {
 #[test]
 fn our_format_is_pinned() {
     let golden = include_str!("../../tests/golden/trace.txt");
-    let requests = read_all(golden, &Options::default()).expect("ours");
-    let mut writer = Writer::new(Vec::new()).expect("memory");
+    let requests = read_all(golden, &TraceOptions::default()).expect("ours");
+    let mut writer = TraceWriter::new(Vec::new()).expect("memory");
     writer.comment("a word count").expect("memory");
     for (number, (at, kind, offset, len, content)) in requests.into_iter().enumerate() {
         let request = request(at, kind, offset, len, content);
@@ -395,7 +427,7 @@ fn our_format_is_pinned() {
     assert_eq!(String::from_utf8(writer.finish().expect("memory")).expect("text"), golden);
     let wrong = format!("{HEADER}\n0 W 0 12288 1,2\n");
     let said = "line 2, column 13: found '1,2', expected one hash, or 3, one for each 4096 bytes";
-    assert_eq!(refusal(&wrong, &Options::default()), said);
+    assert_eq!(refusal(&wrong, &TraceOptions::default()), said);
 }
 
 /// The longest list of hashes is in a line that is read.
@@ -404,13 +436,19 @@ fn the_longest_list_of_hashes_is_read() {
     let pages = CONTENT_PAGES_MAX;
     let hashes: Vec<u128> = (0..u128::from(pages)).map(|number| u128::MAX - number).collect();
     let of = |len| {
-        request(u64::MAX, Write, u64::MAX / 2, len, Some(Content::Pages(hashes.clone().into())))
+        request(
+            u64::MAX,
+            Write,
+            u64::MAX / 2,
+            len,
+            Some(RequestHashes::Pages(hashes.clone().into())),
+        )
     };
-    let mut writer = Writer::new(Vec::new()).expect("memory");
+    let mut writer = TraceWriter::new(Vec::new()).expect("memory");
     writer.write_timed(&of(pages * 4096), u64::MAX).expect("memory");
     writer.write(&of((pages + 1) * 4096)).expect("memory");
     let text = String::from_utf8(writer.finish().expect("memory")).expect("text");
-    let mut trace = read(text.as_bytes(), &Options::default()).expect("ours");
+    let mut trace = read(text.as_bytes(), &TraceOptions::default()).expect("ours");
     assert_eq!(trace.next().expect("one").expect("read"), of(pages * 4096));
     let said = trace.next().expect("one").expect_err("too many").to_string();
     assert!(said.ends_with("expected one hash for a request of 67112960 bytes"), "{said}");
@@ -420,7 +458,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_again(mut requests in prop::collection::vec(any_request(), 0..50)) {
         requests.sort_by_key(|request| request.0);
-        let mut writer = Writer::new(Vec::new()).expect("memory");
+        let mut writer = TraceWriter::new(Vec::new()).expect("memory");
         writer.comment("any\ntext").expect("memory");
         for (at, kind, offset, len, content) in &requests {
             let content = content.clone();
@@ -428,14 +466,14 @@ proptest! {
         }
         let bytes = writer.finish().expect("memory");
         let text = String::from_utf8(bytes).expect("text");
-        prop_assert_eq!(read_all(&text, &Options::default()).expect("ours"), requests);
+        prop_assert_eq!(read_all(&text, &TraceOptions::default()).expect("ours"), requests);
     }
 
     #[test]
     fn any_text_is_read_or_refused(text in "[ -~\n]{0,300}", scale in 0.0..4.0_f64, limit in 0..u64::MAX) {
-        for format in Format::ALL {
-            let address = Address::Wrapped(limit);
-            let options = Options { time_scale: scale, address, limit_bytes: Some(limit), ..of(format) };
+        for format in TraceFormat::ALL {
+            let address = AddressConversion::Wrapped(limit);
+            let options = TraceOptions { time_scale: scale, address, limit_bytes: Some(limit), ..of(format) };
             for request in read(text.as_bytes(), &options).expect("a format was given").flatten() {
                 prop_assert!(request.offset + request.len <= limit);
             }
@@ -450,7 +488,7 @@ fn bad_lines_are_skipped_and_counted_as_far_as_allowed() {
     let text = format!("{HEADER}\n{text}");
     let with = |skip_bad| {
         let limit_bytes = Some(1 << 20);
-        let options = Options { skip_bad, limit_bytes, ..of(Format::Merganser) };
+        let options = TraceOptions { skip_bad, limit_bytes, ..of(TraceFormat::Merganser) };
         let mut trace = read(text.as_bytes(), &options).expect("a trace");
         let requests: Vec<_> = trace.by_ref().collect();
         (requests, trace.tally())

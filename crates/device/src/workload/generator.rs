@@ -3,9 +3,9 @@
 use merganser_random::Random;
 
 use super::math;
-use super::pattern::{Offsets, Pattern};
-use super::play::Pace;
-use crate::request::{Request, RequestKind, SimTime};
+use super::pattern::{AccessPattern, Offsets};
+use super::play::SubmissionPace;
+use crate::request::{DeviceRequest, RequestKind, SimTime};
 
 /// How large requests are, in bytes; always a multiple of the alignment.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,7 +37,7 @@ pub enum Arrivals {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
     /// Their offsets.
-    pub pattern: Pattern,
+    pub pattern: AccessPattern,
     /// The share of reads, 0 to 1; the other requests write.
     pub read_share: f64,
     /// Their sizes.
@@ -99,11 +99,11 @@ impl Workload {
     ///
     /// # Errors
     /// When a setting is out of its range.
-    pub fn requests(&self) -> Result<Requests, WorkloadError> {
+    pub fn requests(&self) -> Result<WorkloadRequests, WorkloadError> {
         self.check()?;
         let mut seeds = Random::new(self.seed);
         let slots = self.span_bytes / self.align_bytes;
-        Ok(Requests {
+        Ok(WorkloadRequests {
             offsets: Offsets::new(self.pattern, slots, self.align_bytes, seeds.bits()),
             kinds: Random::new(seeds.bits()),
             lengths: Random::new(seeds.bits()),
@@ -116,10 +116,12 @@ impl Workload {
 
     /// How to play them.
     #[must_use]
-    pub fn pace(&self) -> Pace {
+    pub fn pace(&self) -> SubmissionPace {
         match self.arrivals {
-            Arrivals::Closed(depth) => Pace::Closed(depth),
-            Arrivals::Every(_) | Arrivals::Uniform(_) | Arrivals::Exponential(_) => Pace::Open,
+            Arrivals::Closed(depth) => SubmissionPace::Closed(depth),
+            Arrivals::Every(_) | Arrivals::Uniform(_) | Arrivals::Exponential(_) => {
+                SubmissionPace::Open
+            }
         }
     }
 
@@ -131,10 +133,10 @@ impl Workload {
             return wrong("share of reads", self.read_share.to_string(), "0 to 1");
         }
         match self.pattern {
-            Pattern::Mixed(random) if !share(random) => {
+            AccessPattern::Mixed(random) if !share(random) => {
                 return wrong("share of random requests", random.to_string(), "0 to 1");
             }
-            Pattern::Zipf(theta) if !(0.0..=10.0).contains(&theta) => {
+            AccessPattern::Zipf(theta) if !(0.0..=10.0).contains(&theta) => {
                 return wrong("exponent of Zipf's law", theta.to_string(), "0 to 10");
             }
             _ => {}
@@ -185,7 +187,7 @@ impl Workload {
 
 /// The requests of a [`Workload`].
 #[derive(Debug, Clone)]
-pub struct Requests {
+pub struct WorkloadRequests {
     of: Workload,
     left: u64,
     offsets: Offsets,
@@ -197,7 +199,7 @@ pub struct Requests {
     clock_ns: f64,
 }
 
-impl Requests {
+impl WorkloadRequests {
     fn len(&mut self) -> u64 {
         let align = self.of.align_bytes;
         match &self.of.sizes {
@@ -232,16 +234,16 @@ impl Requests {
     }
 }
 
-impl Iterator for Requests {
-    type Item = Request;
+impl Iterator for WorkloadRequests {
+    type Item = DeviceRequest;
 
-    fn next(&mut self) -> Option<Request> {
+    fn next(&mut self) -> Option<DeviceRequest> {
         self.left = self.left.checked_sub(1)?;
         let len = self.len();
         let offset = self.of.start + self.offsets.next(len);
         let reads = self.kinds.fraction() < self.of.read_share;
         let kind = if reads { RequestKind::Read } else { RequestKind::Write };
-        Some(Request { arrival: self.arrival(), kind, offset, len, content: None })
+        Some(DeviceRequest { arrival: self.arrival(), kind, offset, len, content: None })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -8,7 +8,7 @@
 //!
 //! Several streams of requests can be played together, each at its own pace ([`play_streams`]).
 //!
-//! A [`Workload`] defines the offsets of requests ([`Pattern`]), their sizes ([`Sizes`]), the share
+//! A [`Workload`] defines the offsets of requests ([`AccessPattern`]), their sizes ([`Sizes`]), the share
 //! of reads, and the arrival times ([`Arrivals`]). All of it is drawn from one seed, with
 //! arithmetic that is the same on every machine (`math`). So its settings define a workload
 //! completely.
@@ -22,7 +22,7 @@ mod precondition;
 mod tests;
 mod zipf;
 
-pub use generator::{Arrivals, Requests, Sizes, Workload, WorkloadError};
-pub use pattern::Pattern;
-pub use play::{ARRIVAL_NS_MAX, Pace, PlayError, Stream, play, play_streams};
+pub use generator::{Arrivals, Sizes, Workload, WorkloadError, WorkloadRequests};
+pub use pattern::AccessPattern;
+pub use play::{ARRIVAL_NS_MAX, PlayError, RequestStream, SubmissionPace, play, play_streams};
 pub use precondition::{Bounds, PreconditionError, Preconditioned, Preconditioning, precondition};

@@ -6,7 +6,7 @@ use super::zipf::Zipf;
 
 /// The offsets of requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Pattern {
+pub enum AccessPattern {
     /// Each request begins where the last one ended; at the end of the span it starts again.
     Sequential,
     /// Each request begins this many bytes behind the end of the last one.
@@ -23,7 +23,7 @@ pub enum Pattern {
 /// Draws the offsets of requests.
 #[derive(Debug, Clone)]
 pub(super) struct Offsets {
-    pattern: Pattern,
+    pattern: AccessPattern,
     random: Random,
     zipf: Option<Zipf>,
     slots: u64,
@@ -35,10 +35,10 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    pub fn new(pattern: Pattern, slots: u64, slot_bytes: u64, seed: u64) -> Self {
+    pub fn new(pattern: AccessPattern, slots: u64, slot_bytes: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let zipf = match pattern {
-            Pattern::Zipf(theta) => Some(Zipf::new(slots, theta)),
+            AccessPattern::Zipf(theta) => Some(Zipf::new(slots, theta)),
             _ => None,
         };
         // Near the golden section, so that neighbours are scattered far apart.
@@ -46,7 +46,7 @@ impl Offsets {
         while common_divisor(scatter, slots) != 1 {
             scatter += 2;
         }
-        if matches!(pattern, Pattern::Sequential | Pattern::Strided(_)) {
+        if matches!(pattern, AccessPattern::Sequential | AccessPattern::Strided(_)) {
             random = Random::new(0);
         }
         Offsets { pattern, random, zipf, slots, slot_bytes, scatter, end: 0 }
@@ -55,13 +55,15 @@ impl Offsets {
     /// The first byte of the next request, of `len` bytes, within the span.
     pub fn next(&mut self, len: u64) -> u64 {
         let offset = match self.pattern {
-            Pattern::Sequential => self.continued(0, len),
-            Pattern::Strided(gap) => self.continued(gap, len),
-            Pattern::Mixed(share) if self.random.fraction() >= share => self.continued(0, len),
-            Pattern::Mixed(_) | Pattern::Random => {
+            AccessPattern::Sequential => self.continued(0, len),
+            AccessPattern::Strided(gap) => self.continued(gap, len),
+            AccessPattern::Mixed(share) if self.random.fraction() >= share => {
+                self.continued(0, len)
+            }
+            AccessPattern::Mixed(_) | AccessPattern::Random => {
                 self.random.below(self.room(len)) * self.slot_bytes
             }
-            Pattern::Zipf(_) => {
+            AccessPattern::Zipf(_) => {
                 let zipf = self.zipf.as_ref().expect("made with the pattern");
                 let rank = zipf.draw(&mut self.random) - 1;
                 let slot = u128::from(rank) * u128::from(self.scatter) % u128::from(self.slots);

@@ -8,14 +8,14 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::device::{Command, Device, Done};
-use crate::request::{Request, SimTime};
-use crate::results::{Collector, Ended, Played};
+use crate::device::{CompletedCommand, Device, IoCommand};
+use crate::request::{DeviceRequest, SimTime};
+use crate::results::{Collector, EndedRequest, PlayedSpan};
 use crate::trace::TraceError;
 
 /// When requests are submitted to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pace {
+pub enum SubmissionPace {
     /// At their arrival times, however busy the device is.
     Open,
     /// This number is always in flight; arrival times are ignored.
@@ -63,11 +63,11 @@ pub enum PlayError {
 
 /// Requests that are played in their order, alone or together with other streams.
 #[derive(Debug)]
-pub struct Stream<I> {
+pub struct RequestStream<I> {
     /// The requests.
     pub requests: I,
     /// When they are submitted. A number in flight counts the requests of this stream.
-    pub pace: Pace,
+    pub pace: SubmissionPace,
     /// The time at which the stream begins, since the start. Arrival times count from it.
     pub begin: SimTime,
 }
@@ -79,12 +79,12 @@ pub struct Stream<I> {
 /// When one can't be read, or was refused by the device.
 pub fn play(
     device: &mut dyn Device,
-    requests: impl IntoIterator<Item = Result<Request, TraceError>>,
-    pace: Pace,
+    requests: impl IntoIterator<Item = Result<DeviceRequest, TraceError>>,
+    pace: SubmissionPace,
     collector: &mut Collector,
-) -> Result<Played, PlayError> {
+) -> Result<PlayedSpan, PlayError> {
     let requests = requests.into_iter();
-    let stream = Stream { requests, pace, begin: SimTime(0) };
+    let stream = RequestStream { requests, pace, begin: SimTime(0) };
     play_streams(device, vec![stream], &mut |device, ended| {
         collector.served(device, ended.kind, ended.len, ended.submitted, ended.at);
     })
@@ -98,20 +98,20 @@ pub fn play(
 /// When a request can't be read, or was refused by the device.
 pub fn play_streams<I>(
     device: &mut dyn Device,
-    streams: Vec<Stream<I>>,
-    ended: &mut dyn FnMut(&dyn Device, &Ended),
-) -> Result<Played, PlayError>
+    streams: Vec<RequestStream<I>>,
+    ended: &mut dyn FnMut(&dyn Device, &EndedRequest),
+) -> Result<PlayedSpan, PlayError>
 where
-    I: Iterator<Item = Result<Request, TraceError>>,
+    I: Iterator<Item = Result<DeviceRequest, TraceError>>,
 {
     let start = device.now();
     let after = |span: SimTime| SimTime(start.0.saturating_add(span.0));
     let all_begun = streams.iter().map(|stream| after(stream.begin)).max().unwrap_or(start);
     let mut queues = Vec::with_capacity(streams.len());
-    for Stream { mut requests, pace, begin } in streams {
+    for RequestStream { mut requests, pace, begin } in streams {
         let next = requests.next().transpose()?;
         let begin = after(begin);
-        queues.push(Queue { requests, next, pace, begin, free: begin, flying: 0, given: 0 });
+        queues.push(StreamQueue { requests, next, pace, begin, free: begin, flying: 0, given: 0 });
     }
     let player = Player {
         device,
@@ -119,7 +119,7 @@ where
         some_given: queues.iter().any(|queue| queue.next.is_none()),
         queues,
         all_begun,
-        flying: Flying::default(),
+        flying: RequestsInFlight::default(),
         start,
         end: start,
         served: 0,
@@ -128,10 +128,10 @@ where
 }
 
 /// The requests of a stream that were not submitted.
-struct Queue<I> {
+struct StreamQueue<I> {
     requests: I,
-    next: Option<Request>,
-    pace: Pace,
+    next: Option<DeviceRequest>,
+    pace: SubmissionPace,
     begin: SimTime,
     /// With a number in flight: when the last request ended, so that the next one may begin.
     free: SimTime,
@@ -139,46 +139,46 @@ struct Queue<I> {
     given: u64,
 }
 
-impl<I> Queue<I> {
+impl<I> StreamQueue<I> {
     /// When the next request is to be submitted; `None` if that depends on the end of another one, or
     /// if no request is left.
     fn due(&self) -> Option<SimTime> {
         let next = self.next.as_ref()?;
         match self.pace {
-            Pace::Open => Some(SimTime(self.begin.0.saturating_add(next.arrival.0))),
-            Pace::Closed(depth) => (self.flying < depth.max(1)).then_some(self.free),
+            SubmissionPace::Open => Some(SimTime(self.begin.0.saturating_add(next.arrival.0))),
+            SubmissionPace::Closed(depth) => (self.flying < depth.max(1)).then_some(self.free),
         }
     }
 }
 
 /// A request in flight.
-struct Flight {
+struct RequestInFlight {
     stream: usize,
     number: u64,
     together: bool,
-    request: Request,
+    request: DeviceRequest,
 }
 
 /// The requests in flight by the numbers of their commands, which count up from 1: a completion has only
 /// the number.
 #[derive(Default)]
-struct Flying {
+struct RequestsInFlight {
     /// From the oldest one in flight on; `None` has ended.
-    flights: VecDeque<Option<Flight>>,
+    flights: VecDeque<Option<RequestInFlight>>,
     /// The number of the first.
     first: u64,
     count: usize,
 }
 
-impl Flying {
+impl RequestsInFlight {
     /// Adds one; returns its number.
-    fn begin(&mut self, flight: Flight) -> u64 {
+    fn begin(&mut self, flight: RequestInFlight) -> u64 {
         self.flights.push_back(Some(flight));
         self.count += 1;
         self.first + self.flights.len() as u64
     }
 
-    fn end(&mut self, number: u64) -> Option<Flight> {
+    fn end(&mut self, number: u64) -> Option<RequestInFlight> {
         let at = number.checked_sub(self.first + 1)?;
         let flight = self.flights.get_mut(usize::try_from(at).ok()?)?.take()?;
         self.count -= 1;
@@ -192,20 +192,20 @@ impl Flying {
 
 struct Player<'a, I> {
     device: &'a mut dyn Device,
-    ended: &'a mut dyn FnMut(&dyn Device, &Ended),
-    queues: Vec<Queue<I>>,
+    ended: &'a mut dyn FnMut(&dyn Device, &EndedRequest),
+    queues: Vec<StreamQueue<I>>,
     /// The time when all streams have begun.
     all_begun: SimTime,
     /// Whether a stream has submitted its last request.
     some_given: bool,
-    flying: Flying,
+    flying: RequestsInFlight,
     start: SimTime,
     end: SimTime,
     served: u64,
 }
 
-impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
-    fn run(mut self) -> Result<Played, PlayError> {
+impl<I: Iterator<Item = Result<DeviceRequest, TraceError>>> Player<'_, I> {
+    fn run(mut self) -> Result<PlayedSpan, PlayError> {
         loop {
             let due = self.queues.iter().enumerate();
             let due = due.filter_map(|(index, queue)| Some((queue.due()?, index))).min();
@@ -224,32 +224,33 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
                 }
             }
         }
-        Ok(Played { requests: self.served, start: self.start, end: self.end })
+        Ok(PlayedSpan { requests: self.served, start: self.start, end: self.end })
     }
 
     /// Whether an event of the device happens before a request that is due at `at`. Events at exactly
     /// this time come first, except that the end of a request starts the next one at once.
     fn event_comes_before(&self, at: SimTime, index: usize) -> bool {
-        let at_once = matches!(self.queues[index].pace, Pace::Closed(_)) && at <= self.device.now();
+        let at_once =
+            matches!(self.queues[index].pace, SubmissionPace::Closed(_)) && at <= self.device.now();
         !at_once && self.device.next_at().is_some_and(|next| next <= at)
     }
 
     fn submit(&mut self, at: SimTime, index: usize) -> Result<(), PlayError> {
         let queue = &mut self.queues[index];
         let request = queue.next.take().expect("it is due");
-        if queue.pace == Pace::Open && request.arrival.0 > ARRIVAL_NS_MAX {
+        if queue.pace == SubmissionPace::Open && request.arrival.0 > ARRIVAL_NS_MAX {
             return Err(PlayError::Late { number: queue.given + 1, arrival: request.arrival });
         }
         queue.next = queue.requests.next().transpose()?;
         let at = at.max(self.device.now());
         let together = at >= self.all_begun && !self.some_given;
-        let Request { kind, offset, len, .. } = request;
-        let flight = Flight { stream: index, number: queue.given, together, request };
+        let DeviceRequest { kind, offset, len, .. } = request;
+        let flight = RequestInFlight { stream: index, number: queue.given, together, request };
         queue.given += 1;
         queue.flying += 1;
         self.some_given |= queue.next.is_none();
         let id = self.flying.begin(flight);
-        self.device.submit(at, Command { id, kind, offset, len, buffer: None });
+        self.device.submit(at, IoCommand { id, kind, offset, len, buffer: None });
         self.collect()
     }
 
@@ -276,11 +277,11 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
     }
 
     #[inline(never)]
-    fn ended(&mut self, done: Done) -> Result<(), PlayError> {
-        let Done { id, submitted, at, result, .. } = done;
+    fn ended(&mut self, done: CompletedCommand) -> Result<(), PlayError> {
+        let CompletedCommand { id, submitted, at, result, .. } = done;
         let Some(flight) = self.flying.end(id) else { return Err(self.lost()) };
-        let Flight { stream, number, together, request } = flight;
-        let Request { kind, offset, len, .. } = request;
+        let RequestInFlight { stream, number, together, request } = flight;
+        let DeviceRequest { kind, offset, len, .. } = request;
         if let Err(error) = result {
             return Err(PlayError::Refused { number: number + 1, offset, len, error });
         }
@@ -290,7 +291,8 @@ impl<I: Iterator<Item = Result<Request, TraceError>>> Player<'_, I> {
         queue.flying -= 1;
         queue.free = queue.free.max(at);
         let order = id - 1;
-        let ended = Ended { stream, number, order, together, kind, offset, len, submitted, at };
+        let ended =
+            EndedRequest { stream, number, order, together, kind, offset, len, submitted, at };
         (self.ended)(&*self.device, &ended);
         Ok(())
     }

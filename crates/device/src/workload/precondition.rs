@@ -8,8 +8,8 @@
 use std::io;
 
 use super::generator::{Arrivals, Sizes, Workload, WorkloadError};
-use super::pattern::Pattern;
-use super::play::{Pace, PlayError, play};
+use super::pattern::AccessPattern;
+use super::play::{PlayError, SubmissionPace, play};
 use crate::device::Device;
 use crate::results::Collector;
 
@@ -105,7 +105,7 @@ pub fn precondition(
     let span_bytes = pages * page;
     let large = (page * 64).min(span_bytes);
     let writes = Workload {
-        pattern: Pattern::Sequential,
+        pattern: AccessPattern::Sequential,
         read_share: 0.0,
         sizes: Sizes::Fixed(large),
         arrivals: Arrivals::Closed(DEPTH),
@@ -136,7 +136,7 @@ pub fn precondition(
         None => {
             let requests = (pages / WINDOWS).max(1);
             let sizes = Sizes::Fixed(page);
-            (Workload { pattern: Pattern::Random, sizes, requests, ..writes }, span_bytes)
+            (Workload { pattern: AccessPattern::Random, sizes, requests, ..writes }, span_bytes)
         }
         Some(workload) => {
             let arrivals = Arrivals::Closed(DEPTH);
@@ -203,7 +203,7 @@ fn run(
         (how.progress)(request.len);
         Ok(request)
     });
-    match play(device, requests, Pace::Closed(DEPTH), &mut Collector::ignoring()) {
+    match play(device, requests, SubmissionPace::Closed(DEPTH), &mut Collector::ignoring()) {
         // No other trace is read here.
         Err(PlayError::Trace(_)) => return Err(PreconditionError::Cancelled),
         played => played?,

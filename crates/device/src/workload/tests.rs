@@ -4,14 +4,14 @@ use super::*;
 use crate::device::Device;
 use crate::hdd::{Hdd, HddProfile};
 use crate::profile::SsdProfile;
-use crate::request::{Request, RequestKind, SimTime};
-use crate::results::{Collector, Ended, Fairness, Power, Share};
+use crate::request::{DeviceRequest, RequestKind, SimTime};
+use crate::results::{Collector, DevicePower, EndedRequest, Fairness, Share};
 use crate::ssd::Ssd;
 use crate::trace;
 
 fn workload() -> Workload {
     Workload {
-        pattern: Pattern::Random,
+        pattern: AccessPattern::Random,
         read_share: 0.7,
         sizes: Sizes::Fixed(4096),
         arrivals: Arrivals::Closed(8),
@@ -23,13 +23,13 @@ fn workload() -> Workload {
     }
 }
 
-fn all(of: &Workload) -> Vec<Request> {
+fn all(of: &Workload) -> Vec<DeviceRequest> {
     of.requests().expect("sound").collect()
 }
 
 #[test]
 fn a_seed_fixes_everything_and_another_changes_it() {
-    for pattern in [Pattern::Random, Pattern::Zipf(0.99), Pattern::Mixed(0.5)] {
+    for pattern in [AccessPattern::Random, AccessPattern::Zipf(0.99), AccessPattern::Mixed(0.5)] {
         let mut one =
             Workload { pattern, arrivals: Arrivals::Exponential(SimTime(1000)), ..workload() };
         let first = all(&one);
@@ -39,7 +39,7 @@ fn a_seed_fixes_everything_and_another_changes_it() {
     }
     // The numbers themselves, so that another machine, or another version, is caught.
     let mut pinned = Workload {
-        pattern: Pattern::Zipf(0.8),
+        pattern: AccessPattern::Zipf(0.8),
         sizes: Sizes::Exponential(10_000),
         arrivals: Arrivals::Exponential(SimTime(50_000)),
         ..workload()
@@ -56,11 +56,11 @@ const PINNED: u64 = 12_868_305_175_664_650_264;
 #[test]
 fn requests_are_aligned_and_inside() {
     for pattern in [
-        Pattern::Sequential,
-        Pattern::Strided(12_288),
-        Pattern::Random,
-        Pattern::Mixed(0.3),
-        Pattern::Zipf(1.2),
+        AccessPattern::Sequential,
+        AccessPattern::Strided(12_288),
+        AccessPattern::Random,
+        AccessPattern::Mixed(0.3),
+        AccessPattern::Zipf(1.2),
     ] {
         for sizes in [
             Sizes::Fixed(8192),
@@ -84,14 +84,14 @@ fn shares_sizes_and_gaps_have_their_means() {
     let near = |found: f64, expected: f64| {
         assert!((found / expected - 1.0).abs() < 0.03, "{found} {expected}");
     };
-    let mean = |of: &Workload, what: &dyn Fn(&Request) -> f64| {
+    let mean = |of: &Workload, what: &dyn Fn(&DeviceRequest) -> f64| {
         let requests = all(of);
         requests.iter().map(what).sum::<f64>() / requests.len() as f64
     };
-    let reads = |request: &Request| f64::from(u8::from(request.kind == RequestKind::Read));
+    let reads = |request: &DeviceRequest| f64::from(u8::from(request.kind == RequestKind::Read));
     near(mean(&workload(), &reads), 0.7);
     let sized = |sizes| Workload { sizes, align_bytes: 512, ..workload() };
-    let len = |request: &Request| request.len as f64;
+    let len = |request: &DeviceRequest| request.len as f64;
     near(mean(&sized(Sizes::Uniform(512, 10_240)), &len), 5376.0);
     near(
         mean(&sized(Sizes::Choice(vec![(512, 1.0), (4096, 3.0)])), &len),
@@ -117,15 +117,15 @@ fn patterns_go_where_they_say() {
         let of = Workload { pattern, requests, span_bytes: 10 * 4096, start: 0, ..workload() };
         all(&of).iter().map(|request| request.offset / 4096).collect::<Vec<_>>()
     };
-    assert_eq!(offsets(Pattern::Sequential, 12), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]);
-    assert_eq!(offsets(Pattern::Strided(8192), 5), [0, 3, 6, 9, 0]);
+    assert_eq!(offsets(AccessPattern::Sequential, 12), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]);
+    assert_eq!(offsets(AccessPattern::Strided(8192), 5), [0, 3, 6, 9, 0]);
     let mut counts = [0; 10];
-    offsets(Pattern::Zipf(1.0), 20_000).iter().for_each(|at| counts[*at as usize] += 1);
+    offsets(AccessPattern::Zipf(1.0), 20_000).iter().for_each(|at| counts[*at as usize] += 1);
     assert!(counts.iter().all(|count| *count > 0), "every place is asked: {counts:?}");
     counts.sort_unstable();
     assert!(counts[9] > 9 * counts[0], "{counts:?}");
     let follows = |share| {
-        let at = offsets(Pattern::Mixed(share), 20_000);
+        let at = offsets(AccessPattern::Mixed(share), 20_000);
         at.windows(2).filter(|pair| pair[1] == (pair[0] + 1) % 10).count()
     };
     assert_eq!(follows(0.0), 19_999);
@@ -139,7 +139,7 @@ fn what_cannot_be_is_named() {
         (Workload { read_share: 1.5, ..workload() }, "share of reads: 1.5, expected 0 to 1"),
         (Workload { read_share: f64::NAN, ..workload() }, "share of reads: NaN, expected 0 to 1"),
         (
-            Workload { pattern: Pattern::Zipf(-1.0), ..workload() },
+            Workload { pattern: AccessPattern::Zipf(-1.0), ..workload() },
             "exponent of Zipf's law: -1, expected 0 to 10",
         ),
         (
@@ -176,7 +176,7 @@ fn every_request_is_served_in_both_paces() {
         let mut collector = Collector::new(&device);
         let requests = of.requests().expect("sound").map(Ok);
         let played = play(&mut device, requests, of.pace(), &mut collector).expect("served");
-        let results = collector.finish(&device, played, &Power::hdd(1.0, 1.0, "a test"));
+        let results = collector.finish(&device, played, &DevicePower::hdd(1.0, 1.0, "a test"));
         assert_eq!(results.reads.requests + results.writes.requests, 1000);
         assert_eq!(results.reads.bytes + results.writes.bytes, 4_096_000);
         let bins = results.timeline.read().iter().chain(results.timeline.written());
@@ -192,21 +192,21 @@ fn every_request_is_served_in_both_paces() {
 #[test]
 fn a_refused_request_and_a_bad_line_end_the_play() {
     let text = "0.0 0 0 8 1\n1.0 0 999999999999 8 1\n";
-    let options = trace::Options::default();
+    let options = trace::TraceOptions::default();
     let mut device = disk();
     let requests = trace::read(text.as_bytes(), &options).expect("DiskSim");
-    let error =
-        play(&mut device, requests, Pace::Open, &mut Collector::ignoring()).expect_err("beyond");
+    let error = play(&mut device, requests, SubmissionPace::Open, &mut Collector::ignoring())
+        .expect_err("beyond");
     let said = error.to_string();
     assert!(
         said.starts_with("request 2 (4096 bytes at byte 511999999999488): cheetah: "),
         "{said}"
     );
     let limit_bytes = Some(disk().capacity_bytes());
-    let options = trace::Options { limit_bytes, ..options };
+    let options = trace::TraceOptions { limit_bytes, ..options };
     let requests = trace::read(text.as_bytes(), &options).expect("DiskSim");
-    let error =
-        play(&mut disk(), requests, Pace::Open, &mut Collector::ignoring()).expect_err("beyond");
+    let error = play(&mut disk(), requests, SubmissionPace::Open, &mut Collector::ignoring())
+        .expect_err("beyond");
     assert!(error.to_string().starts_with("line 2, column 1: found '4096 bytes at"), "{error}");
 }
 
@@ -215,10 +215,10 @@ fn a_refused_request_and_a_bad_line_end_the_play() {
 fn f12_a_time_that_cannot_be_counted_on_is_refused() {
     let at = |ns: u64, pace| {
         let line = format!("# merganser trace 1\n{ns} R 0 4096\n");
-        let requests = trace::read(line.as_bytes(), &trace::Options::default()).expect("ours");
+        let requests = trace::read(line.as_bytes(), &trace::TraceOptions::default()).expect("ours");
         let mut ssd = Ssd::new(&SsdProfile::preset("msr").expect("a preset"), 1).expect("an SSD");
         let ssd = play(&mut ssd, requests, pace, &mut Collector::ignoring());
-        let requests = trace::read(line.as_bytes(), &trace::Options::default()).expect("ours");
+        let requests = trace::read(line.as_bytes(), &trace::TraceOptions::default()).expect("ours");
         let disk = play(&mut disk(), requests, pace, &mut Collector::ignoring());
         [ssd, disk].map(|played| played.map(|played| played.requests).map_err(|e| e.to_string()))
     };
@@ -226,19 +226,19 @@ fn f12_a_time_that_cannot_be_counted_on_is_refused() {
         let said = format!(
             "request 1 arrives {ns} ns after the start, expected at most 4611686018427387904"
         );
-        assert_eq!(at(ns, Pace::Open), [Err(said.clone()), Err(said)]);
+        assert_eq!(at(ns, SubmissionPace::Open), [Err(said.clone()), Err(said)]);
         // Without the times of the trace, they do not matter.
-        assert_eq!(at(ns, Pace::Closed(1)), [Ok(1), Ok(1)]);
+        assert_eq!(at(ns, SubmissionPace::Closed(1)), [Ok(1), Ok(1)]);
     }
-    assert_eq!(at(1 << 62, Pace::Open), [Ok(1), Ok(1)]);
+    assert_eq!(at(1 << 62, SubmissionPace::Open), [Ok(1), Ok(1)]);
 }
 
 fn stream(
     workload: &Workload,
     begin: u64,
-) -> Stream<impl Iterator<Item = Result<Request, trace::TraceError>> + use<>> {
+) -> RequestStream<impl Iterator<Item = Result<DeviceRequest, trace::TraceError>> + use<>> {
     let requests = workload.requests().expect("sound").map(Ok);
-    Stream { requests, pace: workload.pace(), begin: SimTime(begin) }
+    RequestStream { requests, pace: workload.pace(), begin: SimTime(begin) }
 }
 
 fn small_ssd() -> Ssd {
@@ -259,7 +259,7 @@ fn streams_are_played_together_each_at_its_pace() {
     let late = Workload { arrivals: Arrivals::Closed(2), requests: 40, seed: 9, ..closed.clone() };
     let begin = 5_500_000;
     let mut ssd = small_ssd();
-    let mut seen: Vec<Vec<Ended>> = vec![Vec::new(); 3];
+    let mut seen: Vec<Vec<EndedRequest>> = vec![Vec::new(); 3];
     let streams = vec![stream(&closed, 0), stream(&open, 0), stream(&late, begin)];
     let played = play_streams(&mut ssd, streams, &mut |_, ended| seen[ended.stream].push(*ended));
     assert_eq!(played.expect("served").requests, 570);
@@ -270,8 +270,9 @@ fn streams_are_played_together_each_at_its_pace() {
         by_number.sort_by_key(|ended| ended.number);
         assert!(by_number.windows(2).all(|two| two[0].submitted <= two[1].submitted));
         for ended in of {
-            let flying =
-                |other: &&Ended| other.submitted <= ended.submitted && other.at > ended.submitted;
+            let flying = |other: &&EndedRequest| {
+                other.submitted <= ended.submitted && other.at > ended.submitted
+            };
             assert!(of.iter().filter(flying).count() <= depth, "{ended:?}");
         }
     }
@@ -282,7 +283,7 @@ fn streams_are_played_together_each_at_its_pace() {
     let first = seen[2].iter().map(|ended| ended.submitted.0).min();
     assert_eq!(first, Some(begin));
     // Together: from the begin of the last stream until one of them has submitted all.
-    let ends = |of: &[Ended]| of.iter().map(|ended| ended.submitted.0).max().expect("some");
+    let ends = |of: &[EndedRequest]| of.iter().map(|ended| ended.submitted.0).max().expect("some");
     let end = seen.iter().map(|of| ends(of)).min().expect("three");
     for ended in seen.iter().flatten() {
         let expected = (begin..=end).contains(&ended.submitted.0);
@@ -366,7 +367,7 @@ fn f14_a_device_is_preconditioned_by_its_workload() {
     };
     let capacity = small().capacity_bytes();
     let hot = Workload {
-        pattern: Pattern::Random,
+        pattern: AccessPattern::Random,
         read_share: 0.5,
         sizes: Sizes::Fixed(4096),
         arrivals: Arrivals::Closed(1),

@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a test says what it saw")]
 
 use crate::common::{Ask, close, closed_loop, random, sequential, ssd};
-use merganser_device::device::{Device, Done, FlashStatistics};
+use merganser_device::device::{CompletedCommand, Device, FlashStatistics};
 use merganser_device::request::RequestKind::{Read, Trim, Write};
 use merganser_device::ssd::Ssd;
 
@@ -26,7 +26,7 @@ fn flash(device: &Ssd) -> FlashStatistics {
     device.statistics().flash.expect("it is flash")
 }
 
-fn mean_ns(ended: &[Done]) -> f64 {
+fn mean_ns(ended: &[CompletedCommand]) -> f64 {
     let sum: u64 = ended.iter().map(|done| done.at.0 - done.submitted.0).sum();
     sum as f64 / ended.len() as f64
 }
@@ -200,7 +200,7 @@ fn a_worn_out_device_ends() {
     for (id, ask) in random(Write, 512, capacity, 40_000, 1).enumerate() {
         let Ask { kind, offset, len } = ask;
         let command =
-            merganser_device::device::Command { id: id as u64, kind, offset, len, buffer: None };
+            merganser_device::device::IoCommand { id: id as u64, kind, offset, len, buffer: None };
         device.submit(device.now(), command);
         while device.advance() {}
         refused += u64::from(device.completed().expect("it ends").result.is_err());

@@ -1,6 +1,6 @@
 //! Reads return the written bytes: through write buffer, collection, trims and partial units.
 
-use merganser_device::device::{Command, Device, Done};
+use merganser_device::device::{CompletedCommand, Device, IoCommand};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::RequestKind;
 use merganser_device::ssd::Ssd;
@@ -89,9 +89,9 @@ fn perform(
     offset: u64,
     buffer: Buffer,
     len: u64,
-) -> Done {
+) -> CompletedCommand {
     let buffer = (!buffer.is_empty()).then_some(buffer);
-    ssd.submit(ssd.now(), Command { id, kind, offset, len, buffer });
+    ssd.submit(ssd.now(), IoCommand { id, kind, offset, len, buffer });
     loop {
         if let Some(done) = ssd.completed() {
             assert_eq!(done.id, id);
@@ -167,7 +167,7 @@ fn writes_side_by_side_do_not_disturb_one_another() {
                 let buffer = filled(512, (round * 24 + i) as u8);
                 model[offset as usize..offset as usize + 512].copy_from_slice(&buffer);
                 let (kind, len) = (RequestKind::Write, 512);
-                let command = Command { id: i, kind, offset, len, buffer: Some(buffer) };
+                let command = IoCommand { id: i, kind, offset, len, buffer: Some(buffer) };
                 ssd.submit(ssd.now(), command);
             }
             while ssd.advance() {}

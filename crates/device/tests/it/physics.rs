@@ -2,7 +2,7 @@
 #![allow(clippy::print_stdout, reason = "a test says what it saw")]
 
 use crate::common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
-use merganser_device::device::{Command, Component, Device, Done};
+use merganser_device::device::{CompletedCommand, Component, Device, IoCommand};
 use merganser_device::request::RequestKind::{Read, Trim, Write};
 use merganser_device::request::SimTime;
 use merganser_device::ssd::Ssd;
@@ -194,7 +194,7 @@ fn nothing_is_lost_or_invented() {
     assert!(busy(Component::Channel).0 <= 8 * device.now().0);
 }
 
-fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<Done>) {
+fn run(settings: &[&str], seed: u64) -> (Ssd, Vec<CompletedCommand>) {
     let mut device = ssd("msr", settings);
     let capacity = device.capacity_bytes();
     let mixed = random(Write, 4096, capacity, 30_000, seed)
@@ -209,7 +209,7 @@ fn two_runs_of_one_seed_are_the_same() {
     let settings = ["blocks_per_plane=32", "gc_policy=choices"];
     let (a, b) = (run(&settings, 5), run(&settings, 5));
     assert_eq!(a.0.statistics(), b.0.statistics());
-    let times = |ended: &[Done]| ended.iter().map(|d| (d.id, d.at)).collect::<Vec<_>>();
+    let times = |ended: &[CompletedCommand]| ended.iter().map(|d| (d.id, d.at)).collect::<Vec<_>>();
     assert_eq!(times(&a.1), times(&b.1));
     assert_ne!(a.0.statistics().digest, run(&settings, 6).0.statistics().digest);
 }
@@ -290,7 +290,7 @@ fn a_suspended_erase_ends_later_by_what_interrupted_it() {
         let settings = ["channels=1", "program_ns=10ms", "reads_first=16", suspend];
         let mut device = ssd("msr", &settings);
         device.precondition(64 << 20);
-        let command = |id, kind, offset| Command { id, kind, offset, len: 4096, buffer: None };
+        let command = |id, kind, offset| IoCommand { id, kind, offset, len: 4096, buffer: None };
         device.submit(SimTime(0), command(1, Write, 0));
         if interrupted {
             let at = SimTime(5_000_000);
@@ -349,7 +349,7 @@ fn f11_a_read_waits_for_the_whole_write_before_it() {
     let read = |whole: &str| {
         let mut device = ssd("msr", &[whole]);
         device.precondition(64 << 20);
-        let command = |id, kind, offset, len| Command { id, kind, offset, len, buffer: None };
+        let command = |id, kind, offset, len| IoCommand { id, kind, offset, len, buffer: None };
         device.submit(SimTime(0), command(0, Write, 0, 4 << 20));
         // The bytes cross in 1.95 ms.
         let at = SimTime(200_000);
@@ -358,7 +358,7 @@ fn f11_a_read_waits_for_the_whole_write_before_it() {
         }
         device.submit(at, command(1, Read, 32 << 20, 4096));
         while device.advance() {}
-        let ended: Vec<Done> = std::iter::from_fn(|| device.completed()).collect();
+        let ended: Vec<CompletedCommand> = std::iter::from_fn(|| device.completed()).collect();
         let [read, write] =
             [1, 0].map(|id| ended.iter().find(|done| done.id == id).expect("ended"));
         (read.at.0, write.at.0)

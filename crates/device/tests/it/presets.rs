@@ -1,7 +1,7 @@
 //! The other presets do what their sources say.
 
 use crate::common::{Ask, close, closed_loop, random, sequential, ssd, throughput};
-use merganser_device::device::{Command, Device};
+use merganser_device::device::{Device, IoCommand};
 use merganser_device::request::RequestKind::{Read, Write};
 use merganser_storage::Buffer;
 use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
@@ -164,7 +164,7 @@ fn isc() {
     isc.precondition(bytes);
     isc.attach(Box::new(Scan { bytes, next: 0, left: 0, request: None }));
     let (kind, len) = (Read, 8192);
-    isc.submit(isc.now(), Command { id: 1, kind, offset: bytes, len, buffer: None });
+    isc.submit(isc.now(), IoCommand { id: 1, kind, offset: bytes, len, buffer: None });
     while isc.advance() {}
     let done = isc.completed().expect("it ends");
     close("inside, bytes/s", bytes as f64 * 1e9 / done.at.0 as f64, 3.8 * 750e6, 0.01);

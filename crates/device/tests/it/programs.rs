@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{close, ssd};
-use merganser_device::device::{Command, Component, Device, Done};
+use merganser_device::device::{CompletedCommand, Component, Device, IoCommand};
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
 use merganser_storage::near::{HostRequest, Inside, NearProgram, RequestId, Wake};
@@ -86,9 +86,9 @@ impl NearProgram for Inverter {
     }
 }
 
-fn run(ssd: &mut Ssd, kind: RequestKind, offset: u64, buffer: Buffer) -> Done {
+fn run(ssd: &mut Ssd, kind: RequestKind, offset: u64, buffer: Buffer) -> CompletedCommand {
     let len = buffer.len() as u64;
-    ssd.submit(ssd.now(), Command { id: 1, kind, offset, len, buffer: Some(buffer) });
+    ssd.submit(ssd.now(), IoCommand { id: 1, kind, offset, len, buffer: Some(buffer) });
     while ssd.advance() {}
     ssd.completed().expect("it ends")
 }
@@ -180,7 +180,7 @@ fn programs_and_firmware_share_the_processor() {
     let (mut ssd, _) = device(&settings, &[Work::Compares(8750)]);
     let before = ssd.statistics();
     run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(8 * PAGE as usize));
-    let busy = |s: &merganser_device::device::Statistics| {
+    let busy = |s: &merganser_device::device::DeviceStatistics| {
         s.uses.iter().find(|u| u.part == Component::Processor).expect("it has one").busy
     };
     let spent = busy(&ssd.statistics()).0 - busy(&before).0;

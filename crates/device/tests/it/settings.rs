@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::common::ssd;
-use merganser_device::device::{Command, Device};
+use merganser_device::device::{Device, IoCommand};
 use merganser_device::profile::ssd_parameters;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
@@ -151,7 +151,7 @@ fn fingerprint(mut device: Ssd) -> u64 {
             while flying < 16
                 && let Some((kind, offset, len)) = asks.next()
             {
-                device.submit(device.now(), Command { id, kind, offset, len, buffer: None });
+                device.submit(device.now(), IoCommand { id, kind, offset, len, buffer: None });
                 (id, flying) = (id + 1, flying + 1);
             }
             if !device.advance() {

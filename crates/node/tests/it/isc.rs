@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use merganser_device::device::{Command as DeviceCommand, Device};
+use merganser_device::device::{Device, IoCommand as DeviceCommand};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::ops::Range;
 
-use merganser_device::device::{Command, Device, Done};
+use merganser_device::device::{CompletedCommand, Device, IoCommand};
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
 use merganser_storage::Buffer;
@@ -46,7 +46,7 @@ pub struct ModelledHost {
     /// The program's time, in nanoseconds.
     now: u64,
     next_id: u64,
-    done: HashMap<u64, Done>,
+    done: HashMap<u64, CompletedCommand>,
     content: Option<FillContent>,
     cache: Option<BlockCache>,
     /// Copies between program and cache, in bytes per second.
@@ -242,7 +242,7 @@ impl ModelledHost {
         let at = SimTime(self.now.max(self.ssd.now().0));
         self.next_id += 1;
         let id = self.next_id;
-        self.ssd.submit(at, Command { id, kind, offset, len, buffer });
+        self.ssd.submit(at, IoCommand { id, kind, offset, len, buffer });
         id
     }
 
@@ -321,7 +321,7 @@ impl ModelledHost {
             self.written_bytes += len;
             let buffer = self.filled(&range);
             let (kind, offset) = (RequestKind::Write, range.start);
-            self.ssd.submit(SimTime(at), Command { id, kind, offset, len, buffer });
+            self.ssd.submit(SimTime(at), IoCommand { id, kind, offset, len, buffer });
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use merganser_array::Migration;
-use merganser_device::request::{Content, Request, RequestKind};
+use merganser_device::request::{DeviceRequest, RequestHashes, RequestKind};
 
 use super::load::Contents;
 use super::measured::ResponseTimes;
@@ -67,14 +67,14 @@ pub struct Again {
 }
 
 impl Again {
-    pub fn count(requests: &[Request], mut contents: Contents) -> Again {
+    pub fn count(requests: &[DeviceRequest], mut contents: Contents) -> Again {
         let mut found = Again::default();
         let mut pages: HashMap<u64, u128> = HashMap::new();
         // Pages that have a content; none for one that was overwritten everywhere.
         let mut holders: HashMap<u128, u64> = HashMap::new();
         for request in requests.iter().filter(|it| it.kind == RequestKind::Write) {
             let given = contents.give(request.clone());
-            let Some(Content::Whole(content)) = given.content else { continue };
+            let Some(RequestHashes::Whole(content)) = given.content else { continue };
             found.writes += 1;
             let held = holders.get(&content).copied();
             found.drawn += u64::from(held.is_some());

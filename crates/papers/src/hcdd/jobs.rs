@@ -2,7 +2,7 @@
 
 use merganser_array::Role;
 use merganser_array::outline::{Access, Step, Transfer};
-use merganser_device::device::{Command, Device, Done};
+use merganser_device::device::{CompletedCommand, Device, IoCommand};
 use merganser_device::request::{RequestKind, SimTime};
 
 /// The number of a job.
@@ -147,7 +147,7 @@ impl DeviceJobs {
         self.commands[id as usize] = job;
         self.jobs[job].open += 1;
         let IssuedCommand { device, kind, offset, len } = part;
-        self.devices[device].submit(self.now, Command { id, kind, offset, len, buffer: None });
+        self.devices[device].submit(self.now, IoCommand { id, kind, offset, len, buffer: None });
     }
 
     /// When something happens next.
@@ -183,7 +183,7 @@ impl DeviceJobs {
             return Ok(());
         }
         self.devices[who].advance();
-        while let Some(Done { id, result, .. }) = self.devices[who].completed() {
+        while let Some(CompletedCommand { id, result, .. }) = self.devices[who].completed() {
             result.map_err(|error| format!("{}: {error}", self.devices[who].name()))?;
             let job = self.commands[id as usize];
             self.free_commands.push(id);

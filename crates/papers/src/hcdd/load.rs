@@ -1,6 +1,6 @@
 //! Contents of writes: those of the trace, or duplicates that are drawn.
 
-use merganser_device::request::{Content, Request, RequestKind};
+use merganser_device::request::{DeviceRequest, RequestHashes, RequestKind};
 use merganser_random::Random;
 
 /// Contents that a duplicate can repeat at most: the latest ones.
@@ -48,10 +48,10 @@ pub enum Contents {
 impl Contents {
     /// The request with its content.
     #[must_use]
-    pub fn give(&mut self, request: Request) -> Request {
+    pub fn give(&mut self, request: DeviceRequest) -> DeviceRequest {
         match self {
             Contents::Drawn(duplicates) if request.kind == RequestKind::Write => {
-                Request { content: Some(Content::Whole(duplicates.draw())), ..request }
+                DeviceRequest { content: Some(RequestHashes::Whole(duplicates.draw())), ..request }
             }
             _ => request,
         }
@@ -68,13 +68,14 @@ mod tests {
         for share in [0., 0.2951, 0.9] {
             let mut contents = Contents::Drawn(Duplicates::new(share, 1));
             let kind = RequestKind::Write;
-            let write = Request { arrival: SimTime(0), kind, offset: 0, len: 4096, content: None };
+            let write =
+                DeviceRequest { arrival: SimTime(0), kind, offset: 0, len: 4096, content: None };
             let mut seen = std::collections::HashSet::new();
             let all = 100_000;
             let again =
                 (0..all).filter(|_| !seen.insert(contents.give(write.clone()).content)).count();
             assert!((again as f64 / f64::from(all) - share).abs() < 0.005, "{share}: {again}");
-            let read = Request { kind: RequestKind::Read, ..write };
+            let read = DeviceRequest { kind: RequestKind::Read, ..write };
             assert_eq!(contents.give(read).content, None);
         }
     }

@@ -1,7 +1,7 @@
 //! The result of a run of a node.
 
 use merganser_array::VolumeCounters;
-use merganser_device::device::{FlashStatistics, Statistics};
+use merganser_device::device::{DeviceStatistics, FlashStatistics};
 use merganser_device::request::SimTime;
 use merganser_device::results::Histogram;
 
@@ -55,7 +55,7 @@ impl ResponseTimes {
     }
 
     /// Adds the counts of an SSD between two looks.
-    pub(super) fn add_ssd(&mut self, before: &Statistics, after: &Statistics) {
+    pub(super) fn add_ssd(&mut self, before: &DeviceStatistics, after: &DeviceStatistics) {
         self.ssd_writes += after.writes - before.writes;
         let (Some(before), Some(after)) = (before.flash, after.flash) else { return };
         let sum = &mut self.flash;

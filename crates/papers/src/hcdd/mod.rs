@@ -27,5 +27,5 @@ mod worth;
 
 pub use load::{Contents, Duplicates};
 pub use measured::ResponseTimes;
-pub use node::{HybridNode, NodeError, Pace};
+pub use node::{HybridNode, NodeError, SubmissionPace};
 pub use setup::{Arrangement, NodeSetup};

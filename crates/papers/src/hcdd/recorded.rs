@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::io::{BufReader, Cursor};
 
-use merganser_device::request::{CONTENT_BYTES, Content, Request, RequestKind};
-use merganser_device::trace::{self, Options, TraceError};
+use merganser_device::request::{CONTENT_BYTES, DeviceRequest, RequestHashes, RequestKind};
+use merganser_device::trace::{self, TraceError, TraceOptions};
 use merganser_node::map::MapInput;
 use merganser_sort::Budget;
 use merganser_sort::run::magic::ContentKind;
@@ -51,7 +51,7 @@ pub fn all() -> [RecordedTrace; 2] {
 
 impl RecordedTrace {
     /// Its first requests, `most` at most.
-    pub fn requests(&self, most: u64) -> Result<Vec<Request>, ExperimentError> {
+    pub fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
         let failed = |error: TraceError| ExperimentError::Model(format!("{}: {error}", self.name));
         let packed = Box::new(Cursor::new(self.packed));
         let budget = Budget::new(MEMORY_BYTES);
@@ -60,7 +60,8 @@ impl RecordedTrace {
         else {
             unreachable!("a stream stays one");
         };
-        let trace = trace::read(BufReader::new(reader), &Options::default()).map_err(failed)?;
+        let trace =
+            trace::read(BufReader::new(reader), &TraceOptions::default()).map_err(failed)?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         trace.take(most).collect::<Result<_, _>>().map_err(failed)
     }
@@ -82,7 +83,7 @@ pub struct WriteCounts {
 }
 
 /// Counts the writes.
-pub fn written(requests: &[Request]) -> WriteCounts {
+pub fn written(requests: &[DeviceRequest]) -> WriteCounts {
     let mut found = WriteCounts::default();
     let mut seen = HashSet::new();
     for request in requests {
@@ -92,10 +93,10 @@ pub fn written(requests: &[Request]) -> WriteCounts {
             RequestKind::Trim | RequestKind::Flush => continue,
         }
         let hashes = match &request.content {
-            Some(Content::Whole(hash)) if request.len <= CONTENT_BYTES => {
+            Some(RequestHashes::Whole(hash)) if request.len <= CONTENT_BYTES => {
                 std::slice::from_ref(hash)
             }
-            Some(Content::Pages(hashes)) => &hashes[..],
+            Some(RequestHashes::Pages(hashes)) => &hashes[..],
             _ => continue,
         };
         for hash in hashes {
@@ -116,12 +117,12 @@ mod tests {
     #[test]
     fn pages_that_were_written_before_are_counted() {
         let (arrival, offset) = (SimTime(0), 0);
-        let of = |kind, len, content| Request { arrival, kind, offset, len, content };
+        let of = |kind, len, content| DeviceRequest { arrival, kind, offset, len, content };
         let requests = [
-            of(RequestKind::Write, 12_288, Some(Content::Pages([5, 0, 5].into()))),
-            of(RequestKind::Write, 4096, Some(Content::Whole(0))),
+            of(RequestKind::Write, 12_288, Some(RequestHashes::Pages([5, 0, 5].into()))),
+            of(RequestKind::Write, 4096, Some(RequestHashes::Whole(0))),
             // A hash of several pages together says nothing about each.
-            of(RequestKind::Write, 8192, Some(Content::Whole(5))),
+            of(RequestKind::Write, 8192, Some(RequestHashes::Whole(5))),
             of(RequestKind::Read, 4096, None),
             of(RequestKind::Flush, 0, None),
         ];

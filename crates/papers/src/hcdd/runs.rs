@@ -1,10 +1,10 @@
 //! The four arrangements on the three traces, for the experiments.
 
-use merganser_device::request::{Request, RequestKind};
+use merganser_device::request::{DeviceRequest, RequestKind};
 
 use super::load::{Contents, Duplicates};
 use super::measured::ResponseTimes;
-use super::node::{HybridNode, NodeError, Pace};
+use super::node::{HybridNode, NodeError, SubmissionPace};
 use super::setup::{Arrangement, NodeSetup};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
@@ -32,7 +32,7 @@ impl PaperTrace {
     }
 
     /// Its requests, at most about `most`.
-    pub fn requests(&self, most: u64) -> Result<Vec<Request>, ExperimentError> {
+    pub fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
         self.look.requests(most)
     }
 }
@@ -81,7 +81,7 @@ pub fn changed(lab: &Lab<'_>, mut setup: NodeSetup) -> Result<NodeSetup, Experim
 pub fn play(
     lab: &Lab<'_>,
     setup: &NodeSetup,
-    requests: &[Request],
+    requests: &[DeviceRequest],
     mut contents: Contents,
 ) -> Result<ResponseTimes, ExperimentError> {
     lab.check_cancelled()?;
@@ -91,11 +91,11 @@ pub fn play(
         if lab.progress.cancelled() {
             Err(ExperimentError::Cancelled)
         } else {
-            let request = Request { offset: request.offset % span, ..request.clone() };
+            let request = DeviceRequest { offset: request.offset % span, ..request.clone() };
             Ok(contents.give(request))
         }
     });
-    node.play(given, Pace::Open).map_err(|error| match error {
+    node.play(given, SubmissionPace::Open).map_err(|error| match error {
         NodeError::Requests(error) => error,
         error => ExperimentError::Model(error.to_string()),
     })
@@ -105,7 +105,7 @@ pub fn play(
 pub fn play_paper(
     lab: &Lab<'_>,
     arrangement: Arrangement,
-    requests: &[Request],
+    requests: &[DeviceRequest],
     contents: Contents,
 ) -> Result<ResponseTimes, ExperimentError> {
     play(lab, &paper(lab, arrangement)?, requests, contents)

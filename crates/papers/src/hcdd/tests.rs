@@ -3,16 +3,16 @@
 use std::convert::Infallible;
 
 use merganser_array::Migration;
-use merganser_device::request::{Content, Request, RequestKind, SimTime};
+use merganser_device::request::{DeviceRequest, RequestHashes, RequestKind, SimTime};
 
 use super::*;
 use crate::look_alike;
 
 fn play(
     setup: &NodeSetup,
-    requests: &[Request],
+    requests: &[DeviceRequest],
     contents: &mut Contents,
-    pace: Pace,
+    pace: SubmissionPace,
 ) -> Result<ResponseTimes, String> {
     let node = HybridNode::new(setup)?;
     let given = requests.iter().map(|request| Ok::<_, Infallible>(contents.give(request.clone())));
@@ -27,17 +27,18 @@ fn paper(arrangement: Arrangement) -> NodeSetup {
     setup
 }
 
-fn write(at_ms: u64, page: u64, content: u128) -> Request {
+fn write(at_ms: u64, page: u64, content: u128) -> DeviceRequest {
     let arrival = SimTime(at_ms * 1_000_000);
     let (kind, offset, len) = (RequestKind::Write, page * 4096, 4096);
-    Request { arrival, kind, offset, len, content: Some(Content::Whole(content)) }
+    DeviceRequest { arrival, kind, offset, len, content: Some(RequestHashes::Whole(content)) }
 }
 
 /// Four writes of two contents, far apart: the disks answer, two pages reach the SSDs.
 #[test]
 fn duplicates_do_not_reach_the_ssds() {
     let requests: Vec<_> = (0..4).map(|i| write(i * 100, i, u128::from(i % 2))).collect();
-    let hcdd = play(&paper(Arrangement::Hcdd), &requests, &mut Contents::Trace, Pace::Open);
+    let hcdd =
+        play(&paper(Arrangement::Hcdd), &requests, &mut Contents::Trace, SubmissionPace::Open);
     let hcdd = hcdd.expect("served");
     let counters = hcdd.counters.expect("a volume");
     assert_eq!((counters.pages_stored, counters.pages_duplicate), (2, 2));
@@ -45,13 +46,15 @@ fn duplicates_do_not_reach_the_ssds() {
     // Two blocks each.
     assert_eq!(hcdd.hdd_bytes, 4 * 8192);
     assert_eq!(hcdd.flash.host_bytes, 2 * 4096 + counters.journal_bytes);
-    let hybrid = play(&paper(Arrangement::Hybrid), &requests, &mut Contents::Trace, Pace::Open);
+    let hybrid =
+        play(&paper(Arrangement::Hybrid), &requests, &mut Contents::Trace, SubmissionPace::Open);
     let hybrid = hybrid.expect("served").counters.expect("a volume");
     assert_eq!((hybrid.pages_stored, hybrid.pages_duplicate), (4, 0));
     // A disk without a write cache: within a turn of 4 ms, a seek and the transfer.
     let mean_ms = hcdd.writes.mean() / 1e6;
     assert!((1.0..12.0).contains(&mean_ms), "{mean_ms}");
-    let ssds = play(&paper(Arrangement::Ssds), &requests, &mut Contents::Trace, Pace::Open);
+    let ssds =
+        play(&paper(Arrangement::Ssds), &requests, &mut Contents::Trace, SubmissionPace::Open);
     let ssds = ssds.expect("served");
     assert_eq!((ssds.flash.host_bytes, ssds.hdd_bytes, ssds.counters), (4 * 4096, 0, None));
 }
@@ -63,7 +66,7 @@ fn all_arrangements_serve_a_trace() {
     requests.iter_mut().for_each(|request| request.offset %= 1 << 30);
     let reads = requests.iter().filter(|it| it.kind == RequestKind::Read).count() as u64;
     for arrangement in Arrangement::ALL {
-        for pace in [Pace::Open, Pace::Closed(16)] {
+        for pace in [SubmissionPace::Open, SubmissionPace::Closed(16)] {
             let contents = || Contents::Drawn(Duplicates::new(0.3, 1));
             let run = || play(&paper(arrangement), &requests, &mut contents(), pace);
             let measured = run().expect("served");
@@ -92,7 +95,8 @@ fn writes_wait_for_a_full_buffer() {
         let mut setup = paper(Arrangement::Hcdd);
         (setup.buffer_bytes, setup.migration) = (8 << 20, migration);
         let requests: Vec<_> = (0..8000).map(|i| write(0, i * 7 % 5000, u128::from(i))).collect();
-        let measured = play(&setup, &requests, &mut Contents::Trace, Pace::Open).expect("served");
+        let measured =
+            play(&setup, &requests, &mut Contents::Trace, SubmissionPace::Open).expect("served");
         assert_eq!(measured.writes.count(), 8000);
         assert!(measured.held > 0, "{migration:?}");
     }
@@ -103,24 +107,28 @@ fn writes_wait_for_a_full_buffer() {
 fn any_request_is_served_or_refused() {
     let kinds = [RequestKind::Write, RequestKind::Read, RequestKind::Trim, RequestKind::Flush];
     let requests: Vec<_> = (0..400_u64)
-        .map(|i| Request {
+        .map(|i| DeviceRequest {
             arrival: SimTime(i * 2_000_000),
             kind: kinds[(i / 3 % 4) as usize],
             offset: i * 1536 % 100_000,
             len: 512 + i * 700 % 30_000,
-            content: (i % 2 == 0).then_some(Content::Whole(u128::from(i % 5))),
+            content: (i % 2 == 0).then_some(RequestHashes::Whole(u128::from(i % 5))),
         })
         .collect();
     for arrangement in Arrangement::ALL {
-        let measured = play(&paper(arrangement), &requests, &mut Contents::Trace, Pace::Open);
+        let measured =
+            play(&paper(arrangement), &requests, &mut Contents::Trace, SubmissionPace::Open);
         let measured = measured.expect("served");
         let all = measured.all().count() + measured.others.count();
         assert_eq!(all, 400, "{}", arrangement.name());
         let beyond = [write(0, 1 << 40, 1)];
-        let refused = play(&paper(arrangement), &beyond, &mut Contents::Trace, Pace::Open);
+        let refused =
+            play(&paper(arrangement), &beyond, &mut Contents::Trace, SubmissionPace::Open);
         let refused = refused.expect_err("refused");
         assert!(refused.contains("request 1 (4096 bytes at byte"), "{refused}");
-        let late = [Request { arrival: SimTime(u64::MAX), ..write(0, 1, 1) }];
-        assert!(play(&paper(arrangement), &late, &mut Contents::Trace, Pace::Open).is_err());
+        let late = [DeviceRequest { arrival: SimTime(u64::MAX), ..write(0, 1, 1) }];
+        assert!(
+            play(&paper(arrangement), &late, &mut Contents::Trace, SubmissionPace::Open).is_err()
+        );
     }
 }

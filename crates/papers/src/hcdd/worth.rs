@@ -2,8 +2,8 @@
 
 use merganser_device::hdd::HddProfile;
 use merganser_device::profile::{ProfileError, SsdProfile};
-use merganser_device::request::{Request, SimTime};
-use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
+use merganser_device::request::{DeviceRequest, SimTime};
+use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload};
 
 use super::runs::{changed, drawn, most, play, traces};
 use super::setup::{Arrangement, NodeSetup};
@@ -46,9 +46,9 @@ const PAIRS: [DevicePair; 2] = [
     },
 ];
 
-fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<Request>, ExperimentError> {
+fn writes(lab: &Lab<'_>, rate: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
     let workload = Workload {
-        pattern: Pattern::Random,
+        pattern: AccessPattern::Random,
         read_share: 0.,
         sizes: Sizes::Fixed(4096),
         arrivals: Arrivals::Exponential(SimTime(1_000_000_000 / rate)),

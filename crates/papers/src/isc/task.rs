@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use merganser_device::device::{Component, Device, Statistics};
+use merganser_device::device::{Component, Device, DeviceStatistics};
 use merganser_device::profile::{SsdProfile, SsdSettings};
-use merganser_device::results::Power;
+use merganser_device::results::DevicePower;
 use merganser_device::ssd::Ssd;
 use merganser_generate::{Generator, RandomLines};
 use merganser_node::isc::command::{ByteExtent, DeviceSplit};
@@ -229,8 +229,8 @@ impl SplitTask {
         lab.check_cancelled()?;
 
         let native = Native::measure(&input.text)?;
-        let power = Power::ssd(0., "");
-        let statistics = Statistics::default();
+        let power = DevicePower::ssd(0., "");
+        let statistics = DeviceStatistics::default();
         let carried = joules(&power, &statistics, &carrying(&profile.settings, SPLIT_BYTES));
         let pure = took / 1e9 * scale;
         let isc = TaskPlace {
@@ -347,7 +347,7 @@ fn check(input: &SplitInput, result: &[u8]) -> Result<(), ExperimentError> {
 }
 
 /// The time of the device's parts to carry `bytes` to the host.
-fn carrying(settings: &SsdSettings, bytes: u64) -> Statistics {
+fn carrying(settings: &SsdSettings, bytes: u64) -> DeviceStatistics {
     use merganser_device::device::Use;
     use merganser_device::request::SimTime;
     let ns = |amount: f64, rate: u64| SimTime((amount * 1e9 / rate as f64) as u64);
@@ -357,19 +357,19 @@ fn carrying(settings: &SsdSettings, bytes: u64) -> Statistics {
     let channel = ns(bytes, settings.channel_bytes_per_second).0
         + (pages * settings.channel_overhead_ns as f64) as u64;
     let die = channel + (pages * settings.read_ns as f64) as u64;
-    Statistics {
+    DeviceStatistics {
         uses: vec![
             busy(Component::Link, ns(bytes, settings.link_bytes_per_second)),
             busy(Component::Memory, ns(2. * bytes, settings.dram_bytes_per_second)),
             busy(Component::Channel, SimTime(channel)),
             busy(Component::Die, SimTime(die)),
         ],
-        ..Statistics::default()
+        ..DeviceStatistics::default()
     }
 }
 
 /// The energy of the parts between two counts.
-fn joules(power: &Power, before: &Statistics, after: &Statistics) -> f64 {
+fn joules(power: &DevicePower, before: &DeviceStatistics, after: &DeviceStatistics) -> f64 {
     let watts = |part: Component| match part {
         Component::Link => power.link_watts,
         Component::Processor => power.processor_watts,

@@ -12,9 +12,9 @@
 use merganser_device::device::Device;
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::{ProfileError, SsdProfile};
-use merganser_device::results::{Collector, Power};
+use merganser_device::results::{Collector, DevicePower};
 use merganser_device::ssd::Ssd;
-use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload, play};
+use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload, play};
 
 use super::line::FittedLine;
 use super::paper;
@@ -76,7 +76,7 @@ impl Speed {
 /// Bytes per second of requests in order, eight in flight.
 fn sequential(device: &mut dyn Device, read_share: f64) -> Result<f64, ExperimentError> {
     let workload = Workload {
-        pattern: Pattern::Sequential,
+        pattern: AccessPattern::Sequential,
         read_share,
         sizes: Sizes::Fixed(CALL_BYTES),
         arrivals: Arrivals::Closed(8),
@@ -92,7 +92,7 @@ fn sequential(device: &mut dyn Device, read_share: f64) -> Result<f64, Experimen
 /// Seconds of a read at a random place.
 fn random(device: &mut dyn Device) -> Result<f64, ExperimentError> {
     let workload = Workload {
-        pattern: Pattern::Random,
+        pattern: AccessPattern::Random,
         read_share: 1.0,
         sizes: Sizes::Fixed(READ_BYTES),
         arrivals: Arrivals::Closed(1),
@@ -111,7 +111,7 @@ fn seconds_of(device: &mut dyn Device, workload: &Workload) -> Result<f64, Exper
     let requests = workload.requests().map_err(|error| failed(&error))?.map(Ok);
     let played = play(device, requests, workload.pace(), &mut collector);
     let played = played.map_err(|error| failed(&error))?;
-    Ok(collector.finish(device, played, &Power::ssd(0.0, "not asked for")).seconds())
+    Ok(collector.finish(device, played, &DevicePower::ssd(0.0, "not asked for")).seconds())
 }
 
 /// The model of the table.

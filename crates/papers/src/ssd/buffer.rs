@@ -13,10 +13,10 @@
 
 use merganser_device::device::Device;
 use merganser_device::profile::{ProfileError, SsdProfile};
-use merganser_device::request::{Request, RequestKind, SimTime};
-use merganser_device::results::{Collector, Power};
+use merganser_device::request::{DeviceRequest, RequestKind, SimTime};
+use merganser_device::results::{Collector, DevicePower};
 use merganser_device::ssd::Ssd;
-use merganser_device::workload::{Arrivals, Pace, Pattern, Sizes, Workload, play};
+use merganser_device::workload::{AccessPattern, Arrivals, Sizes, SubmissionPace, Workload, play};
 
 use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
@@ -108,7 +108,7 @@ struct MeanResponses {
 /// The mean responses of `requests` on a device of 8 GB with this buffer.
 fn means(
     lab: &Lab<'_>,
-    requests: &[Request],
+    requests: &[DeviceRequest],
     buffer: BufferKind,
     mib: u64,
 ) -> Result<MeanResponses, ExperimentError> {
@@ -118,7 +118,7 @@ fn means(
 
 /// The same on DiskSim's SSD, whose pages have 4 KB, with this number of blocks per plane.
 fn mean_of(
-    requests: &[Request],
+    requests: &[DeviceRequest],
     buffer: BufferKind,
     mib: u64,
     blocks_per_plane: u64,
@@ -146,10 +146,11 @@ fn mean_of(
     let mut collector = Collector::new(&device);
     // Addresses begin again at the end of the device.
     let span = device.capacity_bytes() - (16 << 20);
-    let placed = requests.iter().map(|it| Ok(Request { offset: it.offset % span, ..it.clone() }));
-    let played = play(&mut device, placed, Pace::Open, &mut collector);
+    let placed =
+        requests.iter().map(|it| Ok(DeviceRequest { offset: it.offset % span, ..it.clone() }));
+    let played = play(&mut device, placed, SubmissionPace::Open, &mut collector);
     let played = played.map_err(|error| ExperimentError::Model(error.to_string()))?;
-    let results = collector.finish(&device, played, &Power::ssd(0.0, "not asked for"));
+    let results = collector.finish(&device, played, &DevicePower::ssd(0.0, "not asked for"));
     let all = results.reads.with(&results.writes).latency.mean() / 1e6;
     Ok(MeanResponses { all, writes: results.writes.latency.mean() / 1e6 })
 }
@@ -313,9 +314,9 @@ fn name(buffer: BufferKind) -> String {
 }
 
 /// Random writes of DiskSim's validation runs, by their gap and mean size.
-fn random(requests: u64) -> Result<Vec<Request>, ExperimentError> {
+fn random(requests: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
     let workload = Workload {
-        pattern: Pattern::Random,
+        pattern: AccessPattern::Random,
         read_share: 0.,
         sizes: Sizes::Exponential(4 * KIB),
         arrivals: Arrivals::Uniform(SimTime(500_000)),
@@ -375,7 +376,7 @@ mod tests {
     /// Requests of a run. With half of them, hardly any buffer has become full, and no device collects.
     const SHORT: u64 = 8000;
 
-    fn short(requests: &[Request], buffer: BufferKind, mib: u64) -> MeanResponses {
+    fn short(requests: &[DeviceRequest], buffer: BufferKind, mib: u64) -> MeanResponses {
         mean_of(requests, buffer, mib, BLOCKS_PER_PLANE).expect("a device of 8 GB")
     }
 

@@ -4,11 +4,11 @@
 use merganser_device::device::Device;
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::{ProfileError, SsdProfile, SsdSettings};
-use merganser_device::request::{Request, SimTime};
-use merganser_device::results::{Collector, Power, Results};
+use merganser_device::request::{DeviceRequest, SimTime};
+use merganser_device::results::{Collector, DevicePower, DeviceResults};
 use merganser_device::ssd::Ssd;
 use merganser_device::workload::{
-    Arrivals, Bounds, Pattern, Preconditioning, Sizes, Workload, play, precondition,
+    AccessPattern, Arrivals, Bounds, Preconditioning, Sizes, Workload, play, precondition,
 };
 
 use crate::chart::Chart;
@@ -89,19 +89,19 @@ fn measure(
     lab: &Lab<'_>,
     device: &mut dyn Device,
     workload: &Workload,
-) -> Result<Results, ExperimentError> {
+) -> Result<DeviceResults, ExperimentError> {
     lab.check_cancelled()?;
     let mut collector = Collector::new(device);
     let requests =
         workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?.map(Ok);
     let played = play(device, requests, workload.pace(), &mut collector)
         .map_err(|error| ExperimentError::Model(error.to_string()))?;
-    Ok(collector.finish(device, played, &Power::ssd(0.0, "not asked for")))
+    Ok(collector.finish(device, played, &DevicePower::ssd(0.0, "not asked for")))
 }
 
 fn sequential(device: &dyn Device, reads: bool, bytes: u64, requests: u64) -> Workload {
     Workload {
-        pattern: Pattern::Sequential,
+        pattern: AccessPattern::Sequential,
         read_share: f64::from(u8::from(reads)),
         sizes: Sizes::Fixed(bytes),
         arrivals: Arrivals::Closed(32),
@@ -142,7 +142,7 @@ fn jasmine(
 const PASSES: [u64; 7] = [1, 2, 1, 1, 1, 1, 2];
 
 /// One pass after another, in order.
-fn passes(workload: &Workload) -> Result<impl Iterator<Item = Request>, ExperimentError> {
+fn passes(workload: &Workload) -> Result<impl Iterator<Item = DeviceRequest>, ExperimentError> {
     let drawn = workload.requests().map_err(|error| ExperimentError::Model(error.to_string()))?;
     let (span, page) = (workload.span_bytes, workload.align_bytes);
     let (mut pass, mut next) = (0, 0);
@@ -154,7 +154,7 @@ fn passes(workload: &Workload) -> Result<impl Iterator<Item = Request>, Experime
         }
         let offset = next;
         next += len;
-        Request { offset, len, ..request }
+        DeviceRequest { offset, len, ..request }
     }))
 }
 
@@ -171,7 +171,7 @@ fn msr(
         let long = requests.min(most) > 500_000;
         device.precondition(if long { device.capacity_bytes() } else { addressed });
         let workload = Workload {
-            pattern: Pattern::Random,
+            pattern: AccessPattern::Random,
             read_share: f64::from(u8::from(reads)),
             sizes: Sizes::Exponential(4 * KIB),
             arrivals: Arrivals::Uniform(SimTime(500_000)),
@@ -192,7 +192,7 @@ fn msr(
             play(&mut device, requests.map(Ok), pace, &mut collector)
         };
         let played = played.map_err(|error| ExperimentError::Model(error.to_string()))?;
-        let results = collector.finish(&device, played, &Power::ssd(0.0, "not asked for"));
+        let results = collector.finish(&device, played, &DevicePower::ssd(0.0, "not asked for"));
         let ours = results.reads.with(&results.writes).latency.mean() / 1e6;
         section.both(what, paper, ours);
         bars.push((format!("msr {what}, paper"), paper * 1e3, true));
@@ -230,7 +230,7 @@ fn samsung_830(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentErr
     ] {
         let mut drive = make(span)?;
         let workload = Workload {
-            pattern: Pattern::Random,
+            pattern: AccessPattern::Random,
             span_bytes: span,
             align_bytes: 4 * KIB,
             ..sequential(&drive, reads, 4 * KIB, most.min(40_000))
@@ -267,7 +267,7 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentEr
     let service_ns = s.read_ns as f64 + carry_ns(&s, s.page_bytes);
     for load in [0.3, 0.7] {
         let reads = Workload {
-            pattern: Pattern::Random,
+            pattern: AccessPattern::Random,
             sizes: Sizes::Fixed(s.page_bytes),
             align_bytes: s.page_bytes,
             arrivals: Arrivals::Exponential(SimTime((service_ns / load).round() as u64)),
@@ -317,7 +317,7 @@ fn closed_forms(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentEr
         precondition(&mut device, &how)
             .map_err(|error| ExperimentError::Model(error.to_string()))?;
         let writes = Workload {
-            pattern: Pattern::Random,
+            pattern: AccessPattern::Random,
             sizes: Sizes::Fixed(s.page_bytes),
             align_bytes: s.page_bytes,
             ..sequential(&device, false, s.page_bytes, most.min(200_000))
@@ -392,7 +392,7 @@ fn disks(lab: &Lab<'_>, most: u64) -> Result<OutcomeSection, ExperimentError> {
             results.rate(&results.reads) / 1e6,
         );
         let random = Workload {
-            pattern: Pattern::Random,
+            pattern: AccessPattern::Random,
             arrivals: Arrivals::Closed(1),
             ..sequential(&device, true, 512, most.min(20_000))
         };

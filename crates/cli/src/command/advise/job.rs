@@ -8,9 +8,9 @@
 use std::path::Path;
 
 use merganser_device::device::Device;
-use merganser_device::request::{Request, RequestKind, SimTime};
-use merganser_device::results::{Collector, Power};
-use merganser_device::workload::{Pace, play};
+use merganser_device::request::{DeviceRequest, RequestKind, SimTime};
+use merganser_device::results::{Collector, DevicePower};
+use merganser_device::workload::{SubmissionPace, play};
 use merganser_node::shuffle::calibration::calibrate;
 use serde_json::{Value, json};
 
@@ -72,18 +72,19 @@ pub(super) fn modelled(
         Model::Hdd(_) => job_bytes.max(FILLED),
     };
     let failed = |error: String| Failure::from(format!("--device {}: {error}", choice.name));
-    let played = |filled, requests: &mut dyn Iterator<Item = Request>, in_flight| {
+    let played = |filled, requests: &mut dyn Iterator<Item = DeviceRequest>, in_flight| {
         let mut device: Box<dyn Device> = model.device(choice.seed, filled)?;
         let mut collector = Collector::new(&*device);
-        let played = play(&mut *device, requests.map(Ok), Pace::Closed(in_flight), &mut collector)
-            .map_err(|error| failed(error.to_string()))?;
-        let results = collector.finish(&*device, played, &Power::ssd(0.0, "not asked for"));
+        let played =
+            play(&mut *device, requests.map(Ok), SubmissionPace::Closed(in_flight), &mut collector)
+                .map_err(|error| failed(error.to_string()))?;
+        let results = collector.finish(&*device, played, &DevicePower::ssd(0.0, "not asked for"));
         Ok::<f64, Failure>(results.seconds())
     };
     let capacity: u64 = model.device(choice.seed, 0)?.capacity_bytes();
     let span_bytes = capacity.min(spread);
     let request =
-        |kind, offset, len| Request { arrival: SimTime(0), kind, offset, len, content: None };
+        |kind, offset, len| DeviceRequest { arrival: SimTime(0), kind, offset, len, content: None };
     let in_order = |kind, filled| {
         let places = span_bytes / LARGE;
         let mut requests =

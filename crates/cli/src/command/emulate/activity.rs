@@ -1,6 +1,6 @@
 //! The activity of an emulated disk over time: bytes, requests in flight, and where they were.
 
-use merganser_device::emulated::Served;
+use merganser_device::emulated::ServedRequest;
 use merganser_device::request::RequestKind;
 
 /// The greatest number of bins.
@@ -83,8 +83,8 @@ impl Default for Activity {
 
 impl Activity {
     /// Adds a request; they come in the order of their arrivals.
-    pub fn add(&mut self, served: &Served) {
-        let &Served { ref request, real_ns, depth, .. } = served;
+    pub fn add(&mut self, served: &ServedRequest) {
+        let &ServedRequest { ref request, real_ns, depth, .. } = served;
         let (from, to) = (request.arrival.0, request.arrival.0.saturating_add(real_ns));
         self.end_ns = self.end_ns.max(to);
         self.depth_max = self.depth_max.max(depth);
@@ -166,14 +166,20 @@ impl Flow {
 
 #[cfg(test)]
 mod tests {
-    use merganser_device::request::{Request, SimTime};
+    use merganser_device::request::{DeviceRequest, SimTime};
 
     use super::*;
 
-    fn served(number: u64, kind: RequestKind, at_ns: u64, offset: u64, real_ns: u64) -> Served {
+    fn served(
+        number: u64,
+        kind: RequestKind,
+        at_ns: u64,
+        offset: u64,
+        real_ns: u64,
+    ) -> ServedRequest {
         let arrival = SimTime(at_ns);
-        let request = Request { arrival, kind, offset, len: 4096, content: None };
-        Served { number, request, modelled_ns: real_ns, real_ns, depth: 2 }
+        let request = DeviceRequest { arrival, kind, offset, len: 4096, content: None };
+        ServedRequest { number, request, modelled_ns: real_ns, real_ns, depth: 2 }
     }
 
     #[test]

@@ -23,7 +23,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use merganser_device::device::Device;
 use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
 use merganser_device::request::ContentHash;
-use merganser_device::results::Power;
+use merganser_device::results::DevicePower;
 
 use super::kept::Kept;
 use super::simulate::model::Model;
@@ -62,7 +62,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let about = model.as_ref().map_or("takes no time", Model::about);
     let title = format!("{}: {about}, {size} bytes", device.name());
     let recording = Prepared::new(config.trace.as_deref())?;
-    let power = model.as_ref().map_or(Power::ssd(0.0, "takes no time"), Model::power);
+    let power = model.as_ref().map_or(DevicePower::ssd(0.0, "takes no time"), Model::power);
     let started_unix_ms = unix_ms();
     let disk = Emulated::start(EmulatedOptions {
         device,

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use merganser_device::emulated::{Observer, Served};
-use merganser_device::trace::Writer;
+use merganser_device::emulated::{Observer, ServedRequest};
+use merganser_device::trace::TraceWriter;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
@@ -41,7 +41,7 @@ pub struct Recording {
 /// A trace that is being written.
 struct Trace {
     path: PathBuf,
-    writer: Writer<BufWriter<File>>,
+    writer: TraceWriter<BufWriter<File>>,
 }
 
 /// Answered requests that have not been taken.
@@ -54,7 +54,7 @@ struct List {
 
 #[derive(Default)]
 struct Answered {
-    served: Vec<Served>,
+    served: Vec<ServedRequest>,
     ended: bool,
 }
 
@@ -100,7 +100,7 @@ impl Trace {
     fn begin(mut kept: Kept, title: &str) -> Result<Self, Failure> {
         let path = kept.path().to_owned();
         let mut write = || {
-            let mut writer = Writer::new(BufWriter::new(kept.begin()?))?;
+            let mut writer = TraceWriter::new(BufWriter::new(kept.begin()?))?;
             writer.comment(title)?;
             Ok(Trace { path: path.clone(), writer })
         };
@@ -108,7 +108,7 @@ impl Trace {
     }
 
     /// Writes these requests, and what was held back before.
-    fn write(&mut self, served: &[Served]) -> io::Result<()> {
+    fn write(&mut self, served: &[ServedRequest]) -> io::Result<()> {
         for one in served {
             self.writer.write_timed(&one.request, one.real_ns)?;
         }
@@ -131,7 +131,7 @@ fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failur
         for one in served {
             waiting.add(one.number, one);
         }
-        let mut in_order: Vec<Served> = std::iter::from_fn(|| waiting.take()).collect();
+        let mut in_order: Vec<ServedRequest> = std::iter::from_fn(|| waiting.take()).collect();
         if ended {
             // One before these was never answered.
             in_order.extend(waiting.rest());
@@ -154,7 +154,7 @@ fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failur
 mod tests {
     use std::time::Instant;
 
-    use merganser_device::request::{Request, RequestKind, SimTime};
+    use merganser_device::request::{DeviceRequest, RequestKind, SimTime};
 
     use super::*;
 
@@ -181,11 +181,11 @@ mod tests {
         let recording = ready.start("a disk").expect("begins");
         let request = |number| {
             let arrival = SimTime(number);
-            Request { arrival, kind: RequestKind::Read, offset: 0, len: 4096, content: None }
+            DeviceRequest { arrival, kind: RequestKind::Read, offset: 0, len: 4096, content: None }
         };
         for number in 0..3 {
             let request = request(number);
-            answered(Served { number, request, modelled_ns: 1, real_ns: 1, depth: 1 });
+            answered(ServedRequest { number, request, modelled_ns: 1, real_ns: 1, depth: 1 });
             // Entries that are not taken would fill the memory.
             let start = Instant::now();
             while !recording.list.state.lock().served.is_empty() {

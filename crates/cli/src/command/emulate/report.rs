@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use merganser_device::emulated::Ended;
+use merganser_device::emulated::EmulationResults;
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
@@ -25,7 +25,7 @@ pub struct EmulatedRun {
     /// What programs did.
     pub activity: Activity,
     /// The work of the model, and the lag of the answers.
-    pub ended: Ended,
+    pub ended: EmulationResults,
 }
 
 impl EmulatedRun {

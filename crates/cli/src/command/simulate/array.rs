@@ -4,9 +4,11 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Instant;
 
-use merganser_device::request::Request;
-use merganser_device::trace::{self, Address, Options, TraceError};
-use merganser_papers::hcdd::{Contents, Duplicates, HybridNode, NodeError, Pace, ResponseTimes};
+use merganser_device::request::DeviceRequest;
+use merganser_device::trace::{self, AddressConversion, TraceError, TraceOptions};
+use merganser_papers::hcdd::{
+    Contents, Duplicates, HybridNode, NodeError, ResponseTimes, SubmissionPace,
+};
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
@@ -57,9 +59,9 @@ pub fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
 fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, Failure> {
     let node = HybridNode::new(&config.setup).map_err(Failure::from)?;
     let bytes = node.volume_bytes();
-    let mut options = Options { limit_bytes: Some(bytes), ..config.reading.options.clone() };
+    let mut options = TraceOptions { limit_bytes: Some(bytes), ..config.reading.options.clone() };
     if config.reading.wrap {
-        options.address = Address::Wrapped(bytes);
+        options.address = AddressConversion::Wrapped(bytes);
     }
     let on_input = |why: &dyn std::fmt::Display| Failure::from(format!("{input}: {why}"));
     let mut trace =
@@ -70,13 +72,13 @@ fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, F
         Some(share) => Contents::Drawn(Duplicates::new(share, config.setup.seed)),
     };
     let started = Instant::now();
-    let requests = trace.by_ref().map(|request| -> Result<Request, TraceError> {
+    let requests = trace.by_ref().map(|request| -> Result<DeviceRequest, TraceError> {
         if cancel.is_set() {
             return Err(io::Error::from(Stopped::Cancelled).into());
         }
         Ok(contents.give(request?))
     });
-    let pace = config.depth.map_or(Pace::Open, Pace::Closed);
+    let pace = config.depth.map_or(SubmissionPace::Open, SubmissionPace::Closed);
     let measured = node.play(requests, pace).map_err(|error| match error {
         NodeError::Requests(_) if cancel.is_set() => Failure::Cancelled,
         NodeError::Requests(error) => on_input(&trace_sentence(&error)),

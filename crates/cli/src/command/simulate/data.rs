@@ -1,6 +1,6 @@
 //! The results of a run as JSON.
 
-use merganser_device::results::{Class, Results};
+use merganser_device::results::{Class, DeviceResults};
 use serde_json::{Map, Value, json};
 
 use super::measured::MeasuredRun;
@@ -52,7 +52,7 @@ pub fn of_model(model: &Model) -> Value {
 }
 
 /// The measured results.
-pub fn of_results(results: &Results) -> Value {
+pub fn of_results(results: &DeviceResults) -> Value {
     let uses: Vec<Value> = results
         .uses
         .iter()
@@ -117,7 +117,7 @@ pub fn of_results(results: &Results) -> Value {
     })
 }
 
-fn class(results: &Results, class: &Class) -> Value {
+fn class(results: &DeviceResults, class: &Class) -> Value {
     let latency = &class.latency;
     let percentiles: Map<String, Value> = PERCENTILES
         .iter()

@@ -6,9 +6,9 @@
 use std::fs::File;
 use std::io::{self, BufWriter};
 
-use merganser_device::request::{Request, SimTime};
-use merganser_device::results::Ended;
-use merganser_device::trace::Writer;
+use merganser_device::request::{DeviceRequest, SimTime};
+use merganser_device::results::EndedRequest;
+use merganser_device::trace::TraceWriter;
 
 use super::super::in_order::InOrder;
 use super::super::kept::Kept;
@@ -21,8 +21,8 @@ pub struct Latencies {
     /// Times in the file count from here.
     start: SimTime,
     /// The file keeps its old content until the first request has ended.
-    writer: Option<Writer<BufWriter<File>>>,
-    waiting: InOrder<Ended>,
+    writer: Option<TraceWriter<BufWriter<File>>>,
+    waiting: InOrder<EndedRequest>,
     failed: Option<io::Error>,
 }
 
@@ -34,7 +34,7 @@ impl Latencies {
     }
 
     /// A request that has ended.
-    pub fn add(&mut self, ended: &Ended) {
+    pub fn add(&mut self, ended: &EndedRequest) {
         if self.failed.is_some() {
             return;
         }
@@ -47,18 +47,18 @@ impl Latencies {
         }
     }
 
-    fn write(&mut self, ended: &Ended) -> io::Result<()> {
-        let Ended { kind, offset, len, submitted, at, .. } = *ended;
+    fn write(&mut self, ended: &EndedRequest) -> io::Result<()> {
+        let EndedRequest { kind, offset, len, submitted, at, .. } = *ended;
         let arrival = SimTime(submitted.0.saturating_sub(self.start.0));
-        let request = Request { arrival, kind, offset, len, content: None };
+        let request = DeviceRequest { arrival, kind, offset, len, content: None };
         self.writer()?.write_timed(&request, at.0.saturating_sub(submitted.0))
     }
 
-    fn writer(&mut self) -> io::Result<&mut Writer<BufWriter<File>>> {
+    fn writer(&mut self) -> io::Result<&mut TraceWriter<BufWriter<File>>> {
         match &mut self.writer {
             Some(writer) => Ok(writer),
             none => {
-                let mut writer = Writer::new(BufWriter::new(self.kept.begin()?))?;
+                let mut writer = TraceWriter::new(BufWriter::new(self.kept.begin()?))?;
                 writer.comment(&self.title)?;
                 Ok(none.insert(writer))
             }
@@ -72,7 +72,7 @@ impl Latencies {
     pub fn finish(mut self) -> Result<(), Failure> {
         let written = match self.failed.take() {
             Some(error) => Err(error),
-            None => self.writer().and_then(Writer::flush),
+            None => self.writer().and_then(TraceWriter::flush),
         };
         written.map_err(|error| Failure::on(self.kept.path(), &error))
     }
@@ -86,8 +86,8 @@ mod tests {
 
     use super::*;
 
-    fn ended(order: u64, submitted: u64, at: u64) -> Ended {
-        Ended {
+    fn ended(order: u64, submitted: u64, at: u64) -> EndedRequest {
+        EndedRequest {
             stream: 0,
             number: order,
             order,

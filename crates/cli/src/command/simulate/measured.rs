@@ -1,6 +1,6 @@
 //! The result of a simulated run.
 
-use merganser_device::results::{Fairness, Results};
+use merganser_device::results::{DeviceResults, Fairness};
 use merganser_device::trace::Tally;
 use merganser_device::workload::Preconditioned;
 
@@ -22,7 +22,7 @@ pub struct MeasuredRun {
     /// For several streams, each next to the others and alone.
     pub streams: Vec<MeasuredStream>,
     /// The results of the device.
-    pub results: Results,
+    pub results: DeviceResults,
     /// The duration of the simulation in real time, in seconds.
     pub wall_seconds: f64,
 }

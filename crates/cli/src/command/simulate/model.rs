@@ -3,7 +3,7 @@
 use merganser_device::device::Device;
 use merganser_device::hdd::{Hdd, HddProfile};
 use merganser_device::profile::{ProfileError, SsdProfile};
-use merganser_device::results::Power;
+use merganser_device::results::DevicePower;
 use merganser_device::ssd::Ssd;
 
 use crate::config::DeviceChoice;
@@ -94,23 +94,27 @@ impl Model {
     }
 
     /// The power of its components.
-    pub fn power(&self) -> Power {
+    pub fn power(&self) -> DevicePower {
         match self {
-            Model::Ssd(profile) if profile.name == "nvme" => {
-                Power::ssd(1.0, "assumed of its class; dies by the currents of NAND data sheets")
-            }
-            Model::Ssd(_) => {
-                Power::ssd(0.6, "assumed of its class; dies by the currents of NAND data sheets")
-            }
+            Model::Ssd(profile) if profile.name == "nvme" => DevicePower::ssd(
+                1.0,
+                "assumed of its class; dies by the currents of NAND data sheets",
+            ),
+            Model::Ssd(_) => DevicePower::ssd(
+                0.6,
+                "assumed of its class; dies by the currents of NAND data sheets",
+            ),
             Model::Hdd(profile) if profile.name == "cheetah" => {
-                Power::hdd(11.0, 5.0, "assumed of its class: 15,000 rpm")
+                DevicePower::hdd(11.0, 5.0, "assumed of its class: 15,000 rpm")
             }
             Model::Hdd(profile) if profile.name == "barracuda" => {
-                Power::hdd(5.0, 1.6, "Seagate Barracuda 7200.12 data sheet, rounded")
+                DevicePower::hdd(5.0, 1.6, "Seagate Barracuda 7200.12 data sheet, rounded")
             }
-            Model::Hdd(_) => {
-                Power::hdd(5.0, 1.6, "assumed, as the Seagate Barracuda 7200.12's data sheet says")
-            }
+            Model::Hdd(_) => DevicePower::hdd(
+                5.0,
+                1.6,
+                "assumed, as the Seagate Barracuda 7200.12's data sheet says",
+            ),
         }
     }
 
@@ -159,10 +163,10 @@ pub struct Line {
     pub meaning: &'static str,
 }
 
-fn range(unit: merganser_device::profile::Unit, least: u64, most: u64) -> String {
-    use merganser_device::profile::Unit;
+fn range(unit: merganser_device::profile::ParameterUnit, least: u64, most: u64) -> String {
+    use merganser_device::profile::ParameterUnit;
     match unit {
-        Unit::Switch | Unit::Choice(_) => String::new(),
+        ParameterUnit::Switch | ParameterUnit::Choice(_) => String::new(),
         _ => format!("{least} to {most}"),
     }
 }

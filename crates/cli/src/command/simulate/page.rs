@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use merganser_device::results::{Class, Results};
+use merganser_device::results::{Class, DeviceResults};
 use merganser_sort::activity::{ActivityReport, TransferReport};
 
 use super::super::report::page::chart::{Columns, Curves};
@@ -65,7 +65,7 @@ fn head(run: &MeasuredRun) -> String {
     )
 }
 
-fn throughput(results: &Results) -> String {
+fn throughput(results: &DeviceResults) -> String {
     let bins = results.timeline.read().len().max(1);
     let zeros = || vec![0; bins];
     let transfers = |bytes: &[u64], count| TransferReport {
@@ -102,7 +102,7 @@ fn throughput(results: &Results) -> String {
 }
 
 /// Share of requests that take longer, over latency.
-fn latencies(results: &Results) -> String {
+fn latencies(results: &DeviceResults) -> String {
     let curve = |name: &str, class: &Class| {
         let mut seen = 0;
         let points = class
@@ -141,7 +141,7 @@ fn latencies(results: &Results) -> String {
     )
 }
 
-fn parts(results: &Results) -> String {
+fn parts(results: &DeviceResults) -> String {
     let mut section =
         "<section>\n<h2>How busy each part was</h2>\n<ul class=\"bars\">\n".to_owned();
     for part in &results.uses {

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_device::trace::{self, Recorder, TraceError, Writer};
+use merganser_device::trace::{self, TraceError, TraceRecorder, TraceWriter};
 use merganser_sort::run::Compression;
 use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strategy};
 use merganser_storage::{Directory, RealClock, Storage};
@@ -42,7 +42,7 @@ fn convert(
         trace::read(opened::open(input, cancel)?, &reading.options).map_err(on_input)?;
     let mut output = Output::open(path, cancel)?;
     let mut write = || -> io::Result<Result<(), TraceError>> {
-        let mut writer = Writer::new(BufWriter::new(&mut output))?;
+        let mut writer = TraceWriter::new(BufWriter::new(&mut output))?;
         writer.comment(&format!("of {input}, {}", trace.format().name()))?;
         for request in trace.by_ref() {
             match request {
@@ -73,7 +73,8 @@ fn sorted(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let mut output = Output::open(path, cancel)?;
-    let recorder = Recorder::new(Arc::new(RealClock::new()), Some(merganser_array::content_hash));
+    let recorder =
+        TraceRecorder::new(Arc::new(RealClock::new()), Some(merganser_array::content_hash));
     let open = OpenInputs::of_sort();
     let opened: Result<Vec<_>, Failure> = inputs
         .iter()
@@ -112,7 +113,7 @@ fn sorted(
     )?;
     let requests = recorder.requests();
     let write = |output: &mut Output| -> io::Result<()> {
-        let mut writer = Writer::new(BufWriter::new(output))?;
+        let mut writer = TraceWriter::new(BufWriter::new(output))?;
         writer.comment(&format!(
             "a sort of {} bytes into {} with {memory_bytes} bytes of memory, {} runs",
             report.input_bytes, report.output_bytes, report.runs

@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use merganser_device::device::Device;
-use merganser_device::request::{Request, SimTime};
-use merganser_device::results::{Collector, Ended, Played};
-use merganser_device::trace::{self, Address, NoRequest, Options, Repeat, Tally, TraceError};
+use merganser_device::request::{DeviceRequest, SimTime};
+use merganser_device::results::{Collector, EndedRequest, PlayedSpan};
+use merganser_device::trace::{
+    self, AddressConversion, NoRequest, Repeat, Tally, TraceError, TraceOptions,
+};
 use merganser_device::workload::{
-    Pace, PlayError, PreconditionError, Preconditioned, Preconditioning, Stream, Workload,
-    WorkloadError, play_streams, precondition,
+    PlayError, PreconditionError, Preconditioned, Preconditioning, RequestStream, SubmissionPace,
+    Workload, WorkloadError, play_streams, precondition,
 };
 
 use super::super::kept::Kept;
@@ -42,7 +44,7 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let mut collector = Collector::new(&*device);
     let title = format!("played to {}, with the time that each request took", device.name());
     let mut latencies = latencies.map(|kept| Latencies::new(kept, title, device.now()));
-    let mut count = |device: &dyn Device, ended: &Ended| {
+    let mut count = |device: &dyn Device, ended: &EndedRequest| {
         collector.served(device, ended.kind, ended.len, ended.submitted, ended.at);
         if let Some(latencies) = &mut latencies {
             latencies.add(ended);
@@ -93,16 +95,16 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Gets each request that has ended.
-pub(super) type Count<'a> = dyn FnMut(&dyn Device, &Ended) + 'a;
+pub(super) type Count<'a> = dyn FnMut(&dyn Device, &EndedRequest) + 'a;
 
 /// Plays requests that are the only stream.
 fn alone(
     device: &mut dyn Device,
-    requests: impl Iterator<Item = Result<Request, TraceError>>,
-    pace: Pace,
+    requests: impl Iterator<Item = Result<DeviceRequest, TraceError>>,
+    pace: SubmissionPace,
     count: &mut Count<'_>,
-) -> Result<Played, PlayError> {
-    play_streams(device, vec![Stream { requests, pace, begin: SimTime(0) }], count)
+) -> Result<PlayedSpan, PlayError> {
+    play_streams(device, vec![RequestStream { requests, pace, begin: SimTime(0) }], count)
 }
 
 /// The device, filled if that is asked for.
@@ -201,7 +203,7 @@ pub(super) fn workload(device: &dyn Device, made: &Made, seed: u64) -> Result<Wo
 pub(super) fn requests<'a>(
     workload: &Workload,
     cancel: &'a Cancel,
-) -> Result<impl Iterator<Item = Result<Request, TraceError>> + use<'a>, Failure> {
+) -> Result<impl Iterator<Item = Result<DeviceRequest, TraceError>> + use<'a>, Failure> {
     let drawn = workload.requests().map_err(|error| Failure::from(flag(&error)))?;
     Ok(drawn.map(move |request| wanted(request, cancel)))
 }
@@ -222,7 +224,7 @@ fn flag(error: &WorkloadError) -> String {
     format!("{flag}: {error}")
 }
 
-fn wanted(request: Request, cancel: &Cancel) -> Result<Request, TraceError> {
+fn wanted(request: DeviceRequest, cancel: &Cancel) -> Result<DeviceRequest, TraceError> {
     if cancel.is_set() { Err(io::Error::from(Stopped::Cancelled).into()) } else { Ok(request) }
 }
 
@@ -258,11 +260,11 @@ fn traced(
     (input, reading, times, depth): (&Input, &Reading, u64, Option<u32>),
     count: &mut Count<'_>,
     cancel: &Cancel,
-) -> Result<(Played, Tally, String), Failure> {
+) -> Result<(PlayedSpan, Tally, String), Failure> {
     let capacity = device.capacity_bytes();
-    let mut options = Options { limit_bytes: Some(capacity), ..reading.options.clone() };
+    let mut options = TraceOptions { limit_bytes: Some(capacity), ..reading.options.clone() };
     if reading.wrap {
-        options.address = Address::Wrapped(capacity);
+        options.address = AddressConversion::Wrapped(capacity);
     }
     let open = || {
         let reader = opened::open(input, cancel).map_err(|failure| {
@@ -271,7 +273,7 @@ fn traced(
         })?;
         trace::read(reader, &options)
     };
-    let pace = depth.map_or(Pace::Open, Pace::Closed);
+    let pace = depth.map_or(SubmissionPace::Open, SubmissionPace::Closed);
     let mut repeat = Repeat::new(times, open);
     let asked = repeat.by_ref().map(|request| wanted(request?, cancel));
     let played = alone(device, asked, pace, count).map_err(|error| match failure(error) {

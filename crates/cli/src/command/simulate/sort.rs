@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use merganser_device::results::{Collector, Played, Results};
+use merganser_device::results::{Collector, DeviceResults, PlayedSpan};
 use merganser_device::simulated::{HostCosts, SimulatedDirectory, World};
 use merganser_sort::run::Compression;
 use merganser_sort::verify::{self, Limits, Summary};
@@ -64,7 +64,7 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     output.sync().map_err(|error| Failure::named(&error))?;
     let end = world.now();
     let wall_seconds = started.elapsed().as_secs_f64();
-    let played = Played { requests: 0, start, end };
+    let played = PlayedSpan { requests: 0, start, end };
     // Requests and bytes are the device's own counts, because only the device saw them.
     let results = world.with_device(0, |device| collector.counted(device, played, &model.power()));
     let found = check(config, &inputs, &output, cancel)?;
@@ -173,7 +173,7 @@ struct Told<'a> {
     model: Model,
     config: &'a SimulateSort,
     report: SortReport,
-    results: Results,
+    results: DeviceResults,
     found: Summary,
     wall_seconds: f64,
 }

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use merganser_device::device::Device;
-use merganser_device::request::{Request, SimTime};
-use merganser_device::results::{Class, Fairness, Played, Share};
+use merganser_device::request::{DeviceRequest, SimTime};
+use merganser_device::results::{Class, Fairness, PlayedSpan, Share};
 use merganser_device::trace::TraceError;
-use merganser_device::workload::{Stream, Workload, play_streams};
+use merganser_device::workload::{RequestStream, Workload, play_streams};
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
@@ -65,12 +65,15 @@ fn drawn<'a>(
     choices: &[StreamChoice],
     config: &SimulateRun,
     cancel: &'a Cancel,
-) -> Result<Vec<Stream<impl Iterator<Item = Result<Request, TraceError>> + use<'a>>>, Failure> {
+) -> Result<
+    Vec<RequestStream<impl Iterator<Item = Result<DeviceRequest, TraceError>> + use<'a>>>,
+    Failure,
+> {
     let mut streams = Vec::with_capacity(choices.len());
     for (index, choice) in choices.iter().enumerate() {
         let workload = workload(device, choice, index, config)?;
         let requests = run::requests(&workload, cancel).map_err(|f| named(&choice.name, f))?;
-        streams.push(Stream { requests, pace: workload.pace(), begin: choice.begin });
+        streams.push(RequestStream { requests, pace: workload.pace(), begin: choice.begin });
     }
     Ok(streams)
 }
@@ -92,7 +95,7 @@ pub fn together(
     config: &SimulateRun,
     count: &mut run::Count<'_>,
     cancel: &Cancel,
-) -> Result<(Played, Vec<Share>), Failure> {
+) -> Result<(PlayedSpan, Vec<Share>), Failure> {
     let streams = drawn(device, choices, config, cancel)?;
     let mut shares = vec![Share::default(); choices.len()];
     let played = play_streams(device, streams, &mut |device, ended| {
@@ -116,7 +119,7 @@ pub fn alone(
         run::worn(&mut *device, config, cancel)?;
         let workload = workload(&*device, choice, index, config)?;
         let requests = run::requests(&workload, cancel)?;
-        let stream = Stream { requests, pace: workload.pace(), begin: choice.begin };
+        let stream = RequestStream { requests, pace: workload.pace(), begin: choice.begin };
         let mut alone = Share::comparing(shared.compared.clone());
         let played = play_streams(&mut *device, vec![stream], &mut |_, ended| alone.alone(ended));
         played.map_err(run::failure)?;

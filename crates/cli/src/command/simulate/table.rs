@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use merganser_device::device::Component;
-use merganser_device::results::{Class, Results};
+use merganser_device::results::{Class, DeviceResults};
 use merganser_device::trace::Tally;
-use merganser_device::workload::{Arrivals, Pattern, Sizes, Workload};
+use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload};
 
 use super::super::report::page::text;
 use super::measured::MeasuredRun;
@@ -60,7 +60,7 @@ pub fn of_run(run: &MeasuredRun) -> String {
 }
 
 /// Whether most reads of an SSD were of places that were never written.
-pub fn read_nothing(results: &Results) -> bool {
+pub fn read_nothing(results: &DeviceResults) -> bool {
     results.flash.is_some_and(|flash| {
         let found = flash.page_reads + flash.cached_pages + flash.buffered_pages;
         results.reads.requests > 0 && found < results.reads.requests / 2
@@ -68,7 +68,7 @@ pub fn read_nothing(results: &Results) -> bool {
 }
 
 /// Of requests, parts, flash and energy.
-pub fn of_results(results: &Results) -> String {
+pub fn of_results(results: &DeviceResults) -> String {
     let mut out = String::new();
     let heads: String = PERCENTILES.iter().map(|(_, name)| format!("{name:>11}")).collect();
     let _ = writeln!(
@@ -87,7 +87,7 @@ pub fn of_results(results: &Results) -> String {
 }
 
 /// Of parts, flash and energy.
-pub fn of_parts(results: &Results) -> String {
+pub fn of_parts(results: &DeviceResults) -> String {
     let mut out = "\n".to_owned();
     let _ = writeln!(out, "{:<12}{:>6}{:>14}{:>14}", "busy", "parts", "mean", "most");
     for (part, count, mean, most) in results.utilisations() {
@@ -147,7 +147,7 @@ pub fn of_parts(results: &Results) -> String {
     out
 }
 
-fn row(name: &str, results: &Results, class: &Class) -> String {
+fn row(name: &str, results: &DeviceResults, class: &Class) -> String {
     let us = |ns: f64| format!("{:>11}", text::significant(ns / 1e3));
     let mut line = format!(
         "{name:<8}{:>11}{:>11}{:>11}  {:<12}",
@@ -196,11 +196,11 @@ fn tally_words(tally: &Tally) -> String {
 /// A workload in words.
 pub fn words(of: &Workload) -> String {
     let pattern = match of.pattern {
-        Pattern::Sequential => "sequential".to_owned(),
-        Pattern::Strided(gap) => format!("strided by {}", text::memory(gap)),
-        Pattern::Random => "random".to_owned(),
-        Pattern::Mixed(share) => format!("mixed ({} random)", text::percent(share)),
-        Pattern::Zipf(theta) => format!("Zipf {theta}"),
+        AccessPattern::Sequential => "sequential".to_owned(),
+        AccessPattern::Strided(gap) => format!("strided by {}", text::memory(gap)),
+        AccessPattern::Random => "random".to_owned(),
+        AccessPattern::Mixed(share) => format!("mixed ({} random)", text::percent(share)),
+        AccessPattern::Zipf(theta) => format!("Zipf {theta}"),
     };
     let sizes = match &of.sizes {
         Sizes::Fixed(bytes) => text::memory(*bytes),

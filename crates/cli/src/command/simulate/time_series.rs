@@ -3,14 +3,14 @@
 
 use std::fmt::Write;
 
-use merganser_device::results::{Bin, RANGE, Results, SLOPE, Steadiness, Tracked, WINDOW};
+use merganser_device::results::{Bin, DeviceResults, RANGE, SLOPE, Steadiness, Tracked, WINDOW};
 use serde_json::{Value, json};
 
 use super::super::report::page::chart::{Columns, Curves};
 use super::super::report::page::text;
 
 /// A curve of reads and one of writes, over the bins of a run.
-fn curves(results: &Results, of: impl Fn(&Bin, u64) -> [f64; 2]) -> Curves {
+fn curves(results: &DeviceResults, of: impl Fn(&Bin, u64) -> [f64; 2]) -> Curves {
     let series = &results.series;
     let bins = series.bins().iter().enumerate();
     let values = bins.map(|(at, bin)| of(bin, series.covered_ns(at, results.elapsed_ns)));
@@ -19,7 +19,7 @@ fn curves(results: &Results, of: impl Fn(&Bin, u64) -> [f64; 2]) -> Curves {
 }
 
 /// The axis of virtual time.
-pub fn ticks(results: &Results) -> String {
+pub fn ticks(results: &DeviceResults) -> String {
     let tick = |quarter| text::seconds(results.seconds() * f64::from(quarter) / 4.0);
     let ticks: String = (0..=4).map(|quarter| format!("<span>{}</span>", tick(quarter))).collect();
     format!("<div class=\"row\"><div class=\"who\"></div><div class=\"axis\">{ticks}</div></div>\n")
@@ -29,7 +29,7 @@ const LEGEND: &str = "<ul class=\"legend\"><li><i class=\"reading\"></i>reads</l
                       <li><i class=\"writing\"></i>writes</li></ul>\n";
 
 /// The sections of the page.
-pub fn sections(results: &Results) -> String {
+pub fn sections(results: &DeviceResults) -> String {
     if results.series.bins().is_empty() {
         return String::new();
     }
@@ -137,7 +137,7 @@ pub fn steady(found: &Steadiness) -> Value {
 }
 
 /// The series as data; null if only the device has seen the requests.
-pub fn data(results: &Results) -> Value {
+pub fn data(results: &DeviceResults) -> Value {
     let bins = results.series.bins();
     if bins.is_empty() {
         return Value::Null;

@@ -13,7 +13,7 @@ use crate::ssd::nand::LogicalUnit;
 const STREAMS: usize = 8;
 
 #[derive(Debug)]
-enum Page {
+enum AheadUnit {
     /// In flight, with the readers that wait for it.
     Coming(Vec<(u32, u32)>),
     Here,
@@ -21,7 +21,7 @@ enum Page {
 
 /// The state of a unit in the read-ahead buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum AheadState {
     No,
     /// The unit is in flight, and the reader waits for it.
     Coming,
@@ -34,7 +34,7 @@ pub(crate) struct ReadAhead {
     units: u64,
     /// The ends of recent reads.
     ends: VecDeque<u64>,
-    pages: HashMap<u32, Page, FixedState>,
+    pages: HashMap<u32, AheadUnit, FixedState>,
     /// The units in the buffer, oldest first.
     order: VecDeque<u32>,
 }
@@ -79,34 +79,36 @@ impl ReadAhead {
     /// `unit` was asked for.
     pub fn expect(&mut self, unit: LogicalUnit) {
         // Readers that wait for it continue to wait.
-        self.pages.entry(unit.0).or_insert(Page::Coming(Vec::new()));
+        self.pages.entry(unit.0).or_insert(AheadUnit::Coming(Vec::new()));
     }
 
     /// A reader wants `unit`. If the unit is in flight, `waiter` is notified when it arrives. If it
     /// is in the buffer, it is used up.
-    pub fn want(&mut self, unit: LogicalUnit, waiter: (u32, u32)) -> Found {
+    pub fn want(&mut self, unit: LogicalUnit, waiter: (u32, u32)) -> AheadState {
         match self.pages.get_mut(&unit.0) {
-            None => Found::No,
-            Some(Page::Coming(waiters)) => {
+            None => AheadState::No,
+            Some(AheadUnit::Coming(waiters)) => {
                 waiters.push(waiter);
-                Found::Coming
+                AheadState::Coming
             }
-            Some(Page::Here) => {
+            Some(AheadUnit::Here) => {
                 self.pages.remove(&unit.0);
-                Found::Here
+                AheadState::Here
             }
         }
     }
 
     /// `unit` has arrived. Returns the readers that waited for it.
     pub fn came(&mut self, unit: LogicalUnit) -> Vec<(u32, u32)> {
-        let Some(Page::Coming(waiters)) = self.pages.remove(&unit.0) else { return Vec::new() };
+        let Some(AheadUnit::Coming(waiters)) = self.pages.remove(&unit.0) else {
+            return Vec::new();
+        };
         if waiters.is_empty() {
-            self.pages.insert(unit.0, Page::Here);
+            self.pages.insert(unit.0, AheadUnit::Here);
             self.order.push_back(unit.0);
             if self.order.len() as u64 > self.units * STREAMS as u64 {
                 let oldest = self.order.pop_front().expect("more than none");
-                if matches!(self.pages.get(&oldest), Some(Page::Here)) {
+                if matches!(self.pages.get(&oldest), Some(AheadUnit::Here)) {
                     self.pages.remove(&oldest);
                 }
             }
@@ -116,7 +118,7 @@ impl ReadAhead {
 
     /// Drops `unit`: it was used, or written.
     pub fn used(&mut self, unit: LogicalUnit) {
-        if matches!(self.pages.get(&unit.0), Some(Page::Here)) {
+        if matches!(self.pages.get(&unit.0), Some(AheadUnit::Here)) {
             self.pages.remove(&unit.0);
         }
     }

@@ -23,19 +23,19 @@ use slab::Slab;
 use crate::profile::{CachePolicy, SsdSettings};
 use crate::ssd::ages::Ages;
 use crate::ssd::nand::LogicalUnit;
-use crate::ssd::nand::array::Content;
+use crate::ssd::nand::array::UnitBytes;
 
 #[derive(Debug)]
-struct Entry {
+struct BufferedUnit {
     unit: LogicalUnit,
-    content: Content,
+    content: UnitBytes,
     list: u32,
 }
 
 /// Units that are programmed together.
 #[derive(Debug)]
-pub(crate) struct Group {
-    pub units: Vec<(LogicalUnit, Content)>,
+pub(crate) struct ProgramGroup {
+    pub units: Vec<(LogicalUnit, UnitBytes)>,
     /// The die of their list.
     pub die: Option<u32>,
 }
@@ -50,7 +50,7 @@ pub(crate) struct WriteBuffer {
     packages: u64,
     /// Whether a unit's die is fixed, so that only neighbours share a page.
     fixed: bool,
-    entries: Slab<Entry>,
+    entries: Slab<BufferedUnit>,
     /// The slot of each unit's entry.
     slots: HashMap<LogicalUnit, u32, FixedState>,
     /// The slots of each list.
@@ -60,7 +60,7 @@ pub(crate) struct WriteBuffer {
     /// Scratch space.
     chosen: Vec<LogicalUnit>,
     /// Empty lists of groups that were sent.
-    spare: Vec<Vec<(LogicalUnit, Content)>>,
+    spare: Vec<Vec<(LogicalUnit, UnitBytes)>>,
 }
 
 impl WriteBuffer {
@@ -73,7 +73,7 @@ impl WriteBuffer {
             a_page: settings.units_per_page() as usize,
             parallelism: settings.cache_parallelism,
             packages: settings.dies(),
-            fixed: settings.placement() == crate::profile::Placement::Fixed,
+            fixed: settings.placement() == crate::profile::DiePlacement::Fixed,
             entries: Slab::new(),
             slots: HashMap::default(),
             ages: Ages::new(lists as usize),
@@ -105,9 +105,9 @@ impl WriteBuffer {
 
     /// Adds `unit` as the youngest of its list; `home` is the die for its number. Returns whether it was
     /// there before.
-    pub fn put(&mut self, unit: LogicalUnit, content: Content, home: u32) -> bool {
+    pub fn put(&mut self, unit: LogicalUnit, content: UnitBytes, home: u32) -> bool {
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
-        let entry = Entry { unit, content, list };
+        let entry = BufferedUnit { unit, content, list };
         match self.slots.entry(unit) {
             Occupied(slot) => {
                 let slot = *slot.get();
@@ -126,7 +126,7 @@ impl WriteBuffer {
     }
 
     /// Drops `unit`.
-    pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<Content> {
+    pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<UnitBytes> {
         let slot = self.slots.remove(&unit)?;
         let entry = self.entries.remove(slot as usize);
         self.ages.remove(entry.list, slot);
@@ -144,7 +144,7 @@ impl WriteBuffer {
     }
 
     /// The groups that a full buffer evicts.
-    pub fn make_space(&mut self) -> VecDeque<Group> {
+    pub fn make_space(&mut self) -> VecDeque<ProgramGroup> {
         match self.policy {
             CachePolicy::Parallel => {
                 let mut groups = VecDeque::new();
@@ -163,18 +163,18 @@ impl WriteBuffer {
     }
 
     /// The groups that leave although there is space.
-    pub fn leave_behind(&mut self) -> Option<Group> {
+    pub fn leave_behind(&mut self) -> Option<ProgramGroup> {
         let full_page = self.policy == CachePolicy::Behind && self.entries.len() >= self.a_page;
         if full_page { self.oldest(0) } else { None }
     }
 
     /// A group of the remaining units, until the buffer is empty.
-    pub fn drain(&mut self) -> Option<Group> {
+    pub fn drain(&mut self) -> Option<ProgramGroup> {
         (0..self.ages.lists()).find_map(|list| self.oldest(list))
     }
 
     /// The oldest units of `list` that fill a page.
-    fn oldest(&mut self, list: u32) -> Option<Group> {
+    fn oldest(&mut self, list: u32) -> Option<ProgramGroup> {
         let first = self.entries[self.ages.oldest(list)? as usize].unit;
         let mut chosen = std::mem::take(&mut self.chosen);
         if self.fixed {
@@ -191,7 +191,7 @@ impl WriteBuffer {
         units.extend(chosen.drain(..).map(take));
         self.chosen = chosen;
         let die = (self.policy == CachePolicy::Parallel).then_some(list);
-        Some(Group { units, die })
+        Some(ProgramGroup { units, die })
     }
 
     /// Flash has programmed `units` units.
@@ -200,13 +200,13 @@ impl WriteBuffer {
     }
 
     /// Flash has taken the units of a group. Another group uses its empty list.
-    pub fn sent(&mut self, list: Vec<(LogicalUnit, Content)>) {
+    pub fn sent(&mut self, list: Vec<(LogicalUnit, UnitBytes)>) {
         debug_assert!(list.is_empty());
         self.spare.push(list);
     }
 
     /// Flash refused `group`: it stays in the buffer.
-    pub fn keep(&mut self, group: Group) {
+    pub fn keep(&mut self, group: ProgramGroup) {
         self.left(group.units.len() as u64);
         let list = group.die.unwrap_or(0);
         for (unit, content) in group.units {
@@ -236,7 +236,7 @@ mod tests {
         }
     }
 
-    fn numbers(groups: impl IntoIterator<Item = Group>) -> Vec<u32> {
+    fn numbers(groups: impl IntoIterator<Item = ProgramGroup>) -> Vec<u32> {
         groups.into_iter().flat_map(|g| g.units).map(|(unit, _)| unit.0).collect()
     }
 

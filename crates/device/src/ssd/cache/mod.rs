@@ -3,5 +3,5 @@
 mod ahead;
 mod buffer;
 
-pub(crate) use ahead::{Found, ReadAhead};
-pub(crate) use buffer::{Group, WriteBuffer};
+pub(crate) use ahead::{AheadState, ReadAhead};
+pub(crate) use buffer::{ProgramGroup, WriteBuffer};

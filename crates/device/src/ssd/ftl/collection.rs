@@ -2,7 +2,7 @@
 
 use merganser_random::Random;
 
-use super::{Ftl, Writer};
+use super::{Ftl, PageWriter};
 use crate::ssd::event::Owner;
 use crate::ssd::nand::timing::{Op, OpKind};
 use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
@@ -13,14 +13,14 @@ impl Ftl {
     pub(super) fn make_room(
         &mut self,
         plane: u32,
-        writer: Writer,
+        writer: PageWriter,
         now_ns: u64,
         random: &mut Random,
         ops: &mut Vec<Op>,
     ) -> bool {
         // Changes of the map by a collection must not start collections again and again; see `map_traffic`.
         let free_blocks = self.rooms[plane as usize].free_blocks;
-        if writer != Writer::Map && u64::from(free_blocks) <= self.derived.gc_free_blocks {
+        if writer != PageWriter::Map && u64::from(free_blocks) <= self.derived.gc_free_blocks {
             let together = self.settings.multi_plane == 1
                 && self.settings.copy_back == 0
                 && self.array.planes_per_die > 1
@@ -67,7 +67,7 @@ impl Ftl {
             victims.iter().map(|(_, victim)| self.array.valid(*victim).div_ceil(a_page)).sum();
         // A plane may lag behind the others by a page, and takes that much more.
         let share = pages.div_ceil(count) + 1;
-        if planes.clone().any(|plane| self.free_pages(plane, Writer::Collection) < share) {
+        if planes.clone().any(|plane| self.free_pages(plane, PageWriter::Collection) < share) {
             return false;
         }
         let mut reads = Vec::new();
@@ -96,10 +96,10 @@ impl Ftl {
         while units.peek().is_some() {
             let mut page: Vec<_> = units.by_ref().take(a_page as usize).collect();
             // The first of the planes with the most free pages: they take turns.
-            let room = |plane: &u32| self.free_pages(*plane, Writer::Collection);
+            let room = |plane: &u32| self.free_pages(*plane, PageWriter::Collection);
             let target = planes.clone().rev().max_by_key(room);
             let target = target.expect("a die has planes");
-            self.program(target, Writer::Collection, &mut page, Owner::Nobody, now_ns, ops);
+            self.program(target, PageWriter::Collection, &mut page, Owner::Nobody, now_ns, ops);
             self.counts.moved_pages += 1;
         }
         for (plane, victim) in victims {
@@ -126,7 +126,7 @@ impl Ftl {
         });
         let Some(victim) = victim else { return false };
         let valid = self.array.valid(victim);
-        if valid.div_ceil(a_page) > self.free_pages(plane, Writer::Collection) {
+        if valid.div_ceil(a_page) > self.free_pages(plane, PageWriter::Collection) {
             return false;
         }
         self.planes[plane as usize].full.remove(victim, valid, &mut self.positions);
@@ -146,7 +146,7 @@ impl Ftl {
             units.extend(group.iter().map(|&(place, unit)| (unit, self.array.take(place, unit))));
             self.rooms[plane as usize].valid -= units.len() as u64;
             let first = ops.len();
-            self.program(plane, Writer::Collection, &mut units, Owner::Nobody, now_ns, ops);
+            self.program(plane, PageWriter::Collection, &mut units, Owner::Nobody, now_ns, ops);
             if copy_back {
                 ops[first].kind = OpKind::CopyBack;
             }

@@ -3,7 +3,7 @@
 use merganser_random::Random;
 
 use crate::profile::GcPolicy;
-use crate::ssd::nand::Block;
+use crate::ssd::nand::FlashBlock;
 use crate::ssd::nand::array::Array;
 
 /// The full blocks of a plane, which can be collected.
@@ -30,7 +30,7 @@ impl FullBlocks {
 
     /// Adds `block`, which holds `valid` units. `positions` has the index of each block in its
     /// bucket.
-    pub fn insert(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
+    pub fn insert(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
         let bucket = self.bucket(valid);
         positions[block.0 as usize] = self.buckets[bucket].len() as u32;
         self.buckets[bucket].push(block.0);
@@ -38,7 +38,7 @@ impl FullBlocks {
     }
 
     /// Removes `block`, which was added with `valid` units.
-    pub fn remove(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
+    pub fn remove(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
         let bucket = self.bucket(valid);
         let at = positions[block.0 as usize] as usize;
         let removed = self.buckets[bucket].swap_remove(at);
@@ -49,19 +49,19 @@ impl FullBlocks {
     }
 
     /// Moves `block`, which had `valid` units and lost one, to its new bucket.
-    pub fn lost_one(&mut self, block: Block, valid: u32, positions: &mut [u32]) {
+    pub fn lost_one(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
         if self.buckets.len() > 1 {
             self.remove(block, valid, positions);
             self.insert(block, valid - 1, positions);
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = Block> + '_ {
-        self.buckets.iter().flatten().map(|&block| Block(block))
+    fn all(&self) -> impl Iterator<Item = FlashBlock> + '_ {
+        self.buckets.iter().flatten().map(|&block| FlashBlock(block))
     }
 
     /// The block with the fewest erases.
-    pub fn least_worn(&self, array: &Array) -> Option<Block> {
+    pub fn least_worn(&self, array: &Array) -> Option<FlashBlock> {
         self.all().min_by_key(|&block| (array.erases(block), block))
     }
 
@@ -74,18 +74,18 @@ impl FullBlocks {
         array: &Array,
         now_ns: u64,
         random: &mut Random,
-    ) -> Option<Block> {
+    ) -> Option<FlashBlock> {
         let found = match policy {
             GcPolicy::Greedy => {
                 while self.buckets.get(self.lowest).is_some_and(Vec::is_empty) {
                     self.lowest += 1;
                 }
-                self.buckets.get(self.lowest)?.last().map(|&block| Block(block))
+                self.buckets.get(self.lowest)?.last().map(|&block| FlashBlock(block))
             }
             GcPolicy::CostBenefit => {
                 // Benefit over cost (Rosenblum, Ousterhout 1992): the free part times the age,
                 // divided by the cost of reading the block and writing its valid part.
-                let score = |block: Block| {
+                let score = |block: FlashBlock| {
                     let u = f64::from(array.valid(block)) / f64::from(array.units_per_block);
                     let age = (now_ns - array.touched_ns(block) + 1) as f64;
                     (1.0 - u) * age / (1.0 + u)
@@ -98,7 +98,7 @@ impl FullBlocks {
                 if blocks.is_empty() {
                     return None;
                 }
-                let mut draw = || Block(blocks[random.below(blocks.len() as u64) as usize]);
+                let mut draw = || FlashBlock(blocks[random.below(blocks.len() as u64) as usize]);
                 let drawn = (0..choices).map(|_| draw()).min_by_key(|&block| array.valid(block));
                 // All drawn blocks may be full of valid units; then any other block is taken.
                 drawn

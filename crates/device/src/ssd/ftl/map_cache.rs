@@ -24,7 +24,7 @@ const ENTRY_BYTES: u64 = 8;
 
 /// The work of flash for entries that are needed, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum MapOperation {
     /// Read a page of the map.
     Load(u32),
     /// Write a page of the map again, with its dirty entries.
@@ -32,7 +32,7 @@ pub(super) enum Step {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct CachedMapping {
     unit: u32,
     dirty: bool,
 }
@@ -42,7 +42,7 @@ struct Entry {
 pub(super) struct MapCache {
     capacity: usize,
     entries_per_page: u32,
-    entries: Vec<Entry>,
+    entries: Vec<CachedMapping>,
     /// The index of each cached unit in `entries`.
     slots: HashMap<u32, u32>,
     /// One list, by the time of the last use.
@@ -81,7 +81,7 @@ impl MapCache {
         &mut self,
         units: impl Iterator<Item = LogicalUnit>,
         changes: bool,
-        steps: &mut Vec<Step>,
+        steps: &mut Vec<MapOperation>,
     ) {
         let mut loaded = None;
         for unit in units {
@@ -97,7 +97,7 @@ impl MapCache {
                     self.misses += 1;
                     let slot = self.insert(unit, steps);
                     if loaded != Some(page) {
-                        steps.push(Step::Load(page));
+                        steps.push(MapOperation::Load(page));
                         loaded = Some(page);
                     }
                     slot
@@ -127,7 +127,7 @@ impl MapCache {
     }
 
     fn soil(&mut self, slot: u32) {
-        let Entry { unit, dirty } = self.entries[slot as usize];
+        let CachedMapping { unit, dirty } = self.entries[slot as usize];
         if !dirty {
             self.entries[slot as usize].dirty = true;
             self.dirty.entry(unit / self.entries_per_page).or_default().push(unit);
@@ -135,8 +135,8 @@ impl MapCache {
     }
 
     /// A clean entry for `unit`, as the newest. If the cache is full, the oldest one leaves.
-    fn insert(&mut self, unit: LogicalUnit, steps: &mut Vec<Step>) -> u32 {
-        let entry = Entry { unit: unit.0, dirty: false };
+    fn insert(&mut self, unit: LogicalUnit, steps: &mut Vec<MapOperation>) -> u32 {
+        let entry = CachedMapping { unit: unit.0, dirty: false };
         let slot = if self.entries.len() < self.capacity {
             self.entries.push(entry);
             self.entries.len() as u32 - 1
@@ -145,7 +145,7 @@ impl MapCache {
             let leaving = self.entries[slot as usize];
             if leaving.dirty {
                 let page = leaving.unit / self.entries_per_page;
-                steps.push(Step::WriteBack(page));
+                steps.push(MapOperation::WriteBack(page));
                 self.written(page);
             }
             self.ages.remove(0, slot);
@@ -173,7 +173,7 @@ mod tests {
         MapCache::new(&settings).expect("there is a cache")
     }
 
-    fn need(cache: &mut MapCache, units: &[u32], changes: bool) -> Vec<Step> {
+    fn need(cache: &mut MapCache, units: &[u32], changes: bool) -> Vec<MapOperation> {
         let mut steps = Vec::new();
         cache.need(units.iter().map(|&unit| LogicalUnit(unit)), changes, &mut steps);
         steps
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_oldest_leaves_and_takes_the_dirty_entries_of_its_page_along() {
-        use Step::{Load, WriteBack};
+        use MapOperation::{Load, WriteBack};
         let mut cache = cache(4);
         // One load for the entries of one page.
         assert_eq!(need(&mut cache, &[0, 1, 5], true), [Load(0), Load(1)]);
@@ -202,8 +202,8 @@ mod tests {
     fn a_cache_of_one_entry_serves_a_request_of_many() {
         let mut cache = cache(1);
         let steps = need(&mut cache, &[0, 1, 2, 3], true);
-        let back = Step::WriteBack(0);
-        assert_eq!(steps, [Step::Load(0), back, back, back]);
+        let back = MapOperation::WriteBack(0);
+        assert_eq!(steps, [MapOperation::Load(0), back, back, back]);
     }
 
     proptest! {
@@ -235,14 +235,14 @@ mod tests {
                             if list.len() == capacity {
                                 let (old, dirty) = list.remove(0);
                                 if dirty {
-                                    steps.push(Step::WriteBack(old / 4));
+                                    steps.push(MapOperation::WriteBack(old / 4));
                                     for entry in list.iter_mut().filter(|e| e.0 / 4 == old / 4) {
                                         entry.1 = false;
                                     }
                                 }
                             }
                             if loaded != Some(page) {
-                                steps.push(Step::Load(page));
+                                steps.push(MapOperation::Load(page));
                                 loaded = Some(page);
                             }
                             false

@@ -15,9 +15,9 @@
 
 use merganser_random::Random;
 
-use super::map_cache::Step;
-use super::{Ftl, Writer};
-use crate::profile::Placement;
+use super::map_cache::MapOperation;
+use super::{Ftl, PageWriter};
+use crate::profile::DiePlacement;
 use crate::ssd::event::Owner;
 use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::timing::{Op, OpKind};
@@ -49,8 +49,8 @@ impl Ftl {
         let mut awaited = Vec::new();
         for step in steps {
             match step {
-                Step::Load(page) => awaited.extend(self.read_of_map(page)),
-                Step::WriteBack(page) => {
+                MapOperation::Load(page) => awaited.extend(self.read_of_map(page)),
+                MapOperation::WriteBack(page) => {
                     awaited.extend(self.read_of_map(page));
                     if self.write_of_map(page, now_ns, random, ops) {
                         awaited.extend(ops.pop());
@@ -138,7 +138,7 @@ impl Ftl {
         for (unit, _) in &units {
             self.forget(*unit);
         }
-        self.program(plane, Writer::Map, &mut units, Owner::Nobody, now_ns, ops);
+        self.program(plane, PageWriter::Map, &mut units, Owner::Nobody, now_ns, ops);
         self.counts.map_programs += 1;
         // A page that is written has all entries, also those that collection owed.
         self.owed.remove(&page);
@@ -155,14 +155,14 @@ impl Ftl {
         random: &mut Random,
         ops: &mut Vec<Op>,
     ) -> Option<u32> {
-        if self.placement == Placement::Fixed {
+        if self.placement == DiePlacement::Fixed {
             let die = self.home(LogicalUnit(self.units_of_map(page).start));
-            return self.ready_plane(die, Writer::Map, now_ns, random, ops);
+            return self.ready_plane(die, PageWriter::Map, now_ns, random, ops);
         }
         for _ in 0..self.dies {
             let die = self.next_map_die;
             self.next_map_die = (die + 1) % self.dies;
-            let plane = self.ready_plane(die, Writer::Map, now_ns, random, ops);
+            let plane = self.ready_plane(die, PageWriter::Map, now_ns, random, ops);
             if plane.is_some() {
                 return plane;
             }

@@ -27,15 +27,15 @@ use std::io;
 
 use merganser_random::Random;
 
-use crate::profile::{GcPolicy, Placement, SsdSettings};
+use crate::profile::{DiePlacement, GcPolicy, SsdSettings};
 use crate::ssd::event::Owner;
-use crate::ssd::nand::array::{Array, Content};
+use crate::ssd::nand::array::{Array, UnitBytes};
 use crate::ssd::nand::timing::{Op, OpKind};
-use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
+use crate::ssd::nand::{FlashBlock, LogicalUnit, PhysicalUnit};
 use full_blocks::FullBlocks;
 use map_cache::MapCache;
 use page_map::PageMap;
-use room::Room;
+use room::PlaneRoom;
 use wear::WearLevelling;
 
 /// No block has room for another page: too many blocks were retired.
@@ -44,7 +44,7 @@ pub(crate) struct WornOut;
 
 /// The writer of a page. Each has an open block in each plane, or the first two share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writer {
+enum PageWriter {
     Host,
     Collection,
     Map,
@@ -54,7 +54,7 @@ enum Writer {
 struct Plane {
     free: VecDeque<u32>,
     /// The open blocks of the host, of collection, and of the map.
-    open: [Option<Block>; 3],
+    open: [Option<FlashBlock>; 3],
     full: FullBlocks,
     /// Blocks that were not retired.
     good: u32,
@@ -62,7 +62,7 @@ struct Plane {
 
 /// The counts of the layer.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Counts {
+pub(crate) struct FtlCounts {
     /// Pages programmed with data of the host.
     pub host_pages: u64,
     /// Pages programmed by collection.
@@ -119,7 +119,7 @@ pub(crate) struct Ftl {
     pub array: Array,
     planes: Vec<Plane>,
     /// The space of each plane.
-    rooms: Vec<Room>,
+    rooms: Vec<PlaneRoom>,
     /// The index of each full block among the full blocks.
     positions: Vec<u32>,
     /// By die, the plane at which the choice begins.
@@ -138,11 +138,11 @@ pub(crate) struct Ftl {
     settings: SsdSettings,
     derived: Derived,
     policy: GcPolicy,
-    placement: Placement,
+    placement: DiePlacement,
     wear: WearLevelling,
     data_pages: u32,
     dies: u32,
-    pub counts: Counts,
+    pub counts: FtlCounts,
 }
 
 impl Ftl {
@@ -161,7 +161,7 @@ impl Ftl {
         };
         let derived = Derived::of(settings);
         let valid_max = derived.valid_max(a_plane);
-        let room = Room { free_blocks: a_plane, open_pages: [0; 3], valid: 0, valid_max };
+        let room = PlaneRoom { free_blocks: a_plane, open_pages: [0; 3], valid: 0, valid_max };
         // The pages of a map that is on flash are units like those of the host, behind them.
         let units = settings.logical_units() + settings.map_pages() * settings.units_per_page();
         Ok(Ftl {
@@ -184,7 +184,7 @@ impl Ftl {
             },
             data_pages: settings.data_pages_per_block() as u32,
             dies: settings.dies() as u32,
-            counts: Counts::default(),
+            counts: FtlCounts::default(),
             settings: settings.clone(),
             derived,
             array,
@@ -214,7 +214,7 @@ impl Ftl {
     /// When no block has room; nothing has changed for these units then.
     pub fn write(
         &mut self,
-        units: &mut Vec<(LogicalUnit, Content)>,
+        units: &mut Vec<(LogicalUnit, UnitBytes)>,
         die: Option<u32>,
         last: Owner,
         now_ns: u64,
@@ -222,17 +222,17 @@ impl Ftl {
         ops: &mut Vec<Op>,
     ) -> Result<(), WornOut> {
         let plane = match (die, self.placement) {
-            (None, Placement::Rotating) => self.next_in_turn(now_ns, random, ops),
+            (None, DiePlacement::Rotating) => self.next_in_turn(now_ns, random, ops),
             (die, _) => {
                 let die = die.unwrap_or_else(|| self.home(units[0].0));
-                self.ready_plane(die, Writer::Host, now_ns, random, ops)
+                self.ready_plane(die, PageWriter::Host, now_ns, random, ops)
             }
         };
         let plane = plane.ok_or(WornOut)?;
         for (unit, _) in units.iter() {
             self.forget(*unit);
         }
-        self.program(plane, Writer::Host, units, last, now_ns, ops);
+        self.program(plane, PageWriter::Host, units, last, now_ns, ops);
         self.counts.host_pages += 1;
         Ok(())
     }
@@ -244,7 +244,7 @@ impl Ftl {
                 self.next_die = (self.next_die + 1) % self.dies;
                 self.in_stripe = 0;
             }
-            let plane = self.ready_plane(self.next_die, Writer::Host, now_ns, random, ops);
+            let plane = self.ready_plane(self.next_die, PageWriter::Host, now_ns, random, ops);
             if let Some(plane) = plane {
                 self.in_stripe += 1;
                 return Some(plane);
@@ -258,7 +258,7 @@ impl Ftl {
     fn ready_plane(
         &mut self,
         die: u32,
-        writer: Writer,
+        writer: PageWriter,
         now_ns: u64,
         random: &mut Random,
         ops: &mut Vec<Op>,
@@ -286,16 +286,16 @@ impl Ftl {
     }
 
     /// The pages of the free blocks and the free pages of the writer's open block.
-    fn free_pages(&self, plane: u32, writer: Writer) -> u32 {
+    fn free_pages(&self, plane: u32, writer: PageWriter) -> u32 {
         self.rooms[plane as usize].pages(self.frontier(writer), self.data_pages)
     }
 
-    fn open_pages(&self, plane: u32, writer: Writer) -> u32 {
+    fn open_pages(&self, plane: u32, writer: PageWriter) -> u32 {
         self.rooms[plane as usize].open_pages[self.frontier(writer)]
     }
 
     /// `block` of `plane` is erased: it is free, or worn out.
-    fn free_erased(&mut self, plane: u32, block: Block) {
+    fn free_erased(&mut self, plane: u32, block: FlashBlock) {
         let (state, room) = (&mut self.planes[plane as usize], &mut self.rooms[plane as usize]);
         if self.wear.endures(block, &self.array) {
             state.free.push_back(block.0);
@@ -307,11 +307,11 @@ impl Ftl {
     }
 
     /// The index of the writer's open block.
-    fn frontier(&self, writer: Writer) -> usize {
+    fn frontier(&self, writer: PageWriter) -> usize {
         match writer {
-            Writer::Collection if self.settings.gc_own_block == 1 => 1,
-            Writer::Host | Writer::Collection => 0,
-            Writer::Map => 2,
+            PageWriter::Collection if self.settings.gc_own_block == 1 => 1,
+            PageWriter::Host | PageWriter::Collection => 0,
+            PageWriter::Map => 2,
         }
     }
 
@@ -319,8 +319,8 @@ impl Ftl {
     fn program(
         &mut self,
         plane: u32,
-        writer: Writer,
-        units: &mut Vec<(LogicalUnit, Content)>,
+        writer: PageWriter,
+        units: &mut Vec<(LogicalUnit, UnitBytes)>,
         last: Owner,
         now_ns: u64,
         ops: &mut Vec<Op>,
@@ -340,7 +340,7 @@ impl Ftl {
         let first = self.array.place_of(block, page).0;
         for (place, &(unit, _)) in (first..).zip(units.iter()) {
             self.map.set(unit, Some(PhysicalUnit(place)));
-            if writer == Writer::Collection {
+            if writer == PageWriter::Collection {
                 self.note_moved(unit);
             }
         }

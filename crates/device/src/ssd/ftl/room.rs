@@ -3,7 +3,7 @@
 
 /// The space of a plane.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct PlaneRoom {
     /// Blocks that are erased and not open.
     pub free_blocks: u32,
     /// Pages of the open blocks that can be programmed, by writer.
@@ -14,7 +14,7 @@ pub(super) struct Room {
     pub valid_max: u64,
 }
 
-impl Room {
+impl PlaneRoom {
     /// Whether the valid units leave room for `units` more and for collection. Collection wins a page
     /// only from a block that has at least a page of invalid units.
     pub fn has_room(&self, units: u64) -> bool {

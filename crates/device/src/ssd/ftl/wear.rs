@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::full_blocks::FullBlocks;
-use crate::ssd::nand::Block;
+use crate::ssd::nand::FlashBlock;
 use crate::ssd::nand::array::Array;
 
 /// The way in which a device spreads erases over its blocks.
@@ -18,27 +18,32 @@ pub(crate) struct WearLevelling {
 
 impl WearLevelling {
     /// Takes the next erased block to write: the block erased longest ago, or the least worn one.
-    pub fn next_free(self, free: &mut VecDeque<u32>, array: &Array) -> Option<Block> {
+    pub fn next_free(self, free: &mut VecDeque<u32>, array: &Array) -> Option<FlashBlock> {
         if self.spread == 0 {
-            return free.pop_front().map(Block);
+            return free.pop_front().map(FlashBlock);
         }
-        let worn = |&(_, &block): &(usize, &u32)| (array.erases(Block(block)), block);
+        let worn = |&(_, &block): &(usize, &u32)| (array.erases(FlashBlock(block)), block);
         let (at, _) = free.iter().enumerate().min_by_key(worn)?;
-        free.remove(at).map(Block)
+        free.remove(at).map(FlashBlock)
     }
 
     /// The full block that should be collected because its data are cold: the least worn block, if
     /// it is too many erases behind the most worn free block.
-    pub fn cold(self, full: &FullBlocks, free: &VecDeque<u32>, array: &Array) -> Option<Block> {
+    pub fn cold(
+        self,
+        full: &FullBlocks,
+        free: &VecDeque<u32>,
+        array: &Array,
+    ) -> Option<FlashBlock> {
         if self.spread == 0 {
             return None;
         }
-        let most = free.iter().map(|&block| array.erases(Block(block))).max()?;
+        let most = free.iter().map(|&block| array.erases(FlashBlock(block))).max()?;
         full.least_worn(array).filter(|&block| array.erases(block) + self.spread < most)
     }
 
     /// Whether `block` can be written again.
-    pub fn endures(self, block: Block, array: &Array) -> bool {
+    pub fn endures(self, block: FlashBlock, array: &Array) -> bool {
         array.erases(block) < self.endurance
     }
 }

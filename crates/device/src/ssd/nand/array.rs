@@ -11,13 +11,13 @@
 
 use crate::profile::SsdSettings;
 use crate::ssd::nand::divisor::Divisor;
-use crate::ssd::nand::{Block, LogicalUnit, PhysicalUnit};
+use crate::ssd::nand::{FlashBlock, LogicalUnit, PhysicalUnit};
 
 /// No unit: never written, or no longer valid.
 const NOBODY: u32 = u32::MAX;
 
 /// The bytes of one unit; `None` if the write had no bytes (they read as zeros).
-pub(crate) type Content = Option<Box<[u8]>>;
+pub(crate) type UnitBytes = Option<Box<[u8]>>;
 
 #[derive(Debug, Default)]
 struct BlockState {
@@ -31,7 +31,7 @@ struct BlockState {
     /// The logical unit that each physical unit holds.
     owners: Option<Box<[u32]>>,
     /// Allocated by the first content.
-    data: Option<Box<[Content]>>,
+    data: Option<Box<[UnitBytes]>>,
 }
 
 /// All blocks of a device.
@@ -70,8 +70,8 @@ impl Array {
         }
     }
 
-    pub fn block_of(&self, place: PhysicalUnit) -> Block {
-        Block(self.by_block.quotient(place.0.into()) as u32)
+    pub fn block_of(&self, place: PhysicalUnit) -> FlashBlock {
+        FlashBlock(self.by_block.quotient(place.0.into()) as u32)
     }
 
     /// Whether both are on one page.
@@ -85,7 +85,7 @@ impl Array {
     }
 
     /// The plane, numbered through all dies.
-    pub fn plane_of(&self, block: Block) -> u32 {
+    pub fn plane_of(&self, block: FlashBlock) -> u32 {
         self.by_plane.quotient(block.0.into()) as u32
     }
 
@@ -95,28 +95,28 @@ impl Array {
         (self.by_die.quotient(plane) as u32, self.by_die.remainder(plane) as u32)
     }
 
-    pub fn die_of(&self, block: Block) -> u32 {
+    pub fn die_of(&self, block: FlashBlock) -> u32 {
         self.die_and_plane(self.plane_of(block)).0
     }
 
-    pub fn programmed(&self, block: Block) -> u32 {
+    pub fn programmed(&self, block: FlashBlock) -> u32 {
         self.blocks[block.0 as usize].programmed
     }
 
-    pub fn valid(&self, block: Block) -> u32 {
+    pub fn valid(&self, block: FlashBlock) -> u32 {
         self.blocks[block.0 as usize].valid
     }
 
-    pub fn erases(&self, block: Block) -> u32 {
+    pub fn erases(&self, block: FlashBlock) -> u32 {
         self.blocks[block.0 as usize].erases
     }
 
-    pub fn touched_ns(&self, block: Block) -> u64 {
+    pub fn touched_ns(&self, block: FlashBlock) -> u64 {
         self.blocks[block.0 as usize].touched_ns
     }
 
     /// The place of the first unit of a page.
-    pub fn place_of(&self, block: Block, page: u32) -> PhysicalUnit {
+    pub fn place_of(&self, block: FlashBlock, page: u32) -> PhysicalUnit {
         PhysicalUnit(block.0 * self.units_per_block + page * self.units_per_page)
     }
 
@@ -127,9 +127,9 @@ impl Array {
     /// When the block is full, or the units are more than a page holds.
     pub fn program(
         &mut self,
-        block: Block,
+        block: FlashBlock,
         page: u32,
-        units: impl ExactSizeIterator<Item = (LogicalUnit, Content)>,
+        units: impl ExactSizeIterator<Item = (LogicalUnit, UnitBytes)>,
         now_ns: u64,
     ) {
         let (a_page, a_block) = (self.units_per_page, self.units_per_block);
@@ -157,7 +157,7 @@ impl Array {
     }
 
     /// Programs the last page of `block` with the summary of its other pages.
-    pub fn program_summary(&mut self, block: Block, now_ns: u64) {
+    pub fn program_summary(&mut self, block: FlashBlock, now_ns: u64) {
         let page = self.pages_per_block - 1;
         self.program(block, page, std::iter::empty(), now_ns);
     }
@@ -177,7 +177,7 @@ impl Array {
     }
 
     /// Takes the latest copy out of `place`, to move it.
-    pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> Content {
+    pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> UnitBytes {
         let at = self.by_block.remainder(place.0.into()) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
@@ -194,7 +194,10 @@ impl Array {
     }
 
     /// The units whose latest copies are in `block`, in the order of their physical units.
-    pub fn owners(&self, block: Block) -> impl Iterator<Item = (PhysicalUnit, LogicalUnit)> + '_ {
+    pub fn owners(
+        &self,
+        block: FlashBlock,
+    ) -> impl Iterator<Item = (PhysicalUnit, LogicalUnit)> + '_ {
         let first = block.0 * self.units_per_block;
         let owners = self.blocks[block.0 as usize].owners.as_deref().unwrap_or(&[]);
         (first..)
@@ -207,7 +210,7 @@ impl Array {
     ///
     /// # Panics
     /// When it holds the latest copy of anything.
-    pub fn erase(&mut self, block: Block) {
+    pub fn erase(&mut self, block: FlashBlock) {
         let state = &mut self.blocks[block.0 as usize];
         assert_eq!(state.valid, 0, "block {} still holds the only copy of units", block.0);
         state.programmed = 0;
@@ -238,22 +241,25 @@ mod tests {
         Array::new(&settings)
     }
 
-    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (LogicalUnit, Content)> + '_ {
+    fn units(of: &[u32]) -> impl ExactSizeIterator<Item = (LogicalUnit, UnitBytes)> + '_ {
         of.iter().map(|&unit| (LogicalUnit(unit), Some(vec![unit as u8].into_boxed_slice())))
     }
 
     #[test]
     fn what_was_programmed_is_there_until_given_up_and_erased() {
         let mut array = array();
-        array.program(Block(1), 0, units(&[7, 8]), 5);
-        assert_eq!(array.place_of(Block(1), 0), PhysicalUnit(4));
+        array.program(FlashBlock(1), 0, units(&[7, 8]), 5);
+        assert_eq!(array.place_of(FlashBlock(1), 0), PhysicalUnit(4));
         assert_eq!(array.content(PhysicalUnit(5)), Some(&[8_u8][..]));
         array.give_up(PhysicalUnit(4), LogicalUnit(7));
-        assert_eq!(array.owners(Block(1)).collect::<Vec<_>>(), [(PhysicalUnit(5), LogicalUnit(8))]);
-        assert_eq!(array.take(PhysicalUnit(5), LogicalUnit(8)).as_deref(), Some(&[8_u8][..]));
-        array.erase(Block(1));
         assert_eq!(
-            (array.erases(Block(1)), array.wear(), array.content(PhysicalUnit(5))),
+            array.owners(FlashBlock(1)).collect::<Vec<_>>(),
+            [(PhysicalUnit(5), LogicalUnit(8))]
+        );
+        assert_eq!(array.take(PhysicalUnit(5), LogicalUnit(8)).as_deref(), Some(&[8_u8][..]));
+        array.erase(FlashBlock(1));
+        assert_eq!(
+            (array.erases(FlashBlock(1)), array.wear(), array.content(PhysicalUnit(5))),
             (1, (0, 1), None)
         );
     }
@@ -262,21 +268,21 @@ mod tests {
     #[should_panic(expected = "in order")]
     fn a_page_is_not_programmed_twice() {
         let mut array = array();
-        array.program(Block(0), 0, units(&[1]), 0);
-        array.program(Block(0), 0, units(&[1]), 0);
+        array.program(FlashBlock(0), 0, units(&[1]), 0);
+        array.program(FlashBlock(0), 0, units(&[1]), 0);
     }
 
     #[test]
     #[should_panic(expected = "in order")]
     fn no_page_is_skipped() {
-        array().program(Block(0), 1, units(&[1]), 0);
+        array().program(FlashBlock(0), 1, units(&[1]), 0);
     }
 
     #[test]
     #[should_panic(expected = "only copy")]
     fn what_is_needed_is_not_erased() {
         let mut array = array();
-        array.program(Block(0), 0, units(&[1]), 0);
-        array.erase(Block(0));
+        array.program(FlashBlock(0), 0, units(&[1]), 0);
+        array.erase(FlashBlock(0));
     }
 }

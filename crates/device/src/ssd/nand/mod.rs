@@ -10,7 +10,7 @@ pub(crate) mod timing;
 
 /// The number of a block; the numbers run through the planes of all dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Block(pub u32);
+pub(crate) struct FlashBlock(pub u32);
 
 /// A physical place for one mapped unit; the numbers run through the pages of all blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

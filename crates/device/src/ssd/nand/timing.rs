@@ -25,9 +25,9 @@ use std::collections::VecDeque;
 use crate::device::{Component, Use};
 use crate::profile::SsdSettings;
 use crate::request::SimTime;
-use crate::sim::Engine;
+use crate::sim::EventQueue;
 use crate::ssd::event::{FlashEvent, Owner, SsdEvent};
-use crate::ssd::nand::Block;
+use crate::ssd::nand::FlashBlock;
 use crate::ssd::nand::divisor::Divisor;
 
 /// The kind of an operation of a die.
@@ -48,7 +48,7 @@ pub(crate) struct Op {
     /// The plane within the die.
     pub plane: u32,
     /// The block: a read waits for work on its own.
-    pub block: Block,
+    pub block: FlashBlock,
     /// The page within its block: planes program together only at the same page.
     pub page: u32,
     /// The number of bytes that cross the channel.
@@ -168,7 +168,7 @@ impl Flash {
     }
 
     /// Queues an expected operation at its die.
-    pub fn submit(&mut self, op: Op, engine: &mut Engine<SsdEvent>) {
+    pub fn submit(&mut self, op: Op, engine: &mut EventQueue<SsdEvent>) {
         self.dies[op.die as usize].waiting.push_back(op);
         self.suspend(op.die, engine);
         self.start(op.die, engine);
@@ -191,7 +191,7 @@ impl Flash {
     }
 
     /// Suspends the program or erase of a die, if a read of the host may interrupt it.
-    fn suspend(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+    fn suspend(&mut self, index: u32, engine: &mut EventQueue<SsdEvent>) {
         let die = &self.dies[index as usize];
         let Some(settles_at) = die.settles_at else { return };
         let left = settles_at.0 - engine.now().0;
@@ -213,13 +213,13 @@ impl Flash {
     }
 
     /// Lets `die` work until `span` from now.
-    fn settle(&mut self, index: u32, span: SimTime, engine: &mut Engine<SsdEvent>) {
+    fn settle(&mut self, index: u32, span: SimTime, engine: &mut EventQueue<SsdEvent>) {
         self.dies[index as usize].settles_at = Some(SimTime(engine.now().0 + span.0));
         engine.after(span, SsdEvent::Flash(FlashEvent::Settled { die: index }));
     }
 
     /// Resumes the suspended work of `die`.
-    fn resume(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+    fn resume(&mut self, index: u32, engine: &mut EventQueue<SsdEvent>) {
         let die = &mut self.dies[index as usize];
         let (ops, left) = die.suspended.take().expect("something is suspended");
         die.working = ops;
@@ -228,7 +228,7 @@ impl Flash {
     }
 
     /// Starts the next operation of `die`, if possible.
-    fn start(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+    fn start(&mut self, index: u32, engine: &mut EventQueue<SsdEvent>) {
         let channel = self.channel_of(index) as usize;
         let die = &self.dies[index as usize];
         if !die.working.is_empty() || (die.waiting.is_empty() && die.suspended.is_none()) {
@@ -299,7 +299,7 @@ impl Flash {
     }
 
     /// Lets the next page of `die` cross its channel, if the channel is free.
-    fn carry(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+    fn carry(&mut self, index: u32, engine: &mut EventQueue<SsdEvent>) {
         let channel = self.channel_of(index);
         let state = &mut self.channels[channel as usize];
         if state.carrying.is_some() {
@@ -320,7 +320,7 @@ impl Flash {
     pub fn event(
         &mut self,
         event: FlashEvent,
-        engine: &mut Engine<SsdEvent>,
+        engine: &mut EventQueue<SsdEvent>,
         done: &mut Vec<Owner>,
     ) {
         match event {
@@ -336,7 +336,7 @@ impl Flash {
         }
     }
 
-    fn carried(&mut self, channel: u32, engine: &mut Engine<SsdEvent>, done: &mut Vec<Owner>) {
+    fn carried(&mut self, channel: u32, engine: &mut EventQueue<SsdEvent>, done: &mut Vec<Owner>) {
         let index = self.channels[channel as usize].carrying.take().expect("it carried a page");
         let die = &mut self.dies[index as usize];
         let op = die.working[die.carried];
@@ -363,7 +363,7 @@ impl Flash {
     }
 
     /// `die` has completed its operations.
-    fn finish(&mut self, index: u32, engine: &mut Engine<SsdEvent>) {
+    fn finish(&mut self, index: u32, engine: &mut EventQueue<SsdEvent>) {
         let channel = self.channel_of(index) as usize;
         let die = &mut self.dies[index as usize];
         die.busy.0 += engine.now().0 - die.since.0;

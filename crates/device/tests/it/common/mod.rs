@@ -1,7 +1,7 @@
 //! Drivers that the tests of modelled devices share.
 #![allow(clippy::print_stdout, reason = "each test says what it saw")]
 
-use merganser_device::device::{Command, Device, Done};
+use merganser_device::device::{CompletedCommand, Device, IoCommand};
 use merganser_device::profile::SsdProfile;
 use merganser_device::request::{RequestKind, SimTime};
 use merganser_device::ssd::Ssd;
@@ -46,14 +46,14 @@ pub fn closed_loop(
     ssd: &mut dyn Device,
     asks: impl IntoIterator<Item = Ask>,
     depth: usize,
-) -> Vec<Done> {
+) -> Vec<CompletedCommand> {
     let mut asks = asks.into_iter().enumerate();
     let (mut flying, mut ended) = (0, Vec::new());
     loop {
         while flying < depth
             && let Some((id, Ask { kind, offset, len })) = asks.next()
         {
-            ssd.submit(ssd.now(), Command { id: id as u64, kind, offset, len, buffer: None });
+            ssd.submit(ssd.now(), IoCommand { id: id as u64, kind, offset, len, buffer: None });
             flying += 1;
         }
         if !ssd.advance() {
@@ -93,7 +93,7 @@ pub fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> R
                 break;
             }
             asks.next();
-            ssd.submit(SimTime(at), Command { id: id as u64, kind, offset, len, buffer: None });
+            ssd.submit(SimTime(at), IoCommand { id: id as u64, kind, offset, len, buffer: None });
         }
         if !ssd.advance() {
             let mean = total as f64 / count as f64;
@@ -112,7 +112,7 @@ pub fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> R
 }
 
 /// Bytes a second of what has ended.
-pub fn throughput(ended: &[Done]) -> f64 {
+pub fn throughput(ended: &[CompletedCommand]) -> f64 {
     let bytes: u64 = ended.iter().map(|done| *done.result.as_ref().expect("it went well")).sum();
     let last = ended.iter().map(|done| done.at.0).max().expect("something ended");
     bytes as f64 * 1e9 / last as f64

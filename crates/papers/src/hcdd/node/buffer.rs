@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use merganser_array::Migration;
 use merganser_array::outline::{self, Outline, Room, Write};
-use merganser_device::request::{Content, Request, RequestKind};
+use merganser_device::request::{DeviceRequest, RequestHashes, RequestKind};
 
 use super::{HybridNode, JobSubject, NodeError};
 
@@ -27,7 +27,7 @@ impl HybridNode {
                 return Ok(());
             }
             let first = outline.next_record();
-            let Request { kind, offset, len, .. } = self.queue[0];
+            let DeviceRequest { kind, offset, len, .. } = self.queue[0];
             if kind == RequestKind::Trim {
                 outline.trim(offset, len, &mut self.steps);
             } else {
@@ -87,16 +87,16 @@ impl HybridNode {
 }
 
 /// A write without its arrival.
-fn write_of(request: &Request) -> Write<'_> {
+fn write_of(request: &DeviceRequest) -> Write<'_> {
     let content = request.content.as_ref().map(|content| match content {
-        Content::Whole(hash) => outline::ContentHashes::Whole(*hash),
-        Content::Pages(hashes) => outline::ContentHashes::Pages(hashes),
+        RequestHashes::Whole(hash) => outline::ContentHashes::Whole(*hash),
+        RequestHashes::Pages(hashes) => outline::ContentHashes::Pages(hashes),
     });
     Write { offset: request.offset, len: request.len, content }
 }
 
 /// How many of the first requests go into the log together; 0 if there is no room.
-fn together(queue: &VecDeque<Request>, outline: &Outline) -> usize {
+fn together(queue: &VecDeque<DeviceRequest>, outline: &Outline) -> usize {
     let (mut count, mut pages) = (0, 0);
     for request in queue {
         let is_trim = request.kind == RequestKind::Trim;

@@ -9,10 +9,10 @@ use std::collections::VecDeque;
 
 use merganser_array::outline::{Outline, Step};
 use merganser_array::{Migration, Role, Striping};
-use merganser_device::device::Statistics;
-use merganser_device::request::{Request, RequestKind, SimTime};
+use merganser_device::device::DeviceStatistics;
+use merganser_device::request::{DeviceRequest, RequestKind, SimTime};
 use merganser_device::workload::ARRIVAL_NS_MAX;
-pub use merganser_device::workload::Pace;
+pub use merganser_device::workload::SubmissionPace;
 
 use super::jobs::{DeviceJobs, IssuedCommand, JobId};
 use super::measured::ResponseTimes;
@@ -66,7 +66,7 @@ pub struct HybridNode {
     requests_flying: usize,
     is_moving: bool,
     /// Writes and trims that wait for the log, in order.
-    queue: VecDeque<Request>,
+    queue: VecDeque<DeviceRequest>,
     /// The first record of the log that is being written.
     writing: Option<u64>,
     last_arrival: SimTime,
@@ -74,7 +74,7 @@ pub struct HybridNode {
     ended: Vec<JobId>,
     measured: ResponseTimes,
     given: u64,
-    before: Vec<Statistics>,
+    before: Vec<DeviceStatistics>,
 }
 
 impl HybridNode {
@@ -125,16 +125,16 @@ impl HybridNode {
     /// When a request can't be read or served.
     pub fn play<E>(
         mut self,
-        requests: impl IntoIterator<Item = Result<Request, E>>,
-        pace: Pace,
+        requests: impl IntoIterator<Item = Result<DeviceRequest, E>>,
+        pace: SubmissionPace,
     ) -> Result<ResponseTimes, NodeError<E>> {
         for request in requests {
             let request = request.map_err(NodeError::Requests)?;
             self.given += 1;
             self.check(&request)?;
             match pace {
-                Pace::Open => self.pass_until(request.arrival)?,
-                Pace::Closed(depth) => {
+                SubmissionPace::Open => self.pass_until(request.arrival)?,
+                SubmissionPace::Closed(depth) => {
                     while self.requests_flying + self.queue.len() >= depth.max(1) as usize {
                         self.step()?;
                     }
@@ -171,8 +171,8 @@ impl HybridNode {
         self.measured
     }
 
-    fn check<E>(&self, request: &Request) -> Result<(), NodeError<E>> {
-        let Request { arrival, offset, len, .. } = *request;
+    fn check<E>(&self, request: &DeviceRequest) -> Result<(), NodeError<E>> {
+        let DeviceRequest { arrival, offset, len, .. } = *request;
         let refuse = |why| Err(NodeError::Request { number: self.given, offset, len, why });
         if arrival.0 > ARRIVAL_NS_MAX {
             return refuse(format!("it arrives {} ns after the start", arrival.0));
@@ -227,13 +227,13 @@ impl HybridNode {
         }
     }
 
-    fn arrive<E>(&mut self, request: Request) -> Result<(), NodeError<E>> {
+    fn arrive<E>(&mut self, request: DeviceRequest) -> Result<(), NodeError<E>> {
         let arrival = self.jobs.now;
         self.last_arrival = arrival;
-        let Request { kind, offset, len, .. } = request;
+        let DeviceRequest { kind, offset, len, .. } = request;
         let job = match (&mut self.outline, kind) {
             (Some(_), RequestKind::Write | RequestKind::Trim) => {
-                self.queue.push_back(Request { arrival, ..request });
+                self.queue.push_back(DeviceRequest { arrival, ..request });
                 return self.pump();
             }
             (Some(outline), RequestKind::Read) => {
