@@ -179,7 +179,7 @@ mod tests {
     use super::*;
     use merganser_storage::StorageExt;
     use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
-    use merganser_testkit::faulty::{Fault, Faulty, Plan};
+    use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
     #[test]
     fn parts_are_written_and_the_buffer_is_used_again() {
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_failure_is_the_result_of_each_later_call() {
-        let plan = Plan { seed: 1, faults: vec![Fault::FailWrite { nth: 2 }] };
+        let plan = FaultPlan { seed: 1, faults: vec![Fault::FailWrite { nth: 2 }] };
         let disk = Faulty::new(MemoryDirectory::new(), plan);
         let disk = merganser_storage::Directory::create(&*disk, "bad").expect("made");
         disk.run(Operation::SetSize { size: 100 }).expect("sized");

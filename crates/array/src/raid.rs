@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn a_member_that_fails_is_named() {
         let mut all = members(2, 4096);
-        let directory = merganser_testkit::faulty::Plan {
+        let directory = merganser_testkit::faulty::FaultPlan {
             seed: 1,
             faults: vec![merganser_testkit::faulty::Fault::FailSync { nth: 1 }],
         };

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use crate::patterns::{Layout, Pattern, Sample};
+use crate::patterns::{Pattern, RecordLayout, SampleInput};
 
 /// Checks that `output` is `input` in the order of `compare`, with equal records in input order.
 /// `what` goes into the message: name the operation and the seed.
@@ -46,7 +46,7 @@ pub fn check_unique<I: AsRef<[u8]>, O: AsRef<[u8]>>(
 ///
 /// # Panics
 /// When it does not.
-pub fn check_sample(sample: &Sample, output: &[u8]) {
+pub fn check_sample(sample: &SampleInput, output: &[u8]) {
     let layout = sample.layout;
     let output = layout.split(output);
     check_sorted(sample, &sample.records, &output, |a, b| layout.key(a).cmp(&layout.key(b)));
@@ -57,14 +57,14 @@ pub fn check_sample(sample: &Sample, output: &[u8]) {
 /// # Panics
 /// When a result is wrong.
 pub fn check_sorter(
-    layout: Layout,
+    layout: RecordLayout,
     counts: &[usize],
     seed: u64,
-    mut sort: impl FnMut(&Sample) -> Vec<u8>,
+    mut sort: impl FnMut(&SampleInput) -> Vec<u8>,
 ) {
     for pattern in Pattern::ALL {
         for &count in counts {
-            let sample = Sample::new(pattern, layout, count, seed);
+            let sample = SampleInput::new(pattern, layout, count, seed);
             check_sample(&sample, &sort(&sample));
         }
     }
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn a_good_sorter_passes_and_an_unstable_one_does_not() {
-        let layout = Layout::Numbered { delimiter: b'\n' };
-        let sorted = |sample: &Sample, reverse: bool| {
+        let layout = RecordLayout::Numbered { delimiter: b'\n' };
+        let sorted = |sample: &SampleInput, reverse: bool| {
             let mut records = sample.records.clone();
             if reverse {
                 records.reverse();

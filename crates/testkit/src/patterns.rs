@@ -107,7 +107,7 @@ impl Pattern {
 /// How a key becomes a record. All layouts except `Lines` carry a serial number, which shows
 /// whether equal keys stayed in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum RecordLayout {
     /// The key, then `delimiter`.
     Lines {
         /// Ends a record; keys have the next byte in its place.
@@ -133,22 +133,22 @@ pub enum Layout {
     Keyed,
 }
 
-impl Layout {
+impl RecordLayout {
     /// The record with `key` and `serial`.
     #[must_use]
     pub fn record(self, key: &[u8], serial: u64) -> Vec<u8> {
         let mut record = Vec::with_capacity(key.len() + 24);
         match self {
-            Layout::Lines { delimiter } => {
+            RecordLayout::Lines { delimiter } => {
                 record.extend(key.iter().map(|&b| avoid(b, &[delimiter])));
                 record.push(delimiter);
             }
-            Layout::Numbered { delimiter } => {
+            RecordLayout::Numbered { delimiter } => {
                 record.extend(key.iter().map(|&b| avoid(b, &[delimiter, b'\t'])));
                 record.extend(format!("\t{serial}").bytes());
                 record.push(delimiter);
             }
-            Layout::Csv => {
+            RecordLayout::Csv => {
                 if key.iter().any(|b| b",\"\r\n".contains(b)) {
                     record.push(b'"');
                     for &byte in key {
@@ -160,14 +160,14 @@ impl Layout {
                 }
                 record.extend(format!(",{serial}\n").bytes());
             }
-            Layout::Fixed { bytes, key_bytes } => {
+            RecordLayout::Fixed { bytes, key_bytes } => {
                 record.extend(&key[..key.len().min(key_bytes)]);
                 record.resize(key_bytes, 0);
                 record.extend(serial.to_be_bytes());
                 assert!(record.len() <= bytes, "no room for the serial number");
                 record.resize(bytes, b'.');
             }
-            Layout::Keyed => {
+            RecordLayout::Keyed => {
                 let key_bytes = u32::try_from(key.len()).expect("a short key");
                 record.extend(key_bytes.to_le_bytes());
                 record.extend(8_u32.to_le_bytes());
@@ -178,15 +178,15 @@ impl Layout {
         record
     }
 
-    /// The key of a `record` made by [`Layout::record`].
+    /// The key of a `record` made by [`RecordLayout::record`].
     #[must_use]
     pub fn key(self, record: &[u8]) -> Cow<'_, [u8]> {
         let plain = match self {
-            Layout::Lines { .. } => &record[..record.len() - 1],
-            Layout::Numbered { .. } => {
+            RecordLayout::Lines { .. } => &record[..record.len() - 1],
+            RecordLayout::Numbered { .. } => {
                 &record[..record.iter().position(|&b| b == b'\t').expect("has a tab")]
             }
-            Layout::Csv => {
+            RecordLayout::Csv => {
                 let field =
                     &record[..record.iter().rposition(|&b| b == b',').expect("has a comma")];
                 match field {
@@ -194,8 +194,8 @@ impl Layout {
                     plain => plain,
                 }
             }
-            Layout::Fixed { key_bytes, .. } => &record[..key_bytes],
-            Layout::Keyed => &record[8..record.len() - 8],
+            RecordLayout::Fixed { key_bytes, .. } => &record[..key_bytes],
+            RecordLayout::Keyed => &record[8..record.len() - 8],
         };
         Cow::Borrowed(plain)
     }
@@ -224,10 +224,10 @@ impl Layout {
 
     fn record_len(self, bytes: &[u8]) -> Option<usize> {
         let len = match self {
-            Layout::Lines { delimiter } | Layout::Numbered { delimiter } => {
+            RecordLayout::Lines { delimiter } | RecordLayout::Numbered { delimiter } => {
                 bytes.iter().position(|&b| b == delimiter)? + 1
             }
-            Layout::Csv => {
+            RecordLayout::Csv => {
                 let mut quoted = false;
                 let ends = |&byte: &u8| {
                     quoted ^= byte == b'"';
@@ -235,8 +235,8 @@ impl Layout {
                 };
                 bytes.iter().position(ends)? + 1
             }
-            Layout::Fixed { bytes, .. } => bytes,
-            Layout::Keyed => {
+            RecordLayout::Fixed { bytes, .. } => bytes,
+            RecordLayout::Keyed => {
                 let number = |at: usize| -> Option<usize> {
                     let four = bytes.get(at..at + 4)?.try_into().expect("four bytes");
                     Some(u32::from_le_bytes(four) as usize)
@@ -270,24 +270,24 @@ fn unquote(quoted: &[u8]) -> Vec<u8> {
 
 /// An input to sort, and how it was made. Its `Display` is for messages of failed tests.
 #[derive(Debug, Clone)]
-pub struct Sample {
+pub struct SampleInput {
     /// Kind of keys.
     pub pattern: Pattern,
     /// Kind of records.
-    pub layout: Layout,
+    pub layout: RecordLayout,
     /// The seed that everything was drawn from.
     pub seed: u64,
     /// The records, terminators included.
     pub records: Vec<Vec<u8>>,
 }
 
-impl Sample {
+impl SampleInput {
     /// `count` records.
     #[must_use]
-    pub fn new(pattern: Pattern, layout: Layout, count: usize, seed: u64) -> Sample {
+    pub fn new(pattern: Pattern, layout: RecordLayout, count: usize, seed: u64) -> SampleInput {
         let keys = pattern.keys(count, seed);
         let records = keys.iter().zip(0..).map(|(key, at)| layout.record(key, at)).collect();
-        Sample { pattern, layout, seed, records }
+        SampleInput { pattern, layout, seed, records }
     }
 
     /// The records on end.
@@ -297,9 +297,9 @@ impl Sample {
     }
 }
 
-impl fmt::Display for Sample {
+impl fmt::Display for SampleInput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Sample { pattern, layout, seed, records } = self;
+        let SampleInput { pattern, layout, seed, records } = self;
         write!(f, "{} records, {pattern:?}, {layout:?}, seed {seed:#x}", records.len())
     }
 }
@@ -308,38 +308,40 @@ impl fmt::Display for Sample {
 mod tests {
     use super::*;
 
-    const LAYOUTS: [Layout; 6] = [
-        Layout::Lines { delimiter: b'\n' },
-        Layout::Numbered { delimiter: b'\n' },
-        Layout::Numbered { delimiter: 0 },
-        Layout::Csv,
-        Layout::Fixed { bytes: 100, key_bytes: 10 },
-        Layout::Keyed,
+    const LAYOUTS: [RecordLayout; 6] = [
+        RecordLayout::Lines { delimiter: b'\n' },
+        RecordLayout::Numbered { delimiter: b'\n' },
+        RecordLayout::Numbered { delimiter: 0 },
+        RecordLayout::Csv,
+        RecordLayout::Fixed { bytes: 100, key_bytes: 10 },
+        RecordLayout::Keyed,
     ];
 
     #[test]
     fn records_look_as_documented() {
-        let record = |layout: Layout| layout.record(b"a\"\n", 5);
+        let record = |layout: RecordLayout| layout.record(b"a\"\n", 5);
         assert_eq!(record(LAYOUTS[0]), b"a\"\x0b\n");
         assert_eq!(record(LAYOUTS[1]), b"a\"\x0b\t5\n");
-        assert_eq!(record(Layout::Csv), b"\"a\"\"\n\",5\n");
-        let fixed = Layout::Fixed { bytes: 14, key_bytes: 4 };
+        assert_eq!(record(RecordLayout::Csv), b"\"a\"\"\n\",5\n");
+        let fixed = RecordLayout::Fixed { bytes: 14, key_bytes: 4 };
         assert_eq!(record(fixed), b"a\"\n\0\0\0\0\0\0\0\0\x05..");
-        assert_eq!(record(Layout::Keyed), b"\x03\0\0\0\x08\0\0\0a\"\n\0\0\0\0\0\0\0\x05");
+        assert_eq!(record(RecordLayout::Keyed), b"\x03\0\0\0\x08\0\0\0a\"\n\0\0\0\0\0\0\0\x05");
     }
 
     #[test]
     fn every_pattern_survives_every_layout() {
         for (pattern, layout) in Pattern::ALL.iter().flat_map(|&p| LAYOUTS.map(|l| (p, l))) {
             for count in [0, 1, 2, 3, 300] {
-                let sample = Sample::new(pattern, layout, count, 9);
+                let sample = SampleInput::new(pattern, layout, count, 9);
                 assert_eq!(sample.records.len(), count);
                 assert_eq!(layout.split(&sample.bytes()), sample.records, "{sample}");
             }
             let keys = pattern.keys(300, 9);
             assert_eq!(keys, pattern.keys(300, 9), "the same from the same seed");
-            if matches!(layout, Layout::Csv | Layout::Keyed) {
-                for (key, record) in keys.iter().zip(Sample::new(pattern, layout, 300, 9).records) {
+            if matches!(layout, RecordLayout::Csv | RecordLayout::Keyed) {
+                for (key, record) in
+                    keys.iter().zip(SampleInput::new(pattern, layout, 300, 9).records)
+                {
                     assert_eq!(layout.key(&record), *key, "{pattern:?} {layout:?}");
                 }
             }

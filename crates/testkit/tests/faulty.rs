@@ -7,13 +7,13 @@ use std::sync::Arc;
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 use proptest::prelude::*;
 
 const PAGE: usize = 4096;
 
 fn faulty(faults: &[Fault], seed: u64) -> Arc<Faulty> {
-    Faulty::new(MemoryDirectory::new(), Plan { seed, faults: faults.to_vec() })
+    Faulty::new(MemoryDirectory::new(), FaultPlan { seed, faults: faults.to_vec() })
 }
 
 fn kind<T>(result: io::Result<T>) -> ErrorKind {
@@ -219,8 +219,8 @@ fn a_wrapped_input_fails_too() {
 
 #[test]
 fn plans_are_fixed_by_their_seed() {
-    let plans: Vec<Plan> = (0..50).map(|seed| Plan::draw(seed, 10)).collect();
-    assert!(plans.iter().zip(0..).all(|(plan, seed)| *plan == Plan::draw(seed, 10)));
+    let plans: Vec<FaultPlan> = (0..50).map(|seed| FaultPlan::draw(seed, 10)).collect();
+    assert!(plans.iter().zip(0..).all(|(plan, seed)| *plan == FaultPlan::draw(seed, 10)));
     let all = || plans.iter().flat_map(|plan| &plan.faults);
     assert!(all().any(|f| matches!(f, Fault::PowerCut { .. })));
     assert!(all().any(|f| matches!(f, Fault::FailRead { nth: 1..=10 })));
@@ -360,7 +360,7 @@ proptest! {
 
 #[test]
 fn directories_of_one_machine_lose_power_together() {
-    let plan = Plan { seed: 1, faults: vec![Fault::PowerCut { nth: 3 }] };
+    let plan = FaultPlan { seed: 1, faults: vec![Fault::PowerCut { nth: 3 }] };
     let a = Faulty::new(MemoryDirectory::new(), plan.clone());
     let b = a.beside(MemoryDirectory::new(), plan);
     a.create("x").expect("the first change");

@@ -8,7 +8,7 @@ use merganser_array::{Error, Hash, Migration, Volume, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
 /// A volume whose data members are full, and what it holds.
 fn full_volume(build: &Build) -> (Arc<MemoryDirectory>, Model) {
@@ -62,10 +62,10 @@ fn freed_pages_wait_for_the_commit_that_frees_them() {
             model.flushed();
             volume.migrate().map(|_| ()).map_err(|error| error.to_io())
         };
-        let quiet = Faulty::new(copy_of(&*members), Plan::quiet(1));
+        let quiet = Faulty::new(copy_of(&*members), FaultPlan::quiet(1));
         run(&quiet, &mut model.clone()).expect("no fault");
         for nth in 1..=quiet.counts().changes {
-            let plan = Plan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
+            let plan = FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
             let disk = Faulty::new(copy_of(&*members), plan);
             let mut model = model.clone();
             run(&disk, &mut model).expect_err("the power goes");
@@ -200,11 +200,11 @@ fn writes_around_a_full_buffer_survive_a_cut_at_any_point() {
         write(model, 300, 1)?;
         Ok(volume.counters().pages_around)
     };
-    let quiet = Faulty::new(copy_of(&*members), Plan::quiet(1));
+    let quiet = Faulty::new(copy_of(&*members), FaultPlan::quiet(1));
     let around = run(&quiet, &mut model.clone()).expect("no fault");
     assert!(around >= 10, "{around}");
     for nth in 1..=quiet.counts().changes {
-        let plan = Plan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
+        let plan = FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
         let disk = Faulty::new(copy_of(&*members), plan);
         let mut model = model.clone();
         // The last writes may be in memory yet when the power goes.
@@ -227,7 +227,7 @@ fn a_page_that_a_move_leaves_keeps_a_version() {
         let mut build = Build::small(true, Some(Hash::Blake3));
         build.settings.size = 4 * MIB;
         build.data_bytes = 14 * MIB;
-        let disk = Faulty::new(MemoryDirectory::new(), Plan::quiet(1));
+        let disk = Faulty::new(MemoryDirectory::new(), FaultPlan::quiet(1));
         build.create(&*disk);
         let volume = build.open(&*disk).expect("opens");
         let (mut random, mut model) = (Random::new(1), Model::new(1024));
@@ -516,11 +516,11 @@ fn a_cut_of_a_replacement_leaves_no_part_of_the_old_volume() {
         let replace = |disk: &Arc<Faulty>| {
             Volume::create("vol", &build.members(&**disk), &build.settings, true)
         };
-        let quiet = Faulty::new(copy_of(&*members), Plan::quiet(1));
+        let quiet = Faulty::new(copy_of(&*members), FaultPlan::quiet(1));
         replace(&quiet).expect("no fault");
         let (mut old, mut refused) = (0, 0);
         for nth in 1..=quiet.counts().changes {
-            let plan = Plan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
+            let plan = FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
             let disk = Faulty::new(copy_of(&*members), plan);
             replace(&disk).expect_err("the power goes");
             disk.crash().expect("crashes");

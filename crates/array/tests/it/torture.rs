@@ -15,7 +15,7 @@ use merganser_array::{Hash, Volume, VolumeCounters, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
@@ -76,7 +76,7 @@ impl Torture {
             faults.push(Fault::FailWrite { nth: 60 + write });
             faults.push(Fault::FailSync { nth: 20 + sync });
         }
-        let disk = Faulty::new(MemoryDirectory::new(), Plan { seed, faults });
+        let disk = Faulty::new(MemoryDirectory::new(), FaultPlan { seed, faults });
         build.create(&*disk);
         let pages = build.settings.size / PAGE as u64;
         Torture {
@@ -389,7 +389,7 @@ fn durable_writes_of_many_threads_need_no_flush() {
         let mut build = Build::small(buffered, Some(Hash::Blake3));
         build.options.durable_writes = true;
         let faults = if cut > 0 { vec![Fault::PowerCut { nth: 200 + cut }] } else { vec![] };
-        let disk = Faulty::new(MemoryDirectory::new(), Plan { seed: 7, faults });
+        let disk = Faulty::new(MemoryDirectory::new(), FaultPlan { seed: 7, faults });
         build.create(&*disk);
         let volume = build.open(&*disk).expect("opens");
         // Each has pages of its own.
@@ -428,7 +428,7 @@ fn durable_writes_need_no_flush() {
     for buffered in [true, false] {
         let mut build = Build::small(buffered, Some(Hash::Blake3));
         build.options.durable_writes = true;
-        let disk = Faulty::new(MemoryDirectory::new(), Plan::quiet(6));
+        let disk = Faulty::new(MemoryDirectory::new(), FaultPlan::quiet(6));
         build.create(&*disk);
         let mut random = Random::new(6);
         let crashed = || {

@@ -104,13 +104,13 @@ fn a_volume_of_version_2_opens_and_becomes_one_of_version_3() {
 fn a_cut_while_a_volume_becomes_one_of_version_3_loses_nothing() {
     use merganser_storage::Directory;
     use merganser_storage::memory::MemoryDirectory;
-    use merganser_testkit::faulty::{Fault, Faulty, Plan};
+    use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
     let mut cuts = 0;
     for nth in 1.. {
         let from = members(CUT);
         let disk = Faulty::new(
             MemoryDirectory::new(),
-            Plan { seed: nth, faults: vec![Fault::PowerCut { nth: 13 + nth }] },
+            FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth: 13 + nth }] },
         );
         let names = ["ssd0", "ssd1", "hdd0", "hdd1"];
         for (name, member) in names.iter().zip(from.data.iter().chain(&from.buffer)) {

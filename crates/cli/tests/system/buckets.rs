@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use merganser_testkit::patterns::{Layout, Pattern, Sample};
+use merganser_testkit::patterns::{Pattern, RecordLayout, SampleInput};
 
 use crate::harness::{Chance, Folder, fails, merganser, prints, small_memory};
 
@@ -37,7 +37,7 @@ fn starts(records: &[&[u8]]) -> Vec<usize> {
 
 impl Case {
     /// `sample`, whose records these options sort by its key.
-    fn of(sample: &Sample, words: &[&str]) -> Self {
+    fn of(sample: &SampleInput, words: &[&str]) -> Self {
         let mut records: Vec<&[u8]> = sample.records.iter().map(|record| &**record).collect();
         records.sort_by(|a, b| sample.layout.key(a).cmp(&sample.layout.key(b)));
         let starts = starts(&records);
@@ -146,11 +146,11 @@ fn check_all(cases: &[Case], memory: &str) {
 #[test]
 fn every_pattern_in_every_format() {
     let memory = small_memory();
-    let formats: [(Layout, &[&str]); 4] = [
-        (Layout::Fixed { bytes: 40, key_bytes: 10 }, &["--format=fixed:40", "--key=0:10"]),
-        (Layout::Numbered { delimiter: b'\n' }, &["-t\t", "-k1,1", "-s"]),
-        (Layout::Csv, &["--format=csv", "--key=1"]),
-        (Layout::Keyed, &["--format=keyed"]),
+    let formats: [(RecordLayout, &[&str]); 4] = [
+        (RecordLayout::Fixed { bytes: 40, key_bytes: 10 }, &["--format=fixed:40", "--key=0:10"]),
+        (RecordLayout::Numbered { delimiter: b'\n' }, &["-t\t", "-k1,1", "-s"]),
+        (RecordLayout::Csv, &["--format=csv", "--key=1"]),
+        (RecordLayout::Keyed, &["--format=keyed"]),
     ];
     let mut cases = Vec::new();
     for (number, pattern) in Pattern::ALL.into_iter().enumerate() {
@@ -161,9 +161,9 @@ fn every_pattern_in_every_format() {
             }
             // Enough data that not all buckets fit into memory together.
             let bytes = (memory / 3) as usize;
-            let of_one: usize = Sample::new(pattern, *layout, 100, 5).bytes().len() / 100;
+            let of_one: usize = SampleInput::new(pattern, *layout, 100, 5).bytes().len() / 100;
             let sample =
-                Sample::new(pattern, *layout, bytes / of_one, (number * 4 + format) as u64);
+                SampleInput::new(pattern, *layout, bytes / of_one, (number * 4 + format) as u64);
             cases.push(Case::of(&sample, words));
         }
     }

@@ -15,9 +15,9 @@ use merganser_sort::record::Format;
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::near::HostRequest;
 use merganser_storage::{Clock, Completions, Directory, Geometry, Operation, Storage, StorageExt};
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 use merganser_testkit::oracle;
-use merganser_testkit::patterns::{Layout, Pattern, Sample};
+use merganser_testkit::patterns::{Pattern, RecordLayout, SampleInput};
 use merganser_testkit::{Random, within};
 use proptest::prelude::*;
 
@@ -60,7 +60,7 @@ fn memory() -> Arc<dyn Storage> {
 
 /// The orders that samples of a layout are sorted by here: all plain keys, and some that must be
 /// encoded.
-fn orders(layout: Layout) -> Vec<OrderSpec> {
+fn orders(layout: RecordLayout) -> Vec<OrderSpec> {
     let with = |format: Format, keys: &[&str], options: &str, separator: Option<u8>| OrderSpec {
         keys: keys.iter().map(|key| (*key).to_owned()).collect(),
         options: options.to_owned(),
@@ -69,7 +69,7 @@ fn orders(layout: Layout) -> Vec<OrderSpec> {
         ..OrderSpec::new(format)
     };
     match layout {
-        Layout::Lines { delimiter } | Layout::Numbered { delimiter } => {
+        RecordLayout::Lines { delimiter } | RecordLayout::Numbered { delimiter } => {
             let lines = Format::Lines { delimiter };
             vec![
                 with(lines, &[], "", None),
@@ -80,7 +80,7 @@ fn orders(layout: Layout) -> Vec<OrderSpec> {
                 OrderSpec { stable: false, ..with(lines, &["1,1g"], "r", Some(b'\t')) },
             ]
         }
-        Layout::Csv => {
+        RecordLayout::Csv => {
             let csv = Format::csv_rows(b',', false);
             vec![
                 with(csv, &[], "", None),
@@ -88,7 +88,7 @@ fn orders(layout: Layout) -> Vec<OrderSpec> {
                 with(csv, &["1:r", "2:n"], "", None),
             ]
         }
-        Layout::Fixed { bytes, key_bytes } => {
+        RecordLayout::Fixed { bytes, key_bytes } => {
             let fixed = Format::Fixed { bytes };
             let key = format!("0:{key_bytes}");
             let serial = format!("{key_bytes}:8:u64be:r");
@@ -99,19 +99,19 @@ fn orders(layout: Layout) -> Vec<OrderSpec> {
                 with(fixed, &["0:4:i32le", &serial], "", None),
             ]
         }
-        Layout::Keyed => {
+        RecordLayout::Keyed => {
             vec![with(Format::Keyed, &[], "", None), with(Format::Keyed, &[":r"], "", None)]
         }
     }
 }
 
-const LAYOUTS: [Layout; 6] = [
-    Layout::Lines { delimiter: b'\n' },
-    Layout::Numbered { delimiter: 0 },
-    Layout::Csv,
-    Layout::Fixed { bytes: 64, key_bytes: 10 },
-    Layout::Fixed { bytes: 37, key_bytes: 20 },
-    Layout::Keyed,
+const LAYOUTS: [RecordLayout; 6] = [
+    RecordLayout::Lines { delimiter: b'\n' },
+    RecordLayout::Numbered { delimiter: 0 },
+    RecordLayout::Csv,
+    RecordLayout::Fixed { bytes: 64, key_bytes: 10 },
+    RecordLayout::Fixed { bytes: 37, key_bytes: 20 },
+    RecordLayout::Keyed,
 ];
 
 /// Records split into chunks, each sorted, and the bytes that their merge must give.
@@ -123,7 +123,13 @@ struct Work {
 
 /// Parts `sample` into `count` chunks whose extents of a few sectors are scattered, in pieces drawn
 /// from `random`, over a device from `base` on.
-fn work(sample: &Sample, order: &OrderSpec, count: usize, base: u64, random: &mut Random) -> Work {
+fn work(
+    sample: &SampleInput,
+    order: &OrderSpec,
+    count: usize,
+    base: u64,
+    random: &mut Random,
+) -> Work {
     let compiled = order.compile(None).expect("an order");
     let mut parts: Vec<Vec<&Vec<u8>>> = vec![Vec::new(); count];
     let skewed = random.one_in(3);
@@ -237,7 +243,7 @@ fn every_format_and_key() {
     within(&"every format and key", Duration::from_secs(60), || {
         for (layout, seed) in LAYOUTS.into_iter().zip(1..) {
             for pattern in Pattern::ALL {
-                let sample = Sample::new(pattern, layout, 120, seed);
+                let sample = SampleInput::new(pattern, layout, 120, seed);
                 for (at, order) in orders(layout).iter().enumerate() {
                     let mut random = Random::new(seed * 100 + at as u64);
                     let work = work(&sample, order, 1 + random.index(6), 0, &mut random);
@@ -289,7 +295,7 @@ proptest! {
         let works: Vec<Work> = (0..merges as u64).map(|number| {
             let layout = LAYOUTS[random.index(LAYOUTS.len())];
             let pattern = Pattern::ALL[random.index(Pattern::ALL.len())];
-            let sample = Sample::new(pattern, layout, random.index(200), seed);
+            let sample = SampleInput::new(pattern, layout, random.index(200), seed);
             let orders = orders(layout);
             let order = &orders[random.index(orders.len())];
             let chunks = 1 + random.index(5);
@@ -343,7 +349,7 @@ proptest! {
 
 #[test]
 fn a_record_longer_than_a_chunk_buffer_is_merged_and_its_memory_counted() {
-    let sample = Sample::new(Pattern::Lengths, Layout::Keyed, 60, 5);
+    let sample = SampleInput::new(Pattern::Lengths, RecordLayout::Keyed, 60, 5);
     let order = OrderSpec::new(Format::Keyed);
     let work = work(&sample, &order, 3, 0, &mut Random::new(9));
     assert!(work.expected.len() > 20_000);
@@ -365,10 +371,10 @@ fn a_record_longer_than_a_chunk_buffer_is_merged_and_its_memory_counted() {
 #[test]
 fn a_page_that_cannot_be_read_is_the_hosts_error() {
     within(&"failing pages", Duration::from_secs(60), || {
-        let sample = Sample::new(Pattern::Random, Layout::Keyed, 600, 3);
+        let sample = SampleInput::new(Pattern::Random, RecordLayout::Keyed, 600, 3);
         let order = OrderSpec::new(Format::Keyed);
         let reads = {
-            let (device, faulty, work) = faulty(&sample, &order, Plan::quiet(1));
+            let (device, faulty, work) = faulty(&sample, &order, FaultPlan::quiet(1));
             let before = faulty.counts().reads;
             let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
             runner.write(CONTROL, &work.open()).expect("opened");
@@ -379,7 +385,7 @@ fn a_page_that_cannot_be_read_is_the_hosts_error() {
         let mut noticed = 0;
         for nth in 1..=reads {
             for fault in [Fault::FailRead { nth }, Fault::ShortRead { nth }] {
-                let plan = Plan { seed: nth, faults: vec![fault] };
+                let plan = FaultPlan { seed: nth, faults: vec![fault] };
                 let (device, _faulty, work) = faulty(&sample, &order, plan);
                 let mut runner = runner(&device, settings(ReadPolicy::SkipBusy));
                 runner.write(CONTROL, &work.open()).expect("opened");
@@ -405,7 +411,11 @@ fn a_page_that_cannot_be_read_is_the_hosts_error() {
     });
 }
 
-fn faulty(sample: &Sample, order: &OrderSpec, plan: Plan) -> (Arc<dyn Storage>, Arc<Faulty>, Work) {
+fn faulty(
+    sample: &SampleInput,
+    order: &OrderSpec,
+    plan: FaultPlan,
+) -> (Arc<dyn Storage>, Arc<Faulty>, Work) {
     let work = work(sample, order, 4, 0, &mut Random::new(4));
     let directory: Arc<dyn Directory> = MemoryDirectory::new();
     work.store(&*directory.create("device").expect("new"));
@@ -529,7 +539,7 @@ fn what_gets_in_the_way_is_refused() {
 
 #[test]
 fn closing_while_the_host_reads_ends_its_reads() {
-    let sample = Sample::new(Pattern::Random, Layout::Keyed, 300, 8);
+    let sample = SampleInput::new(Pattern::Random, RecordLayout::Keyed, 300, 8);
     let work = work(&sample, &OrderSpec::new(Format::Keyed), 4, 0, &mut Random::new(2));
     let device = memory();
     work.store(&*device);

@@ -24,7 +24,7 @@ use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::near::HostRequest;
 use merganser_storage::{Buffer, Storage, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 use serde_json::{Value, json};
 
 const CONTROL: u64 = 1 << 40;
@@ -456,7 +456,7 @@ fn a_fault_ends_its_session_and_no_other() {
 #[test]
 fn a_page_that_can_not_be_read_is_named() {
     let device = MemoryStorage::from_bytes("device", &[b'\n'; 65_536]);
-    let plan = Plan { seed: 1, faults: vec![Fault::FailRead { nth: 1 }] };
+    let plan = FaultPlan { seed: 1, faults: vec![Fault::FailRead { nth: 1 }] };
     let faulty = Faulty::new(MemoryDirectory::new(), plan);
     let mut runner = runner(faulty.wrap(device), LINES);
     let session = open(&mut runner, 1, "wordcount").expect("opened");

@@ -9,7 +9,7 @@ use merganser_node::matrix::{
 use merganser_sort::{Budget, Error, Progress, Silent};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Storage, StorageExt};
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 use proptest::prelude::*;
 
 fn file(name: &str, bytes: &[u8]) -> Arc<dyn Storage> {
@@ -239,7 +239,8 @@ fn a_failed_read_or_write_ends_the_product() {
     let good = Matrix::raw(file("a", &bytes), MatrixElement::I32, square).expect("a matrix");
     let least_bytes = least_bytes(&good, &good);
     let run = |fault| {
-        let faulty = Faulty::new(MemoryDirectory::new(), Plan { seed: 1, faults: vec![fault] });
+        let faulty =
+            Faulty::new(MemoryDirectory::new(), FaultPlan { seed: 1, faults: vec![fault] });
         let bad = Matrix::raw(faulty.wrap(file("b", &bytes)), MatrixElement::I32, square)
             .expect("a matrix");
         let out = faulty.create("c").expect("creates");

@@ -12,13 +12,13 @@ use merganser_sort::run::Input;
 use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::oracle;
-use merganser_testkit::patterns::{Layout, Pattern, Sample};
+use merganser_testkit::patterns::{Pattern, RecordLayout, SampleInput};
 
 const COSTS: HostCosts =
     HostCosts { compare_ps: 5_000, copied_byte_ps: 250, record_ps: 20_000, metered_ps: 0 };
 
 /// What a sort of `sample` to a file took: nanoseconds, and a digest of all that the device did.
-fn sorted(sample: &Sample, costs: HostCosts) -> (u64, u64) {
+fn sorted(sample: &SampleInput, costs: HostCosts) -> (u64, u64) {
     let profile = SsdProfile::preset("nvme").expect("a preset");
     let ssd = Ssd::new(&profile, 1).expect("a device");
     let world = World::new(vec![Box::new(ssd)], costs);
@@ -52,8 +52,8 @@ fn sorted(sample: &Sample, costs: HostCosts) -> (u64, u64) {
 
 #[test]
 fn a_sort_with_one_thread_is_the_same_every_time() {
-    let layout = Layout::Fixed { bytes: 100, key_bytes: 10 };
-    let sample = Sample::new(Pattern::Random, layout, 120_000, 7);
+    let layout = RecordLayout::Fixed { bytes: 100, key_bytes: 10 };
+    let sample = SampleInput::new(Pattern::Random, layout, 120_000, 7);
     let first = sorted(&sample, COSTS);
     for _ in 0..3 {
         assert_eq!(sorted(&sample, COSTS), first);

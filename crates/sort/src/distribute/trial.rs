@@ -209,7 +209,7 @@ mod tests {
 
     use merganser_storage::Directory;
     use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
-    use merganser_testkit::faulty::{Fault, Faulty, Plan};
+    use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
     use super::*;
     use crate::Silent;
@@ -267,7 +267,7 @@ mod tests {
         for policy in POLICIES {
             for nth in [1, 2, 5] {
                 let faults = vec![Fault::FailWrite { nth }];
-                let folder = Faulty::new(MemoryDirectory::new(), Plan { seed: 7, faults });
+                let folder = Faulty::new(MemoryDirectory::new(), FaultPlan { seed: 7, faults });
                 let bad = folder.create_unnamed().expect("made");
                 // The other disk is slow, so that this one gets its turns.
                 let disks = [Arc::new(Slow(MemoryStorage::new("slow"))) as Arc<dyn Storage>, bad];

@@ -15,9 +15,9 @@ use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::metered::{Meter, Metered, MeteredDirectory, Transfer};
 use merganser_storage::{Directory, Storage, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Faulty, Plan};
+use merganser_testkit::faulty::{FaultPlan, Faulty};
 use merganser_testkit::oracle::check_sample;
-use merganser_testkit::patterns::{Layout, Pattern, Sample};
+use merganser_testkit::patterns::{Pattern, RecordLayout, SampleInput};
 
 const LINES: Format = Format::Lines { delimiter: b'\n' };
 const DISTRIBUTE: Strategy = Strategy::Distribute { uniform: false };
@@ -128,7 +128,7 @@ fn a_short_stream_is_sorted_in_memory() {
     let case = Case { memory_bytes: 16 << 20, ..Case::new(OrderSpec::new(LINES)) };
     for (bytes, creates) in [(0, 0), (1, 0), (1 << 20, 0), (3 << 20, 1), (40 << 20, 1)] {
         let input = random_lines(5, bytes);
-        let temp = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
+        let temp = Faulty::new(MemoryDirectory::new(), FaultPlan::quiet(0));
         let mut options = case.options();
         options.temp = vec![Arc::clone(&temp) as Arc<dyn Directory>];
         let reader = Box::new(std::io::Cursor::new(input.clone()));
@@ -146,7 +146,7 @@ fn a_short_stream_is_sorted_in_memory() {
 
 #[test]
 fn every_pattern_of_keys_in_every_layout() {
-    let fixed = Layout::Fixed { bytes: 100, key_bytes: 10 };
+    let fixed = RecordLayout::Fixed { bytes: 100, key_bytes: 10 };
     let layouts = [
         (
             fixed,
@@ -155,9 +155,9 @@ fn every_pattern_of_keys_in_every_layout() {
                 ..OrderSpec::new(Format::Fixed { bytes: 100 })
             },
         ),
-        (Layout::Keyed, OrderSpec::new(Format::Keyed)),
+        (RecordLayout::Keyed, OrderSpec::new(Format::Keyed)),
         (
-            Layout::Numbered { delimiter: b'\n' },
+            RecordLayout::Numbered { delimiter: b'\n' },
             OrderSpec {
                 keys: vec!["1,1".to_owned()],
                 separator: Some(b'\t'),
@@ -170,10 +170,10 @@ fn every_pattern_of_keys_in_every_layout() {
         for pattern in Pattern::ALL {
             let count = match (layout, pattern) {
                 (_, Pattern::Lengths) => 4_000,
-                (Layout::Fixed { .. }, _) => 40_000,
+                (RecordLayout::Fixed { .. }, _) => 40_000,
                 _ => 130_000,
             };
-            let sample = Sample::new(pattern, layout, count, 7);
+            let sample = SampleInput::new(pattern, layout, count, 7);
             let input = sample.records.concat();
             let case = Case { memory_bytes: 3_400_000, threads: 1, ..Case::new(order.clone()) };
             let (file, report) = case.to_storage(&input);
@@ -312,7 +312,7 @@ fn a_view_of_buckets_reads_like_the_file() {
 
 #[test]
 fn views_of_every_pattern_are_those_of_the_merge() {
-    let layout = Layout::Numbered { delimiter: b'\n' };
+    let layout = RecordLayout::Numbered { delimiter: b'\n' };
     let order = OrderSpec {
         keys: vec!["1,1".to_owned()],
         separator: Some(b'\t'),
@@ -321,7 +321,7 @@ fn views_of_every_pattern_are_those_of_the_merge() {
     };
     for pattern in Pattern::ALL {
         let count = if pattern == Pattern::Lengths { 3000 } else { 70_000 };
-        let sample = Sample::new(pattern, layout, count, 5);
+        let sample = SampleInput::new(pattern, layout, count, 5);
         let input = sample.records.concat();
         let case = Case { memory_bytes: 3_400_000, threads: 1, ..Case::new(order.clone()) };
         let (view, _) = case.to_view(&input);

@@ -17,7 +17,7 @@ use merganser_sort::{
 };
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Storage, StorageExt};
-use merganser_testkit::faulty::{Counts, Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty, OperationCounts};
 use merganser_testkit::{Random, within};
 
 const FIXED: Format = Format::Fixed { bytes: 16 };
@@ -153,7 +153,7 @@ fn call(
     Ok(written.read_vec(0, written.size() as usize)?)
 }
 
-fn call_with(place: Place, fault: Option<Fault>) -> (bool, bool, Counts) {
+fn call_with(place: Place, fault: Option<Fault>) -> (bool, bool, OperationCounts) {
     let base: Arc<dyn Directory> = MemoryDirectory::new();
     match place {
         Place::Input => {
@@ -169,7 +169,7 @@ fn call_with(place: Place, fault: Option<Fault>) -> (bool, bool, Counts) {
         }
         _ => {}
     }
-    let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
+    let plan = FaultPlan { seed: 1, faults: fault.into_iter().collect() };
     let what = format!("{place:?}, {plan}");
     let faulty = Faulty::new(Arc::clone(&base), plan);
     let budget = Budget::new(place.memory_bytes());
@@ -298,7 +298,7 @@ impl std::io::Read for Endless {
 fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
     for (nth, disks) in [(1, 1), (2, 2), (9, 1), (9, 2), (30, 2)] {
         let what = format!("write {nth}, {disks} disks");
-        let plan = Plan { seed: nth, faults: vec![Fault::FailWrite { nth }] };
+        let plan = FaultPlan { seed: nth, faults: vec![Fault::FailWrite { nth }] };
         let faulty: Arc<dyn Directory> = Faulty::new(MemoryDirectory::new(), plan);
         let read = Arc::new(AtomicU64::new(0));
         let reader = Box::new(Endless(Random::new(nth), Arc::clone(&read)));

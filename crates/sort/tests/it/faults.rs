@@ -16,7 +16,7 @@ use merganser_sort::{
 };
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Clock, Completions, Directory, Storage, StorageExt};
-use merganser_testkit::faulty::{Counts, Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty, OperationCounts};
 use merganser_testkit::{Random, within};
 use parking_lot::Mutex;
 
@@ -329,8 +329,8 @@ fn call_with(
     start: &World,
     place: Place,
     fault: Option<Fault>,
-) -> (bool, bool, Counts) {
-    let plan = Plan { seed: 1, faults: fault.into_iter().collect() };
+) -> (bool, bool, OperationCounts) {
+    let plan = FaultPlan { seed: 1, faults: fault.into_iter().collect() };
     let what = format!("{place:?}, {plan}");
     // The directories below the faults.
     let base = World {

@@ -16,7 +16,7 @@ use merganser_sort::{
 };
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, StorageExt};
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 use merganser_testkit::{Random, within};
 use parking_lot::Mutex;
 
@@ -131,9 +131,9 @@ fn copy_of(directory: &Arc<dyn Directory>) -> Arc<dyn Directory> {
     copy
 }
 
-fn cut(nth: u64, seed: u64) -> Plan {
+fn cut(nth: u64, seed: u64) -> FaultPlan {
     let faults = if nth == 0 { Vec::new() } else { vec![Fault::PowerCut { nth }] };
-    Plan { seed, faults }
+    FaultPlan { seed, faults }
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_view_of_buckets_exists_whole_or_not_at_all() {
 }
 
 fn cut_sorts(made: Made) {
-    let quiet = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
+    let quiet = Faulty::new(MemoryDirectory::new(), FaultPlan::quiet(0));
     let changes = {
         let folder = Arc::clone(&quiet) as Arc<dyn Directory>;
         make_view(&folder, made).expect("sorts");
@@ -423,7 +423,7 @@ fn consuming_buckets_gives_space_back_during_the_copy() {
 }
 
 fn consume_watched(made: Made) {
-    let faulty = Faulty::new(MemoryDirectory::new(), Plan::quiet(0));
+    let faulty = Faulty::new(MemoryDirectory::new(), FaultPlan::quiet(0));
     let folder = Arc::clone(&faulty) as Arc<dyn Directory>;
     make_view(&folder, made).expect("sorts");
     let before = faulty.used_bytes();

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use merganser_storage::Storage;
 
-use super::node::{Node, NodeId, PAGE, pages};
-use super::plan::{Counts, Fault};
+use super::node::{FaultyNode, NodeId, PAGE, pages};
+use super::plan::{Fault, OperationCounts};
 use crate::Random;
 
 /// Files with this prefix hold content that a crash may bring back; they are not listed.
@@ -22,33 +22,33 @@ pub(super) struct DiskState {
     /// Bytes at which the disk is full.
     pub(super) full_bytes: Option<u64>,
     pub(super) random: Random,
-    pub(super) counts: Counts,
+    pub(super) counts: OperationCounts,
     pub(super) fired: Vec<Fault>,
-    pub(super) power: Arc<Power>,
+    pub(super) power: Arc<MachinePower>,
     /// Number of crashes so far; handles of an earlier boot are dead.
     pub(super) boot: u64,
     pub(super) names: BTreeMap<String, NodeId>,
-    pub(super) nodes: BTreeMap<NodeId, Node>,
+    pub(super) nodes: BTreeMap<NodeId, FaultyNode>,
     /// Changes of names since the last good sync of the directory, oldest first.
-    pub(super) journal: Vec<Change>,
+    pub(super) journal: Vec<NameChange>,
     /// For node numbers and hidden names.
     pub(super) serial: u64,
 }
 
 /// State that the directories of one machine share.
 #[derive(Default)]
-pub(super) struct Power {
+pub(super) struct MachinePower {
     pub(super) off: AtomicBool,
     pub(super) changes: AtomicU64,
 }
 
-impl Power {
+impl MachinePower {
     pub(super) fn is_off(&self) -> bool {
         self.off.load(Ordering::SeqCst)
     }
 }
 
-pub(super) enum Change {
+pub(super) enum NameChange {
     Created { name: String },
     Renamed { from: String, to: String, replaced: Option<(String, NodeId)> },
     Removed { name: String, hidden: String, node: NodeId },
@@ -128,7 +128,7 @@ impl DiskState {
         all
     }
 
-    pub(super) fn node(&mut self, id: NodeId) -> &mut Node {
+    pub(super) fn node(&mut self, id: NodeId) -> &mut FaultyNode {
         self.nodes.get_mut(&id).expect("handles, names and the journal keep it")
     }
 
@@ -140,7 +140,7 @@ impl DiskState {
     ) -> NodeId {
         self.serial += 1;
         let id = NodeId(self.serial);
-        let node = Node {
+        let node = FaultyNode {
             writer: writable.then(|| Arc::clone(storage)),
             handles: 0,
             named,
@@ -161,9 +161,11 @@ impl DiskState {
     /// Forgets a node that neither a name nor a handle nor the journal needs.
     pub(super) fn drop_unneeded(&mut self, id: NodeId) {
         let journalled = self.journal.iter().any(|change| match change {
-            Change::Created { .. } => false,
-            Change::Renamed { replaced, .. } => replaced.as_ref().is_some_and(|(_, n)| *n == id),
-            Change::Removed { node, .. } => *node == id,
+            NameChange::Created { .. } => false,
+            NameChange::Renamed { replaced, .. } => {
+                replaced.as_ref().is_some_and(|(_, n)| *n == id)
+            }
+            NameChange::Removed { node, .. } => *node == id,
         });
         let node = &self.nodes[&id];
         if !journalled && !node.named && node.handles == 0 {

@@ -6,19 +6,19 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
 
 use super::disk::{DiskState, injected, off};
-use super::names::Wrapped;
+use super::names::WrappedNames;
 use super::node::{NodeId, PAGE, pages, whole_pages};
 use super::plan::Fault;
 
 /// An open storage of a [`Faulty`](super::Faulty).
 pub(super) struct Handle {
-    pub(super) wrapped: Arc<Wrapped>,
+    pub(super) wrapped: Arc<WrappedNames>,
     pub(super) inner: Arc<dyn Storage>,
     pub(super) id: NodeId,
     pub(super) boot: u64,
 }
 
-impl Wrapped {
+impl WrappedNames {
     pub(super) fn handle(
         self: &Arc<Self>,
         state: &mut DiskState,

@@ -40,23 +40,23 @@ use std::sync::atomic::Ordering;
 use merganser_storage::{Clock, Directory, Storage};
 use parking_lot::Mutex;
 
-use disk::{Change, DiskState, HIDDEN, Power};
-use names::Wrapped;
+use disk::{DiskState, HIDDEN, MachinePower, NameChange};
+use names::WrappedNames;
 use node::NodeId;
-pub use plan::{Counts, Fault, Plan};
+pub use plan::{Fault, FaultPlan, OperationCounts};
 
 use crate::Random;
 
 /// A directory that wraps another one and fails.
 pub struct Faulty {
-    wrapped: Arc<Wrapped>,
+    wrapped: Arc<WrappedNames>,
 }
 
 impl Faulty {
     /// Wraps `inner`. The plan goes to standard error, so that a failed test shows it.
     #[must_use]
     #[expect(clippy::print_stderr, reason = "a failed test shows it")]
-    pub fn new(inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
+    pub fn new(inner: Arc<dyn Directory>, plan: FaultPlan) -> Arc<Faulty> {
         eprintln!("{plan}");
         Self::powered_by(Arc::default(), inner, plan)
     }
@@ -67,17 +67,21 @@ impl Faulty {
     ///
     /// [`crash`]: Faulty::crash
     #[must_use]
-    pub fn beside(&self, inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
+    pub fn beside(&self, inner: Arc<dyn Directory>, plan: FaultPlan) -> Arc<Faulty> {
         let power = Arc::clone(&self.wrapped.lock().power);
         Self::powered_by(power, inner, plan)
     }
 
-    fn powered_by(power: Arc<Power>, inner: Arc<dyn Directory>, plan: Plan) -> Arc<Faulty> {
+    fn powered_by(
+        power: Arc<MachinePower>,
+        inner: Arc<dyn Directory>,
+        plan: FaultPlan,
+    ) -> Arc<Faulty> {
         let state = DiskState {
             random: Random::new(plan.seed),
             full_bytes: plan.full_bytes(),
             faults: plan.faults.into_iter().collect(),
-            counts: Counts::default(),
+            counts: OperationCounts::default(),
             fired: Vec::new(),
             power,
             boot: 0,
@@ -86,7 +90,7 @@ impl Faulty {
             journal: Vec::new(),
             serial: 0,
         };
-        Arc::new(Faulty { wrapped: Arc::new(Wrapped { inner, state: Mutex::new(state) }) })
+        Arc::new(Faulty { wrapped: Arc::new(WrappedNames { inner, state: Mutex::new(state) }) })
     }
 
     /// Puts another storage, for example an input, under the same plan. It is not writable through
@@ -101,7 +105,7 @@ impl Faulty {
 
     /// The number of operations so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> OperationCounts {
         self.wrapped.lock().counts
     }
 
@@ -161,7 +165,7 @@ impl Directory for Faulty {
         let inner = self.wrapped.inner.create(name)?;
         let id = state.add(&inner, true, true);
         state.names.insert(name.to_owned(), id);
-        state.journal.push(Change::Created { name: name.to_owned() });
+        state.journal.push(NameChange::Created { name: name.to_owned() });
         Ok(self.wrapped.handle(&mut state, id, inner))
     }
 
@@ -202,7 +206,7 @@ impl Directory for Faulty {
         state.names.remove(from);
         state.names.insert(to.to_owned(), id);
         let (from, to) = (from.to_owned(), to.to_owned());
-        state.journal.push(Change::Renamed { from, to, replaced });
+        state.journal.push(NameChange::Renamed { from, to, replaced });
         Ok(())
     }
 
@@ -210,7 +214,7 @@ impl Directory for Faulty {
         let mut state = self.wrapped.powered()?;
         state.change_whole().map_err(|e| self.wrapped.named(&e))?;
         let (hidden, node) = self.wrapped.hide(&mut state, name)?;
-        state.journal.push(Change::Removed { name: name.to_owned(), hidden, node });
+        state.journal.push(NameChange::Removed { name: name.to_owned(), hidden, node });
         Ok(())
     }
 

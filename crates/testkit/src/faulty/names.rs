@@ -6,15 +6,15 @@ use std::sync::Arc;
 use merganser_storage::Directory;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::disk::{Change, DiskState, off};
+use super::disk::{DiskState, NameChange, off};
 use super::node::NodeId;
 
-pub(super) struct Wrapped {
+pub(super) struct WrappedNames {
     pub(super) inner: Arc<dyn Directory>,
     pub(super) state: Mutex<DiskState>,
 }
 
-impl Wrapped {
+impl WrappedNames {
     pub(super) fn lock(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock()
     }
@@ -52,13 +52,13 @@ impl Wrapped {
     }
 
     /// Takes a change of names back.
-    pub(super) fn undo(&self, state: &mut DiskState, change: Change) -> io::Result<()> {
+    pub(super) fn undo(&self, state: &mut DiskState, change: NameChange) -> io::Result<()> {
         match change {
-            Change::Created { name } => {
+            NameChange::Created { name } => {
                 self.inner.remove(&name)?;
                 state.names.remove(&name);
             }
-            Change::Renamed { from, to, replaced } => {
+            NameChange::Renamed { from, to, replaced } => {
                 self.inner.rename(&to, &from)?;
                 let id = state.names.remove(&to).expect("renamed to it");
                 state.names.insert(from, id);
@@ -67,7 +67,7 @@ impl Wrapped {
                     state.names.insert(to, id);
                 }
             }
-            Change::Removed { name, hidden, node } => {
+            NameChange::Removed { name, hidden, node } => {
                 self.inner.rename(&hidden, &name)?;
                 state.names.insert(name, node);
             }
@@ -76,14 +76,14 @@ impl Wrapped {
     }
 
     /// Makes a change of names final.
-    pub(super) fn settle(&self, change: Change) -> io::Result<Option<NodeId>> {
+    pub(super) fn settle(&self, change: NameChange) -> io::Result<Option<NodeId>> {
         match change {
-            Change::Renamed { replaced: Some((hidden, node)), .. }
-            | Change::Removed { hidden, node, .. } => {
+            NameChange::Renamed { replaced: Some((hidden, node)), .. }
+            | NameChange::Removed { hidden, node, .. } => {
                 self.inner.remove(&hidden)?;
                 Ok(Some(node))
             }
-            Change::Created { .. } | Change::Renamed { replaced: None, .. } => Ok(None),
+            NameChange::Created { .. } | NameChange::Renamed { replaced: None, .. } => Ok(None),
         }
     }
 }

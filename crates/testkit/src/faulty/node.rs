@@ -15,7 +15,7 @@ pub(super) const PAGE: u64 = 4096;
 pub(super) struct NodeId(pub(super) u64);
 
 /// A storage, whatever its name and however many handles it has.
-pub(super) struct Node {
+pub(super) struct FaultyNode {
     /// To put content back after a crash; there once it was opened for writing.
     pub(super) writer: Option<Arc<dyn Storage>>,
     pub(super) handles: u32,
@@ -43,7 +43,7 @@ pub(super) fn whole_pages(offset: u64, len: u64) -> Range<u64> {
     offset.div_ceil(PAGE)..offset.saturating_add(len) / PAGE
 }
 
-impl Node {
+impl FaultyNode {
     /// Keeps the pages of a stretch that is about to change as they were at the last sync.
     pub(super) fn remember(&mut self, inner: &dyn Storage, changing: Range<u64>) -> io::Result<()> {
         let size = inner.size();

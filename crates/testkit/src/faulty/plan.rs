@@ -22,18 +22,18 @@ pub enum Fault {
 
 /// The faults, and the seed for everything that is left to chance.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// Decides how much of a torn write arrives and which changes a crash forgets.
     pub seed: u64,
     /// Each happens once, except that a full disk stays full.
     pub faults: Vec<Fault>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Nothing goes wrong before a crash.
     #[must_use]
-    pub fn quiet(seed: u64) -> Plan {
-        Plan { seed, faults: Vec::new() }
+    pub fn quiet(seed: u64) -> FaultPlan {
+        FaultPlan { seed, faults: Vec::new() }
     }
 
     /// The size of a disk that is full.
@@ -50,7 +50,7 @@ impl Plan {
     /// # Panics
     /// When `span` is 0.
     #[must_use]
-    pub fn draw(seed: u64, span: u64) -> Plan {
+    pub fn draw(seed: u64, span: u64) -> FaultPlan {
         let mut random = Random::new(seed);
         let mut draw = || {
             let nth = 1 + random.below(span);
@@ -69,14 +69,14 @@ impl Plan {
         let first = draw();
         let more = std::iter::repeat_with(&mut draw).take((seed % 3) as usize);
         let faults = std::iter::once(first).chain(more).collect();
-        Plan { seed, faults }
+        FaultPlan { seed, faults }
     }
 }
 
 /// A long test plans more faults than anybody reads.
 const SHOWN: usize = 20;
 
-impl fmt::Display for Plan {
+impl fmt::Display for FaultPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.faults.len().min(SHOWN);
         write!(f, "faults {:?}", &self.faults[..shown])?;
@@ -89,7 +89,7 @@ impl fmt::Display for Plan {
 
 /// How many operations of each kind there were.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct OperationCounts {
     /// Reads.
     pub reads: u64,
     /// Writes.

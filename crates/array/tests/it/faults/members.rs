@@ -6,7 +6,7 @@ use merganser_array::{Error, Hash, Members, Migration, Volume, VolumeSettings};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
 use crate::common::{Build, MIB, Model, PAGE, at, content, copy_of, unique};
 
@@ -97,7 +97,7 @@ fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
         let build = Build::small(true, Some(Hash::Blake3));
         let good = MemoryDirectory::new();
         build.create(&*good);
-        let plan = Plan { seed: 1, faults: vec![nth_fault] };
+        let plan = FaultPlan { seed: 1, faults: vec![nth_fault] };
         let faulty = Faulty::new(copy_of(&*good), plan);
         let mut members = build.members(&*good);
         let bad = faulty.open(member, true).expect("opens");
@@ -164,13 +164,13 @@ fn what_an_opening_found_after_a_failed_sync_survives_a_cut() {
             }
             volume.close()
         };
-        let quiet = Faulty::new(copy_of(&*good), Plan::quiet(1));
+        let quiet = Faulty::new(copy_of(&*good), FaultPlan::quiet(1));
         run(&quiet, &mut Model::new(512)).expect("no fault");
         let mut accepted = 0;
         // Both members of a role are synced at once, so that the other one keeps its pages.
         for nth in 1..=quiet.counts().syncs {
             for seed in 0..2 {
-                let plan = Plan { seed, faults: vec![Fault::FailSync { nth }] };
+                let plan = FaultPlan { seed, faults: vec![Fault::FailSync { nth }] };
                 let disk = Faulty::new(copy_of(&*good), plan);
                 let mut model = Model::new(512);
                 run(&disk, &mut model).expect_err("a sync fails");
@@ -236,12 +236,12 @@ fn members_in_wrong_places_are_named() {
 fn members_without_space_are_named_and_nothing_flushed_is_lost() {
     for buffered in [true, false] {
         let build = Build::small(buffered, Some(Hash::Blake3));
-        let empty = Faulty::new(MemoryDirectory::new(), Plan::quiet(1));
+        let empty = Faulty::new(MemoryDirectory::new(), FaultPlan::quiet(1));
         build.create(&*empty);
         for pages in [5, 40, 150, 300] {
             let bytes = empty.used_bytes() + at(pages);
             let members = MemoryDirectory::new();
-            let plan = Plan { seed: pages, faults: vec![Fault::Full { bytes }] };
+            let plan = FaultPlan { seed: pages, faults: vec![Fault::Full { bytes }] };
             let disk = Faulty::new(Arc::clone(&members) as Arc<dyn Directory>, plan);
             build.create(&*disk);
             let mut model = Model::new(512);

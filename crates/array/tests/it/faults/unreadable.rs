@@ -6,7 +6,7 @@ use merganser_array::{Error, Hash, Volume, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::Random;
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
 use crate::common::unreadable::{Unreadable, unreadable};
 use crate::common::{Build, MIB, Model, PAGE, at, copy_of, unique};
@@ -212,13 +212,13 @@ fn a_block_that_could_not_be_read_for_a_while_keeps_no_volume_closed() {
             write(model, 300, &old)?;
             flush(model)
         };
-        let quiet = Faulty::new(copy_of(&*directory), Plan::quiet(1));
+        let quiet = Faulty::new(copy_of(&*directory), FaultPlan::quiet(1));
         run(&quiet, &mut model.clone()).expect("no fault");
         let cuts = quiet.counts().changes;
         // The last time without a cut before the end.
         for nth in 1..=cuts + 1 {
             let cut = (nth <= cuts).then_some(Fault::PowerCut { nth });
-            let plan = Plan { seed: nth, faults: cut.into_iter().collect() };
+            let plan = FaultPlan { seed: nth, faults: cut.into_iter().collect() };
             let disk = Faulty::new(copy_of(&*directory), plan);
             let mut model = model.clone();
             assert_eq!(run(&disk, &mut model).is_ok(), nth > cuts);

@@ -12,7 +12,7 @@ use merganser_sort::run::magic::ContentKind;
 use merganser_sort::{Budget, Error, Progress, Silent};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, StorageExt};
-use merganser_testkit::faulty::{Fault, Faulty, Plan};
+use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 use merganser_testkit::within;
 
 use super::support::{How, LINES, Plain, Rows, storage, text, words};
@@ -180,7 +180,7 @@ fn a_full_disk_is_the_error_of_the_map_and_leaves_nothing() {
         let ssdlet = Plain::keyed(LINES, Combine::None, Type::I64, words);
         for threads in [1, 3] {
             let disk: Arc<dyn Directory> = MemoryDirectory::new();
-            let plan = Plan { seed: 1, faults: vec![Fault::Full { bytes: 2 << 20 }] };
+            let plan = FaultPlan { seed: 1, faults: vec![Fault::Full { bytes: 2 << 20 }] };
             let faulty = Faulty::new(Arc::clone(&disk), plan);
             let how = How { memory: 10 << 20, threads, ..How::default() };
             let options = MapOptions { temp: vec![faulty.clone()], ..how.options() };
@@ -207,7 +207,7 @@ fn a_failed_read_and_a_file_that_shrinks_name_the_file() {
             (Fault::ShortRead { nth: 3 }, "the file ends here"),
         ] {
             for threads in [1, 3] {
-                let plan = Plan { seed: 1, faults: vec![fault] };
+                let plan = FaultPlan { seed: 1, faults: vec![fault] };
                 let faulty = Faulty::new(MemoryDirectory::new(), plan);
                 let input =
                     MapInput::Storage { storage: faulty.wrap(storage(&bytes)), range: None };
