@@ -8,7 +8,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::{Manifest, View};
 use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
@@ -38,7 +38,7 @@ static VIEW: LazyLock<(Manifest, Vec<u8>)> = LazyLock::new(|| {
         top: None,
         strategy: Strategy::Distribute { uniform: false },
     };
-    let input = Input::Storage(MemoryStorage::from_bytes("in", lines.concat().as_bytes()));
+    let input = SortInput::Storage(MemoryStorage::from_bytes("in", lines.concat().as_bytes()));
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
     sort(vec![input], output, &options, &Silent).expect("sorts");
     let file = folder.open(FILE_NAME, false).expect("opens");

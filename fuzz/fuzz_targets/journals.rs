@@ -3,17 +3,18 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_sort::journal::Journal;
+use merganser_sort::journal::SortJournal;
 use merganser_sort::note::WorkNote;
 use merganser_sort::output::Resume;
 
 fn decode(bytes: &[u8]) {
-    if let Ok(journal) = Journal::decode("sort-journal", bytes) {
+    if let Ok(journal) = SortJournal::decode("sort-journal", bytes) {
         let taken = |input: &merganser_sort::journal::InputProgress| {
             input.given_back <= input.taken && input.taken <= input.file.size
         };
         assert!(journal.inputs.iter().all(taken));
-        let again = Journal::decode("sort-journal", &journal.encode()).expect("what was written");
+        let again =
+            SortJournal::decode("sort-journal", &journal.encode()).expect("what was written");
         assert_eq!(again, journal);
     }
     if let Ok(note) = WorkNote::decode("work-note", bytes) {

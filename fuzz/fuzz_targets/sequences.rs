@@ -8,7 +8,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::{Format, SequenceBorders, SequenceEnd, Tail};
-use merganser_sort::run::Input;
+use merganser_sort::run::SortInput;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
 };
@@ -47,7 +47,7 @@ fuzz_target!(|case: Case<'_>| {
         strategy: Strategy::Auto,
     };
     let reader = Box::new(Cursor::new(bytes.clone()));
-    let input = Input::Stream { name: "input".to_owned(), reader };
+    let input = SortInput::Stream { name: "input".to_owned(), reader };
     let mut out = Vec::new();
     let sorted = sort(vec![input], SortOutput::Writer(&mut out), &options, &Silent);
     let (starts, end) = match (whole, sorted) {

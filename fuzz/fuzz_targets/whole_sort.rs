@@ -8,7 +8,7 @@ use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::{Format, InputRecords, Tail};
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
@@ -94,7 +94,7 @@ fuzz_target!(|case: Case<'_>| {
     let mut bytes = case.bytes.repeat(times);
     let input = || {
         let reader = Box::new(Cursor::new(case.bytes.repeat(times)));
-        vec![Input::Stream { name: "input".to_owned(), reader }]
+        vec![SortInput::Stream { name: "input".to_owned(), reader }]
     };
     let mut input_records = InputRecords::of_input(format);
     // A byte order mark. A start that is too short to tell has no such mark.

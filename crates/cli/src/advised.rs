@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-use merganser_sort::journal::{Journal, Text};
+use merganser_sort::journal::{JournalText, SortJournal};
 
 use crate::args::{Command, Typed};
 use crate::config::{Destination, SortConfig, Task, order_words};
@@ -23,7 +23,7 @@ impl AdvisedCommand {
 
     /// The `sort --consume` of a journal. `None` if no command line means exactly that sort: what the
     /// journal says is compared with what the command line means.
-    pub fn sort(journal: &Journal) -> Option<Self> {
+    pub fn sort(journal: &SortJournal) -> Option<Self> {
         let note = &journal.command;
         let output = Path::new(note.output.as_os_str());
         let inputs = journal.inputs.iter().map(|input| Path::new(input.path.as_os_str()));
@@ -86,8 +86,8 @@ impl AdvisedCommand {
     }
 
     /// Its words.
-    pub fn words(&self) -> Vec<Text> {
-        self.0.iter().map(|word| Text::from(word.as_os_str())).collect()
+    pub fn words(&self) -> Vec<JournalText> {
+        self.0.iter().map(|word| JournalText::from(word.as_os_str())).collect()
     }
 }
 
@@ -101,8 +101,8 @@ mod tests {
 
     use super::*;
 
-    fn journal(order: OrderSpec, input: &str, output: &str) -> Journal {
-        let text = |text: &str| Text(text.as_bytes().to_vec());
+    fn journal(order: OrderSpec, input: &str, output: &str) -> SortJournal {
+        let text = |text: &str| JournalText(text.as_bytes().to_vec());
         let note = CommandNote {
             words: ["rm", "-rf", "/home/victim"].map(text).into(),
             folder: text("/"),
@@ -114,7 +114,7 @@ mod tests {
         let file =
             FileNote { device: 1, inode: 2, born_unix_ns: None, size: 3, modified_unix_ns: 4 };
         let input = InputProgress { path: text(input), file, taken: 3, given_back: 0 };
-        Journal::new(note, order, vec![input])
+        SortJournal::new(note, order, vec![input])
     }
 
     /// ATTACK finding N2.

@@ -124,7 +124,7 @@ impl Input {
         &self,
         open: &OpenInputs,
         cancel: &Cancel,
-    ) -> Result<merganser_sort::run::Input, Failure> {
+    ) -> Result<merganser_sort::run::SortInput, Failure> {
         let made = match self {
             Input::Stdin => self.standard_for_sort(open.direct, cancel),
             Input::File(path) => self.file_for_sort(path, open, cancel),
@@ -136,7 +136,7 @@ impl Input {
         &self,
         direct: Direct,
         cancel: &Cancel,
-    ) -> io::Result<merganser_sort::run::Input> {
+    ) -> io::Result<merganser_sort::run::SortInput> {
         let reader = Reader::new(standard::input()?, cancel.clone())?;
         // A file that something else has read a part of is a stream of the rest.
         if !reader.whole {
@@ -144,7 +144,9 @@ impl Input {
         }
         let options = FileOptions { direct, ..FileOptions::default() };
         let storage = FileStorage::from_file(reader.file, self.to_string(), false, options);
-        Ok(merganser_sort::run::Input::Storage(Arc::new(Closable::pinned(storage?).of_this_size())))
+        Ok(merganser_sort::run::SortInput::Storage(Arc::new(
+            Closable::pinned(storage?).of_this_size(),
+        )))
     }
 
     fn file_for_sort(
@@ -152,7 +154,7 @@ impl Input {
         path: &Path,
         open: &OpenInputs,
         cancel: &Cancel,
-    ) -> io::Result<merganser_sort::run::Input> {
+    ) -> io::Result<merganser_sort::run::SortInput> {
         let late = || {
             let reader = LateReader { path: path.to_owned(), open: None, cancel: cancel.clone() };
             self.stream(Box::new(reader))
@@ -190,11 +192,11 @@ impl Input {
             Ok(regular(file, &metadata, name.clone(), direct)?)
         };
         let closable = Closable::new(storage, &open.set, again);
-        Ok(merganser_sort::run::Input::Storage(Arc::new(closable.of_this_size())))
+        Ok(merganser_sort::run::SortInput::Storage(Arc::new(closable.of_this_size())))
     }
 
-    fn stream(&self, reader: Box<dyn Read + Send>) -> merganser_sort::run::Input {
-        merganser_sort::run::Input::Stream { name: self.to_string(), reader }
+    fn stream(&self, reader: Box<dyn Read + Send>) -> merganser_sort::run::SortInput {
+        merganser_sort::run::SortInput::Stream { name: self.to_string(), reader }
     }
 }
 

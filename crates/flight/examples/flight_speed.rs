@@ -15,7 +15,7 @@ use merganser_flight::wire::{GetTicket, ViewTicket};
 use merganser_node::session::{BuiltinOnly, SessionOptions};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::Input;
+use merganser_sort::run::SortInput;
 use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, FileStorage};
@@ -72,7 +72,12 @@ fn make_view(input: &std::path::Path, folder: &std::path::Path) -> Result<(), Fa
         strategy: Strategy::Merge,
     };
     let output = SortOutput::View { folder, name: "speed".to_owned() };
-    sort(vec![Input::Storage(FileStorage::open_path(input, false)?)], output, &options, &Silent)?;
+    sort(
+        vec![SortInput::Storage(FileStorage::open_path(input, false)?)],
+        output,
+        &options,
+        &Silent,
+    )?;
     Ok(())
 }
 

@@ -19,18 +19,18 @@ use crate::Error;
 /// overhead (at most 64 MiB: code, stacks, I/O rings, manifests).
 #[derive(Debug, Clone)]
 pub struct Budget {
-    shared: Arc<Shared>,
+    shared: Arc<BudgetShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct BudgetShared {
     limit_bytes: u64,
-    state: Mutex<Usage>,
+    state: Mutex<BudgetUsage>,
     freed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct Usage {
+struct BudgetUsage {
     used_bytes: u64,
     peak_bytes: u64,
     /// Few: one a place in the code that reserves.
@@ -44,7 +44,7 @@ struct OwnerUse {
     peak_bytes: u64,
 }
 
-impl Usage {
+impl BudgetUsage {
     fn owner(&mut self, owner: &'static str) -> &mut OwnerUse {
         let at = self.owners.iter().position(|known| known.owner == owner).unwrap_or_else(|| {
             self.owners.push(OwnerUse { owner, used_bytes: 0, peak_bytes: 0 });
@@ -64,8 +64,8 @@ pub struct OwnerPeak {
     pub peak_bytes: u64,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Usage> {
+impl BudgetShared {
+    fn lock(&self) -> MutexGuard<'_, BudgetUsage> {
         self.state.lock()
     }
 
@@ -80,14 +80,14 @@ impl Shared {
 
 /// A part of a memory: one of `share` equal ones, but at least `bytes_min` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct MemoryShare {
     /// It is 1 / `share`; at least 2.
     pub share: u64,
     /// It has this much at least, in bytes.
     pub bytes_min: u64,
 }
 
-impl Part {
+impl MemoryShare {
     /// The part of `memory_bytes`, in bytes.
     #[must_use]
     pub fn of(self, memory_bytes: u64) -> u64 {
@@ -111,7 +111,7 @@ impl Part {
 /// A part of the budget; goes back when dropped.
 #[derive(Debug)]
 pub struct Reservation {
-    shared: Arc<Shared>,
+    shared: Arc<BudgetShared>,
     owner: &'static str,
     bytes: u64,
 }
@@ -121,9 +121,9 @@ impl Budget {
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         Budget {
-            shared: Arc::new(Shared {
+            shared: Arc::new(BudgetShared {
                 limit_bytes,
-                state: Mutex::new(Usage::default()),
+                state: Mutex::new(BudgetUsage::default()),
                 freed: Condvar::new(),
             }),
         }
@@ -208,7 +208,7 @@ impl Budget {
 
     fn take(
         &self,
-        state: &mut Usage,
+        state: &mut BudgetUsage,
         bytes: u64,
         owner: &'static str,
     ) -> Result<Reservation, Error> {
@@ -286,7 +286,7 @@ mod tests {
     fn the_least_memory_beside_a_part_is_exact() {
         for share in [2, 3, 8, 100] {
             for bytes_min in [0, 1, 7, 64] {
-                let part = Part { share, bytes_min };
+                let part = MemoryShare { share, bytes_min };
                 for bytes in (0..700).chain([(1 << 40) + 7]) {
                     let fits = |memory: u64| {
                         memory.checked_sub(part.of(memory)).is_some_and(|left| left >= bytes)

@@ -7,7 +7,7 @@
 //!                    plan: all sizes   budget: all memory   sorter: the whole of it
 //! ```
 //!
-//! [`sort()`] takes [`run::Input`]s and an order ([`key::OrderSpec`]) and leaves a
+//! [`sort()`] takes [`run::SortInput`]s and an order ([`key::OrderSpec`]) and leaves a
 //! [`view::View`], a file or a stream. A view is a read-only [`merganser_storage::Storage`], so whatever
 //! carries storages (a mount, a server) carries views.
 //!

@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 /// Bytes that are usually text: a path, a word of a command line, a header row. In JSON they are a
 /// string, or an array of numbers where they are not UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text(pub Vec<u8>);
+pub struct JournalText(pub Vec<u8>);
 
-impl Text {
+impl JournalText {
     /// As a path or a word of a command line.
     #[must_use]
     pub fn as_os_str(&self) -> &OsStr {
@@ -18,19 +18,19 @@ impl Text {
     }
 }
 
-impl From<OsString> for Text {
+impl From<OsString> for JournalText {
     fn from(text: OsString) -> Self {
-        Text(text.into_vec())
+        JournalText(text.into_vec())
     }
 }
 
-impl From<&OsStr> for Text {
+impl From<&OsStr> for JournalText {
     fn from(text: &OsStr) -> Self {
-        Text(text.as_bytes().to_vec())
+        JournalText(text.as_bytes().to_vec())
     }
 }
 
-impl Serialize for Text {
+impl Serialize for JournalText {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
             Ok(text) => to.serialize_str(text),
@@ -39,26 +39,26 @@ impl Serialize for Text {
     }
 }
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for JournalText {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Text;
+            type Value = JournalText;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a string or an array of bytes")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(text.as_bytes().to_vec()))
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<JournalText, E> {
+                Ok(JournalText(text.as_bytes().to_vec()))
             }
 
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Text, A::Error> {
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<JournalText, A::Error> {
                 let mut bytes = Vec::new();
                 while let Some(byte) = seq.next_element()? {
                     bytes.push(byte);
                 }
-                Ok(Text(bytes))
+                Ok(JournalText(bytes))
             }
         }
         from.deserialize_any(Visitor)

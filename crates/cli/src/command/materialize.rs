@@ -9,7 +9,7 @@ use std::sync::Arc;
 use merganser_node::map::ResultView;
 use merganser_sort::activity::Activity;
 use merganser_sort::budget::OwnerPeak;
-use merganser_sort::journal::{FileNote, Journal, Phase, Text};
+use merganser_sort::journal::{FileNote, JournalText, SortJournal, SortPhase};
 use merganser_sort::output::{Materialize, PARTIAL_NAME, Resume, materialize};
 use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
@@ -277,8 +277,8 @@ fn lock_view(shown: &Path, view: &Arc<dyn Directory>) -> Result<File, Failure> {
         )
         .into());
     }
-    if Journal::read(view)?.is_some_and(|journal| journal.phase >= Phase::Removed) {
-        Journal::remove(view)?;
+    if SortJournal::read(view)?.is_some_and(|journal| journal.phase >= SortPhase::Removed) {
+        SortJournal::remove(view)?;
     }
     Ok(folder)
 }
@@ -354,8 +354,8 @@ impl Copy<'_> {
             folder: &self.view,
             work: &work,
             publish: &|_| self.goal.publish(&partial),
-            output: Text::from(self.goal.target.path().as_os_str()),
-            view: Text::from(self.view_path.as_os_str()),
+            output: JournalText::from(self.goal.target.path().as_os_str()),
+            view: JournalText::from(self.view_path.as_os_str()),
             consume: self.consume,
             budget: &budget,
             threads: self.threads,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_node::pipeline::{self, Left};
-use merganser_sort::journal::{Journal, Phase, Text};
+use merganser_sort::journal::{JournalText, SortJournal, SortPhase};
 use merganser_sort::output::{PARTIAL_NAME, Resume};
 use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME, consumed_into};
 use merganser_storage::Directory;
@@ -50,7 +50,7 @@ struct Leftover {
     /// The command that continues the work, or removes what is left of it, for a shell.
     command: Option<String>,
     /// The same, word by word.
-    argv: Option<Vec<Text>>,
+    argv: Option<Vec<JournalText>>,
 }
 
 /// Prints what is left at a place.
@@ -265,10 +265,10 @@ fn what(verdict: Verdict, contents: &WorkContents) -> String {
 }
 
 /// A sort that consumes its inputs.
-fn of_sort(path: &Path, journal: &Journal, resume: Option<&Resume>) -> Leftover {
+fn of_sort(path: &Path, journal: &SortJournal, resume: Option<&Resume>) -> Leftover {
     let mut left = Leftover::new(path, "sort", story(journal, resume));
     let output = Path::new(journal.command.output.as_os_str());
-    if journal.phase != Phase::Delivered && output.symlink_metadata().is_ok() {
+    if journal.phase != SortPhase::Delivered && output.symlink_metadata().is_ok() {
         let onto_input =
             journal.inputs.iter().any(|input| Path::new(input.path.as_os_str()) == output);
         let refused = journal.command.view || onto_input;
@@ -356,7 +356,7 @@ fn of_pipeline(path: &Path, work: &Left, verdict: Verdict) -> Leftover {
 }
 
 /// How far a sort that consumes its inputs was, and where its records are.
-fn story(journal: &Journal, resume: Option<&Resume>) -> String {
+fn story(journal: &SortJournal, resume: Option<&Resume>) -> String {
     let total: u64 = journal.inputs.iter().map(|input| input.file.size).sum();
     let taken: u64 = journal.inputs.iter().map(|input| input.taken).sum();
     let output = shown::name(Path::new(journal.command.output.as_os_str()));
@@ -366,18 +366,20 @@ fn story(journal: &Journal, resume: Option<&Resume>) -> String {
     };
     let head = format!("sort --consume of {inputs} into {output}");
     match (journal.phase, resume) {
-        (Phase::Sorting, _) => format!(
+        (SortPhase::Sorting, _) => format!(
             "{head}: {taken} of {total} bytes are sorted and here, the rest is in the inputs"
         ),
-        (Phase::Sorted, _) => format!("{head}: all {total} bytes are sorted and here"),
-        (Phase::Removed, Some(resume)) => format!(
+        (SortPhase::Sorted, _) => format!("{head}: all {total} bytes are sorted and here"),
+        (SortPhase::Removed, Some(resume)) => format!(
             "{head}: all {total} bytes are here, {} of them in the output that is being written",
             resume.written
         ),
-        (Phase::Removed, None) => {
+        (SortPhase::Removed, None) => {
             format!("{head}: all {total} bytes are sorted and here, the inputs are removed")
         }
-        (Phase::Delivered, _) => format!("{head}: the result is there; only leftovers are here"),
+        (SortPhase::Delivered, _) => {
+            format!("{head}: the result is there; only leftovers are here")
+        }
     }
 }
 
@@ -403,7 +405,7 @@ fn owner_of(input: &Path, folder: &Path) -> Option<AdvisedCommand> {
     let works = entries.filter(|entry| is_work_name(&entry.file_name()).is_some());
     works.into_iter().find_map(|work| {
         let files: Arc<dyn Directory> = FileDirectory::open_own(work.path()).ok()?;
-        let journal = Journal::read(&files).ok()??;
+        let journal = SortJournal::read(&files).ok()??;
         let output = Path::new(journal.command.output.as_os_str());
         let is_its = journal.inputs.iter().any(|known| Path::new(known.path.as_os_str()) == input);
         let is_known = is_its && is_in_place(&work.path(), output);
@@ -450,7 +452,7 @@ fn view(path: &Path) -> Option<Leftover> {
         (left, command)
     } else {
         let journal =
-            path.join(MANIFEST_NAME).exists().then(|| Journal::read(&folder).ok())???;
+            path.join(MANIFEST_NAME).exists().then(|| SortJournal::read(&folder).ok())???;
         let what = "a whole view that still has the journal of the sort that made it".to_owned();
         let is_its = journal.command.view && Path::new(journal.command.output.as_os_str()) == place;
         let command = is_its.then(|| AdvisedCommand::sort(&journal)).flatten();

@@ -240,12 +240,12 @@ fn open_inputs(
     open: &OpenInputs,
     budget: &Budget,
     cancel: &Cancel,
-) -> Result<Vec<merganser_sort::run::Input>, Failure> {
+) -> Result<Vec<merganser_sort::run::SortInput>, Failure> {
     let activity = Activity::here();
     let open = |input: &Input| {
         let opened = match input.open_for_sort(open, cancel)? {
-            merganser_sort::run::Input::Storage(storage) => {
-                merganser_sort::run::Input::Storage(activity.storage(storage))
+            merganser_sort::run::SortInput::Storage(storage) => {
+                merganser_sort::run::SortInput::Storage(activity.storage(storage))
             }
             stream => stream,
         };

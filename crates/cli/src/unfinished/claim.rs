@@ -8,7 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use merganser_sort::journal::{FileNote, Journal};
+use merganser_sort::journal::{FileNote, SortJournal};
 
 use super::publish::rename_to_free;
 use super::{LOCK_PATIENCE, note_of};
@@ -128,7 +128,7 @@ pub fn lock_file(file: &File) -> bool {
 ///
 /// # Errors
 /// As [`unclaim`].
-pub fn unclaim_all(journal: &Journal) -> Result<(), Failure> {
+pub fn unclaim_all(journal: &SortJournal) -> Result<(), Failure> {
     for input in &journal.inputs {
         let path = Path::new(input.path.as_os_str());
         unclaim(path, &input.file).map_err(|error| Failure::on(path, &error))?;
@@ -159,7 +159,7 @@ pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
 
 /// Whether an input of a sort has its hidden name. Until it has its own one back, another command
 /// that writes to that name would not see that there is a file.
-pub fn has_claimed(journal: &Journal) -> bool {
+pub fn has_claimed(journal: &SortJournal) -> bool {
     journal.inputs.iter().any(|input| {
         is_claimed(&claimed_path(Path::new(input.path.as_os_str())), &input.file).unwrap_or(true)
     })

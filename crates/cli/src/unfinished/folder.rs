@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use merganser_sort::journal::{Journal, Text};
+use merganser_sort::journal::{JournalText, SortJournal};
 use merganser_sort::note::{NOTE_NAME, NotedInput, WorkNote};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
@@ -221,7 +221,7 @@ impl WorkFolder {
     /// The system's own.
     pub fn discard(&self) -> Result<(), Failure> {
         let folder: Arc<dyn Directory> = self.directory()?;
-        if let Some(journal) = Journal::read(&folder)? {
+        if let Some(journal) = SortJournal::read(&folder)? {
             unclaim_all(&journal)?;
         }
         for name in self.names()?.iter().filter(|name| is_ours(name)) {
@@ -339,12 +339,14 @@ fn noted(inputs: &[Input]) -> Result<Option<Vec<NotedInput>>, Failure> {
         return Ok(None);
     }
     let note = |input: &Input| match input {
-        Input::Stdin => Ok(NotedInput { path: Text(input.to_string().into_bytes()), file: None }),
+        Input::Stdin => {
+            Ok(NotedInput { path: JournalText(input.to_string().into_bytes()), file: None })
+        }
         Input::File(path) => {
             let absolute = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
             let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
             let file = found.as_ref().map(note_of);
-            Ok(NotedInput { path: Text::from(absolute.as_os_str()), file })
+            Ok(NotedInput { path: JournalText::from(absolute.as_os_str()), file })
         }
     };
     inputs.iter().map(note).collect::<Result<_, _>>().map(Some)
@@ -391,7 +393,7 @@ impl UnfinishedView {
         signals::remember(&path);
         let files: Arc<dyn Directory> = folder.directory()?;
         let view = UnfinishedView { folder: Some(folder), target, path };
-        let output = Text::from(view.target.path().as_os_str());
+        let output = JournalText::from(view.target.path().as_os_str());
         WorkNote::new(false, output, noted(inputs)?).write(&files)?;
         Ok(view)
     }

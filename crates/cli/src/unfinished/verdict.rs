@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use merganser_node::pipeline::{self, Left, PARTS_NAME};
-use merganser_sort::journal::{FileNote, Journal, Phase};
+use merganser_sort::journal::{FileNote, SortJournal, SortPhase};
 use merganser_sort::note::{NOTE_NAME, WorkNote};
 use merganser_sort::output::{PARTIAL_NAME, RESUME_NAME, Resume};
 use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME};
@@ -52,7 +52,7 @@ pub enum Evidence<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SortFacts {
     /// How far it is.
-    pub phase: Phase,
+    pub phase: SortPhase,
     /// Whether no byte was taken, and no input has its hidden name.
     pub untouched: bool,
 }
@@ -102,7 +102,7 @@ pub enum Verdict {
     /// A sort that consumes its inputs, and has taken nothing.
     Begun,
     /// A sort that consumes its inputs, as far as this.
-    Sort(Phase),
+    Sort(SortPhase),
     /// A copy of a view.
     Copy {
         /// Whether the view loses its bytes.
@@ -189,7 +189,7 @@ impl Verdict {
     /// Whether it has, or may have, records that are nowhere else.
     pub fn may_be_only_copy(self) -> bool {
         match self {
-            Verdict::Sort(phase) => phase != Phase::Delivered,
+            Verdict::Sort(phase) => phase != SortPhase::Delivered,
             Verdict::Copy { consume } => consume,
             Verdict::Pipeline { inputs_whole } | Verdict::Copies { inputs_whole } => !inputs_whole,
             Verdict::Orphaned { .. } | Verdict::Unexplained { .. } | Verdict::Foreign => true,
@@ -215,7 +215,7 @@ pub struct WorkContents {
     /// What counts of it.
     pub facts: WorkFacts,
     /// Its journal.
-    pub journal: Option<Journal>,
+    pub journal: Option<SortJournal>,
     /// Its resume point.
     pub resume: Option<Resume>,
     /// Its pipeline.
@@ -233,7 +233,7 @@ impl WorkContents {
     /// When it can't be listed.
     pub fn of(path: &Path, files: &Arc<dyn Directory>) -> Result<Self, Failure> {
         let mut trouble = None;
-        let journal = evidence(Journal::read(files), &mut trouble);
+        let journal = evidence(SortJournal::read(files), &mut trouble);
         let note = evidence(WorkNote::read(files), &mut trouble);
         let resume = evidence(Resume::read(files), &mut trouble);
         let pipeline = evidence(pipeline::left_in(path), &mut trouble);
@@ -431,9 +431,11 @@ mod tests {
     fn no_combination_of_files_lets_the_only_copy_go() {
         let flags = [false, true];
         let journals = [Evidence::Absent, Evidence::Damaged].into_iter().chain(
-            [Phase::Sorting, Phase::Sorted, Phase::Removed, Phase::Delivered].into_iter().flat_map(
-                |phase| flags.map(|untouched| Evidence::Says(SortFacts { phase, untouched })),
-            ),
+            [SortPhase::Sorting, SortPhase::Sorted, SortPhase::Removed, SortPhase::Delivered]
+                .into_iter()
+                .flat_map(|phase| {
+                    flags.map(|untouched| Evidence::Says(SortFacts { phase, untouched }))
+                }),
         );
         let notes: Vec<_> = [Evidence::Absent, Evidence::Damaged]
             .into_iter()

@@ -22,7 +22,7 @@ use merganser_node::ssdlet::{
 };
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::Input;
+use merganser_sort::run::SortInput;
 use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, FileStorage};
@@ -198,7 +198,7 @@ impl Node {
             top: None,
             strategy: Strategy::Merge,
         };
-        let input = Input::Storage(FileStorage::open_path(&input, false).expect("there"));
+        let input = SortInput::Storage(FileStorage::open_path(&input, false).expect("there"));
         let output = SortOutput::View { folder: temp, name: name.to_owned() };
         sort(vec![input], output, &options, &Silent).expect("sorted");
     }

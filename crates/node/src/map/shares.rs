@@ -12,7 +12,7 @@
 //! that it can't be missing at the first spill; a record longer than a chunk takes of what is left.
 
 use merganser_sort::Error;
-use merganser_sort::plan::{RunPlan, Sample};
+use merganser_sort::plan::{RecordSample, RunPlan};
 
 use super::chunk_buffer::CARRY_BYTES;
 use super::reduce::REDUCER_BYTES;
@@ -60,7 +60,7 @@ pub fn sort_threads(memory_bytes: u64, threads: usize) -> usize {
 #[must_use]
 pub fn sort_least_bytes() -> u64 {
     // A record is compared as it is, so nothing is encoded.
-    let shortest = Sample {
+    let shortest = RecordSample {
         record_bytes: RECORD_BYTES_MIN,
         key_bytes: 0.0,
         fence_key_bytes: 0.0,

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
-use merganser_sort::plan::{RunPlan, Sample};
-use merganser_sort::run::Input;
+use merganser_sort::plan::{RecordSample, RunPlan};
+use merganser_sort::run::SortInput;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, SortOptions, SortOutput, Strategy,
 };
@@ -201,7 +201,7 @@ impl SpillSorting<'_> {
                 // Bytes that its runs do not take are written twice, as in an extra pass.
                 return most;
             }
-            let sample = Sample {
+            let sample = RecordSample {
                 record_bytes: mean.record_bytes,
                 key_bytes: 0.0,
                 fence_key_bytes: mean.key_bytes,
@@ -210,7 +210,7 @@ impl SpillSorting<'_> {
             most.min(RunPlan::stream_bytes_at_once(memory_bytes, sample, threads))
         };
         let reader = Box::new(SpillReader::new(source, Box::new(capacity)));
-        let input = Input::Stream { name: "spills".to_owned(), reader };
+        let input = SortInput::Stream { name: "spills".to_owned(), reader };
         merganser_sort::sort(vec![input], to, &options, &progress)
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use merganser_sort::budget::{Part, Reservation};
+use merganser_sort::budget::{MemoryShare, Reservation};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::{Compression, RunBuilder, RunWriter};
@@ -201,7 +201,8 @@ struct RowsMemory {
 }
 
 impl RowsMemory {
-    const PART: Part = Part { share: 8, bytes_min: CARRY_BYTES as u64 + REDUCER_BYTES };
+    const PART: MemoryShare =
+        MemoryShare { share: 8, bytes_min: CARRY_BYTES as u64 + REDUCER_BYTES };
 
     fn of(budget: &Budget) -> Result<Self, Error> {
         let free_bytes = budget.free_bytes();

@@ -16,7 +16,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use merganser_sort::Error;
-use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_sort::journal::{CommandNote, FileNote, JournalText};
 use merganser_storage::file::own;
 use serde::{Deserialize, Serialize};
 
@@ -66,14 +66,14 @@ pub struct PipelineWork {
     /// How results are merged.
     pub merge: MergeBy,
     /// The folder that commands run in.
-    pub folder: Text,
+    pub folder: JournalText,
 }
 
 /// An input, as the journal knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputNote {
     /// Its name.
-    pub name: Text,
+    pub name: JournalText,
     /// The file; `None` for a stream.
     pub file: Option<FileNote>,
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use merganser_sort::journal::{CommandNote, Text};
+use merganser_sort::journal::{CommandNote, JournalText};
 use merganser_sort::run::magic::ContentKind;
 
 use super::border::PieceFormat;
@@ -146,7 +146,7 @@ impl PipelineSettings {
             partitions: self.partitions,
             stages: stages.map(|stage| (stage.name.clone(), stage.command.clone())).collect(),
             merge: self.merge.clone(),
-            folder: Text(self.command.folder.0.clone()),
+            folder: JournalText(self.command.folder.0.clone()),
         }
     }
 

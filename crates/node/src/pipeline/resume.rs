@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use merganser_sort::journal::Text;
+use merganser_sort::journal::JournalText;
 
 use super::border::PieceFormat;
 use super::content::FolderContent;
@@ -186,7 +186,7 @@ fn changed(
         };
         return differs("the merge", words(&was.merge), words(&now.merge));
     }
-    let text = |text: &Text| format!("'{}'", String::from_utf8_lossy(&text.0));
+    let text = |text: &JournalText| format!("'{}'", String::from_utf8_lossy(&text.0));
     if was.folder != now.folder {
         return differs("the folder of the command", text(&was.folder), text(&now.folder));
     }

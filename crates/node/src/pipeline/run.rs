@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_sort::journal::{CommandNote, FileNote, JournalText};
 use merganser_storage::thread::spawn_scoped;
 
 use super::cutting::cut_all;
@@ -192,7 +192,7 @@ fn while_watched<T: Send>(
 }
 
 fn note_of(input: &PipelineInput) -> InputNote {
-    InputNote { name: Text(input.name.clone().into_bytes()), file: input.note }
+    InputNote { name: JournalText(input.name.clone().into_bytes()), file: input.note }
 }
 
 fn begin(

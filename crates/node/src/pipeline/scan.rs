@@ -139,14 +139,14 @@ impl<R: BufRead> LineScan<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use merganser_sort::journal::{CommandNote, Text};
+    use merganser_sort::journal::{CommandNote, JournalText};
 
     use crate::pipeline::{
         InputNote, MergeBy, PartitionCut, Partitions, PieceFormat, PipelineRecord, PipelineWork,
     };
 
     fn record() -> PipelineRecord {
-        let text = |text: &str| Text(text.as_bytes().to_vec());
+        let text = |text: &str| JournalText(text.as_bytes().to_vec());
         let command = CommandNote {
             words: vec![text("merganser"), text("pipeline")],
             folder: text("/data"),

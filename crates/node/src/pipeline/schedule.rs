@@ -491,7 +491,7 @@ mod tests {
     use std::fs;
     use std::sync::Barrier;
 
-    use merganser_sort::journal::{CommandNote, Text};
+    use merganser_sort::journal::{CommandNote, JournalText};
     use merganser_sort::run::magic::ContentKind;
 
     use super::super::border::PieceFormat;
@@ -501,7 +501,7 @@ mod tests {
     use super::*;
 
     fn settings(folder: PathBuf) -> PipelineSettings {
-        let text = |text: &str| Text(text.into());
+        let text = |text: &str| JournalText(text.into());
         PipelineSettings {
             records: PieceFormat::Lines { delimiter: b'\n' },
             content: ContentKind::Text,

@@ -7,10 +7,10 @@ use merganser_node::pipeline::{
     PipelineRecord, PipelineWork,
 };
 use merganser_sort::Error;
-use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_sort::journal::{CommandNote, FileNote, JournalText};
 
-fn text(text: &str) -> Text {
-    Text::from(OsStr::new(text))
+fn text(text: &str) -> JournalText {
+    JournalText::from(OsStr::new(text))
 }
 
 fn header() -> JournalHeader {

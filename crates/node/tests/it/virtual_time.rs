@@ -8,7 +8,7 @@ use merganser_device::simulated::{HostCosts, SimulatedDirectory, World};
 use merganser_device::ssd::Ssd;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::Input;
+use merganser_sort::run::SortInput;
 use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::oracle;
@@ -42,7 +42,7 @@ fn sorted(sample: &SampleInput, costs: HostCosts) -> (u64, u64) {
         strategy: Strategy::Merge,
     };
     let to = SortOutput::Storage(Arc::clone(&output));
-    let report = sort(vec![Input::Storage(input)], to, &options, &Silent).expect("sorted");
+    let report = sort(vec![SortInput::Storage(input)], to, &options, &Silent).expect("sorted");
     assert!(report.runs > 2, "{report:?}: it does not fit into the memory");
     let ended = world.now().0;
     let bytes = output.read_vec(0, output.size() as usize).expect("read");

@@ -64,30 +64,30 @@ impl WorkerState {
 /// A record of activity, shared by clones; or an empty one, which costs nothing and records
 /// nothing.
 #[derive(Clone, Default)]
-pub struct Activity(Option<Arc<Recorder>>);
+pub struct Activity(Option<Arc<ActivityRecorder>>);
 
-struct Recorder {
+struct ActivityRecorder {
     clock: Arc<dyn Clock>,
     start_ns: u64,
-    rows: Mutex<Vec<Arc<Row>>>,
+    rows: Mutex<Vec<Arc<ActivityRow>>>,
     transfers: Mutex<[Transfers; 2]>,
     phases: Mutex<Vec<PhaseStart>>,
 }
 
 /// The activity of one worker.
-struct Row {
+struct ActivityRow {
     role: &'static str,
-    timeline: Mutex<Timeline>,
+    timeline: Mutex<ActivityTimeline>,
 }
 
-struct Timeline {
+struct ActivityTimeline {
     bins: Bins<{ WorkerState::ALL.len() }>,
     since_ns: u64,
     /// `None` when no thread is in this row.
     state: Option<WorkerState>,
 }
 
-impl Timeline {
+impl ActivityTimeline {
     fn turn(&mut self, now_ns: u64, state: Option<WorkerState>) {
         if let Some(was) = self.state {
             self.bins.spread(was as usize, self.since_ns, now_ns, 1);
@@ -98,8 +98,8 @@ impl Timeline {
     }
 }
 
-impl Row {
-    fn timeline(&self) -> MutexGuard<'_, Timeline> {
+impl ActivityRow {
+    fn timeline(&self) -> MutexGuard<'_, ActivityTimeline> {
         self.timeline.lock()
     }
 }
@@ -140,7 +140,7 @@ pub struct PhaseStart {
 /// Phases remembered; more than these are of no use to a reader.
 const PHASES: usize = 64;
 
-impl Recorder {
+impl ActivityRecorder {
     fn now_ns(&self) -> u64 {
         self.clock.now_ns().saturating_sub(self.start_ns)
     }
@@ -150,7 +150,7 @@ impl Recorder {
     }
 }
 
-impl Meter for Recorder {
+impl Meter for ActivityRecorder {
     fn began(&self, transfer: Transfer) {
         let now_ns = self.now_ns();
         let transfers = &mut self.transfers()[transfer as usize];
@@ -171,8 +171,8 @@ impl Meter for Recorder {
 
 /// The row that a thread is in.
 struct Here {
-    recorder: Arc<Recorder>,
-    row: Arc<Row>,
+    recorder: Arc<ActivityRecorder>,
+    row: Arc<ActivityRow>,
     state: WorkerState,
 }
 
@@ -184,7 +184,7 @@ impl Activity {
     /// A record that begins now, in the time of `clock`.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Activity(Some(Arc::new(Recorder {
+        Activity(Some(Arc::new(ActivityRecorder {
             start_ns: clock.now_ns(),
             clock,
             rows: Mutex::new(Vec::new()),
@@ -214,8 +214,9 @@ impl Activity {
             let free =
                 rows.iter().find(|row| row.role == role && row.timeline().state.is_none()).cloned();
             let row = free.unwrap_or_else(|| {
-                let timeline = Timeline { bins: Bins::new(), since_ns: now_ns, state: None };
-                let row = Arc::new(Row { role, timeline: Mutex::new(timeline) });
+                let timeline =
+                    ActivityTimeline { bins: Bins::new(), since_ns: now_ns, state: None };
+                let row = Arc::new(ActivityRow { role, timeline: Mutex::new(timeline) });
                 rows.push(Arc::clone(&row));
                 row
             });
@@ -351,13 +352,13 @@ pub fn leave() -> Enrolled {
 }
 
 /// The calling thread is in `state` until the guard is dropped, and then in the state before.
-pub fn wait(state: WorkerState) -> Waiting {
+pub fn wait(state: WorkerState) -> ThreadWait {
     let before = HERE.with_borrow_mut(|here| {
         let here = here.as_mut()?;
         here.row.timeline().turn(here.recorder.now_ns(), Some(state));
         Some(std::mem::replace(&mut here.state, state))
     });
-    Waiting { before, thread: PhantomData }
+    ThreadWait { before, thread: PhantomData }
 }
 
 /// A thread's time under a role; see [`Activity::enroll`].
@@ -396,12 +397,12 @@ impl Drop for Enrolled {
 
 /// A thread's wait; see [`wait`].
 #[must_use = "the thread waits only as long as this lives"]
-pub struct Waiting {
+pub struct ThreadWait {
     before: Option<WorkerState>,
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Waiting {
+impl Drop for ThreadWait {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             HERE.with_borrow_mut(|here| {

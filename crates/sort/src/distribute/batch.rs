@@ -20,7 +20,7 @@ use crate::run::chunk_view::ENTRY_HEAD_BYTES;
 const SAMPLE_STEP_BYTES: usize = 64 << 10;
 
 /// The memory of one thread that splits records into buckets.
-pub(super) struct Batch {
+pub(super) struct BucketBatch {
     grouped: Vec<u8>,
     /// Bucket and length of each record.
     records: Vec<(u32, u32)>,
@@ -34,10 +34,10 @@ pub(super) struct Batch {
     long: bool,
 }
 
-impl Batch {
+impl BucketBatch {
     /// Groups `bytes` bytes at a time into `buckets` buckets.
     pub(super) fn new(bytes: usize, buckets: usize) -> Self {
-        Batch {
+        BucketBatch {
             grouped: vec![0; bytes],
             records: Vec::with_capacity(bytes / 8),
             records_max: bytes / 8,

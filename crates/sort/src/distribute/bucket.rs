@@ -28,7 +28,7 @@ use crate::run::chunk::{Chunk, SPAN_BYTES};
 use crate::run::extract::SLAB_TAGS;
 use crate::run::form::{SortMemory, TAG_BYTES, sort_chunk};
 use crate::run::format::corrupt;
-use crate::run::gather::Gather;
+use crate::run::gather::GatherRecords;
 use crate::{Budget, Error, Result};
 
 /// Bytes of one read.
@@ -42,7 +42,7 @@ const KEY_SLACK_BYTES: u64 = 64 << 10;
 
 /// Contiguous bytes of a bucket in one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Extent {
+pub(crate) struct BucketExtent {
     /// Number of the file.
     pub(crate) file: u32,
     /// Where in the file it begins; a multiple of 4096.
@@ -65,7 +65,7 @@ pub(crate) struct StoredBucket {
     /// Bytes of a block in its files.
     pub(crate) block_bytes: u32,
     /// In order of the records.
-    pub(crate) extents: Vec<Extent>,
+    pub(crate) extents: Vec<BucketExtent>,
     /// The checksums of its blocks, in order.
     pub(crate) crcs: Vec<u32>,
 }
@@ -73,7 +73,7 @@ pub(crate) struct StoredBucket {
 impl StoredBucket {
     /// Bytes of memory that the description holds.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let extents = self.extents.len() * size_of::<Extent>();
+        let extents = self.extents.len() * size_of::<BucketExtent>();
         (size_of::<Self>() + self.lower.len() + extents + self.crcs.len() * 4) as u64
     }
 }

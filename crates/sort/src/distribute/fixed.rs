@@ -46,7 +46,7 @@ pub(super) struct FixedBucket<'a> {
 /// How tags are made: key bits above, the record's number below. So tags with equal key bits are in
 /// input order.
 #[derive(Clone, Copy)]
-struct Layout {
+struct TagLayout {
     low: u64,
     spread: u64,
     /// Leading zeros of all distances from `low`.
@@ -55,12 +55,12 @@ struct Layout {
     numbers: u64,
 }
 
-impl Layout {
+impl TagLayout {
     fn new(bounds: (u64, u64), count: usize) -> Self {
         let (low, high) = bounds;
         let spread = high.saturating_sub(low).max(1);
         let numbers = (count as u64).next_power_of_two() - 1;
-        Layout { low, spread, zeros: spread.leading_zeros(), numbers }
+        TagLayout { low, spread, zeros: spread.leading_zeros(), numbers }
     }
 
     #[inline]
@@ -81,7 +81,7 @@ impl FixedBucket<'_> {
     pub(super) fn sort(&self, memory: &mut Buffer, counts: &mut Vec<u32>, out: &mut [u8]) {
         let count = self.bytes.len() / self.record_bytes;
         let parts = (count / PART_TAGS).next_power_of_two().min(PARTS_MAX);
-        let layout = Layout::new(self.bounds, count);
+        let layout = TagLayout::new(self.bounds, count);
         let (tags, grouped) = as_words(memory).split_at_mut(count);
         let grouped = &mut grouped[..count];
         counts.clear();
@@ -137,7 +137,7 @@ impl FixedBucket<'_> {
     }
 
     /// Orders tags of equal key bits by whole keys; `tags` are sorted.
-    fn settle(&self, layout: Layout, tags: &mut [u64]) {
+    fn settle(&self, layout: TagLayout, tags: &mut [u64]) {
         let mut from = 0;
         while let Some(tied) = tags[from..].windows(2).position(|two| layout.tied(two[0], two[1])) {
             from += tied;

@@ -11,7 +11,7 @@
 
 use merganser_storage::{Operation, Storage, StorageExt};
 
-use super::bucket::{Extent, StoredBucket};
+use super::bucket::{BucketExtent, StoredBucket};
 use crate::run::format::{FOOTER_BYTES, HEADER_BYTES, SIZE_BYTES_MAX, corrupt, u32_at, u64_at};
 use crate::{Error, Result};
 
@@ -29,7 +29,7 @@ const EXTENT_BYTES: usize = 8 + 8;
 const KEY_BYTES_MAX: u64 = 1 << 60;
 
 /// The checked header and footer of a bucket file; its index is not in memory yet.
-pub(crate) struct Ends {
+pub(crate) struct BucketFileEnds {
     index_offset: u64,
     index_bytes: u64,
     /// Pins which file it is.
@@ -100,7 +100,7 @@ pub(crate) fn seal(
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::UnknownVersion`].
-pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
+pub(crate) fn find(storage: &dyn Storage) -> Result<BucketFileEnds> {
     let file = storage.name();
     let size = storage.size();
     if size < (HEADER_BYTES + FOOTER_BYTES) as u64 {
@@ -147,13 +147,21 @@ pub(crate) fn find(storage: &dyn Storage) -> Result<Ends> {
         return Err(corrupt(file, at, detail));
     }
     let (records, data_bytes) = (u64_at(&footer, 24), u64_at(&footer, 32));
-    Ok(Ends { index_offset, index_bytes, index_crc, block_bytes, buckets, records, data_bytes })
+    Ok(BucketFileEnds {
+        index_offset,
+        index_bytes,
+        index_crc,
+        block_bytes,
+        buckets,
+        records,
+        data_bytes,
+    })
 }
 
-impl Ends {
-    /// Bytes of memory that [`Ends::open`] takes at most: the index as it is stored, and its buckets.
+impl BucketFileEnds {
+    /// Bytes of memory that [`BucketFileEnds::open`] takes at most: the index as it is stored, and its buckets.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        const { assert!(2 * size_of::<Extent>() <= 3 * EXTENT_BYTES) };
+        const { assert!(2 * size_of::<BucketExtent>() <= 3 * EXTENT_BYTES) };
         let lists = self.index_bytes.div_ceil(2) * 3;
         self.buckets * size_of::<StoredBucket>() as u64 + lists + self.index_bytes
     }
@@ -202,7 +210,7 @@ fn decode_buckets(
             if !whole || bytes == 0 || !lies || !physical.is_multiple_of(4096) {
                 return None;
             }
-            extents.push(Extent { file: 0, physical, bytes });
+            extents.push(BucketExtent { file: 0, physical, bytes });
             sum = sum.checked_add(bytes)?;
         }
         let blocks = usize::try_from(bytes.div_ceil(u64::from(block_bytes))).ok()?;

@@ -52,8 +52,8 @@ use stream::{PieceStream, StreamOptions, least_memory_bytes};
 
 use crate::budget::Reservation;
 use crate::key::Order;
-use crate::plan::Sample;
-use crate::run::Input;
+use crate::plan::RecordSample;
+use crate::run::SortInput;
 use crate::run::chunk_reader::ChunkReader;
 use crate::{Budget, Error, Progress, Result, shares};
 
@@ -65,7 +65,7 @@ pub(crate) struct Distributor<'a> {
     pub(crate) order: Arc<Order>,
     pub(crate) budget: Budget,
     pub(crate) threads: usize,
-    pub(crate) sample: Sample,
+    pub(crate) sample: RecordSample,
     /// Trust the leading bits of keys.
     pub(crate) uniform: bool,
     pub(crate) limit_bytes: Option<u64>,
@@ -103,8 +103,9 @@ impl Distributor<'_> {
     ///
     /// # Errors
     /// Bad input, a full disk, too little memory, cancellation, the storage's own.
-    pub(crate) fn distribute(&self, inputs: Vec<Input>) -> Result<Distributed> {
-        let total = inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+    pub(crate) fn distribute(&self, inputs: Vec<SortInput>) -> Result<Distributed> {
+        let total =
+            inputs.iter().map(SortInput::size).try_fold(0u64, |sum, size| Some(sum + size?));
         let plan = DistributePlan::new(self.budget.free_bytes(), total, self.sample, self.threads)?;
         let partition = if self.uniform {
             Some(Partition::uniform(&self.order, plan.buckets as usize)?)
@@ -216,7 +217,7 @@ impl Distributor<'_> {
             slice_bytes: slice_bytes(&self.budget),
         });
         let reader = Box::new(BucketReader::new(Arc::clone(&alone)));
-        let input = Input::Stream { name: "a bucket".to_owned(), reader };
+        let input = SortInput::Stream { name: "a bucket".to_owned(), reader };
         // The header and the byte order mark were taken off already.
         let reader =
             ChunkReader::of_records(vec![input], self.order.format(), plan.chunk_bytes as usize);

@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 use merganser_storage::Storage;
 use parking_lot::Mutex;
 
-use super::batch::Batch;
+use super::batch::BucketBatch;
 use super::partition::Partition;
 use super::plan::{self, DistributePlan};
-use super::store::{self, Received, Store, StorePlan, WritePolicy};
+use super::store::{self, BucketStore, Received, StorePlan, WritePolicy};
 use super::{Distributor, sampling};
 use crate::access::with_access;
 use crate::activity::{self, WorkerState, wait};
@@ -54,18 +54,18 @@ pub(super) struct Pass {
 }
 
 /// The state that all threads of a pass share.
-struct Work<'a> {
+struct PassShared<'a> {
     distributor: &'a Distributor<'a>,
     plan: DistributePlan,
     /// Number of buckets.
     buckets: usize,
     /// Set with the first chunk at the latest.
     partition: OnceLock<Partition>,
-    store: Store,
+    store: BucketStore,
 }
 
 /// A span of a chunk, to be split and appended in turn.
-struct Job {
+struct SplitJob {
     chunk: Arc<Chunk>,
     span: usize,
     turn: u64,
@@ -88,11 +88,11 @@ impl Distributor<'_> {
             limit_bytes,
         };
         let lists = self.budget.reserve(0, "the list of extents")?;
-        let store = Store::new(store_plan, files.to_vec(), lists)?;
+        let store = BucketStore::new(store_plan, files.to_vec(), lists)?;
         let partition = partition.map_or_else(OnceLock::new, OnceLock::from);
-        let work = Work { distributor: self, plan, buckets, partition, store };
+        let work = PassShared { distributor: self, plan, buckets, partition, store };
         let input_bytes = work.run(&mut reader, files.len())?;
-        let Work { plan, partition, store, .. } = work;
+        let PassShared { plan, partition, store, .. } = work;
         let header = reader.preamble().unwrap_or_default().to_vec();
         let (received, lists) = store.finish()?;
         let partition = partition.into_inner().expect("set with the first chunk");
@@ -100,12 +100,12 @@ impl Distributor<'_> {
     }
 }
 
-impl Work<'_> {
+impl PassShared<'_> {
     /// Runs the pass: this thread reads, others split and write. Returns the bytes read. Errors of
     /// reading, splitting and writing are kept by the store.
     fn run(&self, reader: &mut ChunkReader, disks: usize) -> Result<u64> {
         let (empty_to, empty) = channel::<Chunk>();
-        let (jobs_to, jobs) = channel::<Job>();
+        let (jobs_to, jobs) = channel::<SplitJob>();
         for _ in 0..plan::CHUNKS {
             empty_to.send(Chunk::new(self.plan.chunk_bytes as usize)?).expect("not closed");
         }
@@ -146,7 +146,7 @@ impl Work<'_> {
         &self,
         reader: &mut ChunkReader,
         empty: &Receiver<Chunk>,
-        jobs: &Sender<Job>,
+        jobs: &Sender<SplitJob>,
     ) -> Result<u64> {
         let (mut turn, mut input_bytes) = (0, 0);
         let mut spare = None;
@@ -165,7 +165,7 @@ impl Work<'_> {
             });
             let chunk = Arc::new(chunk);
             for span in 0..chunk.spans.len() {
-                let job = Job { chunk: Arc::clone(&chunk), span, turn };
+                let job = SplitJob { chunk: Arc::clone(&chunk), span, turn };
                 turn += 1;
                 if jobs.send(job).is_err() {
                     return Ok(input_bytes);
@@ -181,15 +181,15 @@ impl Work<'_> {
     }
 
     /// Splits jobs by bucket until there are no more.
-    fn split(&self, jobs: &Mutex<Receiver<Job>>, empty_to: &Sender<Chunk>) -> Result<()> {
+    fn split(&self, jobs: &Mutex<Receiver<SplitJob>>, empty_to: &Sender<Chunk>) -> Result<()> {
         let order = &self.distributor.order;
-        let mut batch = Batch::new(self.plan.batch_bytes as usize, self.buckets);
+        let mut batch = BucketBatch::new(self.plan.batch_bytes as usize, self.buckets);
         loop {
             let next = {
                 let _waiting = wait(WorkerState::Input);
                 jobs.lock().recv()
             };
-            let Ok(Job { chunk, span, turn: number }) = next else { return Ok(()) };
+            let Ok(SplitJob { chunk, span, turn: number }) = next else { return Ok(()) };
             if self.distributor.progress.cancelled() {
                 return Err(Error::Cancelled);
             }

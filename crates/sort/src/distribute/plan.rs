@@ -14,9 +14,9 @@
 use super::bucket::PieceMemory;
 use super::partition::BUCKETS_MAX;
 use super::sampling::{SamplePlaces, places};
-use crate::plan::Sample;
+use crate::plan::RecordSample;
 use crate::record::Format;
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::run::chunk::{Chunk, SPAN_BYTES};
 use crate::{Error, Result, shares};
 
@@ -68,7 +68,7 @@ impl DistributePlan {
     pub(crate) fn new(
         memory_bytes: u64,
         total_bytes: Option<u64>,
-        sample: Sample,
+        sample: RecordSample,
         threads: usize,
     ) -> Result<Self> {
         let room = shares::of_distribution(memory_bytes);
@@ -111,7 +111,12 @@ impl DistributePlan {
     }
 
     /// Bytes that a distribution of `inputs` reads to choose splitters by, before it reads them all.
-    pub(crate) fn sample_bytes(&self, inputs: &[Input], format: Format, sample: Sample) -> u64 {
+    pub(crate) fn sample_bytes(
+        &self,
+        inputs: &[SortInput],
+        format: Format,
+        sample: RecordSample,
+    ) -> u64 {
         let places = places(inputs, format, sample.record_bytes, self.buckets);
         places.map_or(0, SamplePlaces::bytes)
     }
@@ -123,7 +128,7 @@ impl DistributePlan {
     }
 
     /// The largest bucket that is aimed at, in bytes.
-    fn bucket_bytes(memory_bytes: u64, sample: Sample, threads: usize) -> u64 {
+    fn bucket_bytes(memory_bytes: u64, sample: RecordSample, threads: usize) -> u64 {
         // A bucket of a million bytes, as a yardstick.
         const YARD: u64 = 1 << 20;
         let records = (YARD as f64 / sample.record_bytes) as u64;

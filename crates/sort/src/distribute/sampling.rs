@@ -10,7 +10,7 @@ use crate::Result;
 use crate::access::with_access;
 use crate::key::Order;
 use crate::record::{Format, Framing, probable_start};
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::run::chunk::Chunk;
 
 /// Places looked at for each bucket.
@@ -31,7 +31,7 @@ const KEY_BYTES_MAX: usize = 2 << 20;
 /// Keys at random places of `inputs`. `None` where records cannot be found from the middle of an
 /// input: in a stream, or where records have no mark at their beginning.
 pub(super) fn at_random_places(
-    inputs: &[Input],
+    inputs: &[SortInput],
     order: &Order,
     record_bytes: f64,
     buckets: u64,
@@ -46,7 +46,7 @@ pub(super) fn at_random_places(
 
 /// The places that [`at_random_places`] looks at.
 pub(super) fn places(
-    inputs: &[Input],
+    inputs: &[SortInput],
     format: Format,
     record_bytes: f64,
     buckets: u64,
@@ -65,12 +65,12 @@ impl SamplePlaces {
     /// About `count` places of `inputs`. `None` where records cannot be found from the middle of an
     /// input.
     pub(super) fn new(
-        inputs: &[Input],
+        inputs: &[SortInput],
         format: Format,
         record_bytes: f64,
         count: u64,
     ) -> Option<Self> {
-        let seekable = inputs.iter().all(|input| matches!(input, Input::Storage(_)));
+        let seekable = inputs.iter().all(|input| matches!(input, SortInput::Storage(_)));
         if format == Format::Keyed || !seekable {
             return None;
         }
@@ -92,14 +92,14 @@ impl SamplePlaces {
 /// returns how many bytes it keeps; reading stops when they are many.
 pub(super) fn records_at(
     places: SamplePlaces,
-    inputs: &[Input],
+    inputs: &[SortInput],
     format: Format,
     mut take: impl FnMut(&[u8]) -> usize,
 ) -> Result<()> {
     let mut storages: Vec<(u64, &Arc<dyn Storage>)> = Vec::new();
     let mut total = 0;
     for input in inputs {
-        let Input::Storage(storage) = input else { continue };
+        let SortInput::Storage(storage) = input else { continue };
         storages.push((total, storage));
         total += storage.size();
     }

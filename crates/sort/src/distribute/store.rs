@@ -28,7 +28,7 @@ use std::sync::Arc;
 use merganser_storage::{Buffer, Storage};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::bucket::Extent;
+use super::bucket::BucketExtent;
 use super::partition::SampleKey;
 use crate::activity::{self, wait};
 use crate::budget::Reservation;
@@ -135,7 +135,7 @@ pub(super) struct Received {
     /// Bytes of encoded keys with their heads.
     pub(super) key_bytes: u64,
     /// In order of the records.
-    pub(super) extents: Vec<Extent>,
+    pub(super) extents: Vec<BucketExtent>,
     /// Checksums of each block of `block_bytes`, and of the shorter last one.
     pub(super) crcs: Vec<u32>,
     /// Keys of it, drawn at even distances of bytes.
@@ -150,7 +150,7 @@ pub(super) struct Appended {
     pub(super) key_bytes: u32,
 }
 
-pub(super) struct Store {
+pub(super) struct BucketStore {
     plan: StorePlan,
     /// Blocks that buckets share; the others of the pool are for joined writes.
     shared: usize,
@@ -159,7 +159,7 @@ pub(super) struct Store {
     joined: Vec<Mutex<Vec<Buffer>>>,
     tails: Turns<Tails>,
     failed: FirstError,
-    pool: Mutex<Pool>,
+    pool: Mutex<BlockPool>,
     /// A block came free, or everything failed.
     freed: Condvar,
     /// Blocks are pending, the last batch was appended, or everything failed.
@@ -186,7 +186,7 @@ struct BucketTail {
     sample: Vec<SampleKey>,
 }
 
-struct Pool {
+struct BlockPool {
     free: Vec<Buffer>,
     pending: Vec<VecDeque<(Buffer, usize)>>,
     pending_blocks: usize,
@@ -194,7 +194,7 @@ struct Pool {
     held: Vec<usize>,
     /// Where round-robin continues.
     next_bucket: usize,
-    extents: Vec<Vec<Extent>>,
+    extents: Vec<Vec<BucketExtent>>,
     crcs: Vec<Vec<u32>>,
     written_bytes: u64,
     index_bytes: u64,
@@ -203,7 +203,7 @@ struct Pool {
     stopped: bool,
 }
 
-impl Store {
+impl BucketStore {
     /// A store that writes to `disks`, which are empty. The caller reserves the pool; the memory of
     /// the list of extents is added to `lists` as it grows.
     ///
@@ -232,7 +232,7 @@ impl Store {
         free.push(pool);
         let (buckets, shared) = (plan.buckets, free.len());
         assert!(shared > buckets, "joining takes a small share");
-        let state = Pool {
+        let state = BlockPool {
             free,
             pending: (0..buckets).map(|_| VecDeque::new()).collect(),
             pending_blocks: 0,
@@ -253,7 +253,7 @@ impl Store {
             sample_every: 1,
             offered: 0,
         };
-        Ok(Store {
+        Ok(BucketStore {
             plan,
             shared,
             disks,
@@ -266,7 +266,7 @@ impl Store {
         })
     }
 
-    fn pool(&self) -> MutexGuard<'_, Pool> {
+    fn pool(&self) -> MutexGuard<'_, BlockPool> {
         self.pool.lock()
     }
 
@@ -318,11 +318,11 @@ impl Store {
 
 /// The right to append: batches are appended in input order.
 pub(super) struct Appender<'a> {
-    store: &'a Store,
+    store: &'a BucketStore,
     tails: Turn<'a, Tails>,
 }
 
-impl Stops for Store {
+impl Stops for BucketStore {
     /// Must not be called while an [`Appender`] is held.
     fn fail(&self, error: Error) {
         self.failed.note(error);
@@ -396,7 +396,7 @@ impl Appender<'_> {
     }
 }
 
-impl Store {
+impl BucketStore {
     /// Hands a full block over and takes an empty one.
     fn exchange(&self, bucket: usize, full: Option<Buffer>, len: usize) -> Result<Buffer> {
         let mut state = self.pool();
@@ -424,7 +424,7 @@ impl Store {
     }
 }
 
-impl Store {
+impl BucketStore {
     /// Blocks of the pool that were written, or copied to be.
     fn give_back(&self, blocks: Vec<Buffer>) {
         let mut state = self.pool();
@@ -436,7 +436,7 @@ impl Store {
     }
 }
 
-impl Pool {
+impl BlockPool {
     /// The bucket to write next, of `shared` blocks in all.
     fn choose(&mut self, plan: &StorePlan, shared: usize) -> Option<usize> {
         if self.pending_blocks == 0 {

@@ -16,7 +16,7 @@ use merganser_storage::thread::spawn_scoped;
 use merganser_storage::{Buffer, Storage, StorageExt};
 
 use super::bucket::{BucketSet, StoredBucket};
-use super::store::{Appended, Received, Store, StorePlan};
+use super::store::{Appended, BucketStore, Received, StorePlan};
 use crate::key::OrderSpec;
 use crate::pipeline::Stops;
 use crate::record::Format;
@@ -76,7 +76,7 @@ impl StoreTrial {
         let plan = self.plan(disks.len())?;
         let block_bytes = plan.block_bytes;
         let lists = Budget::new(LISTS_BYTES).reserve(0, "the list of extents")?;
-        let store = Store::new(plan, disks.to_vec(), lists)?;
+        let store = BucketStore::new(plan, disks.to_vec(), lists)?;
         let started = Instant::now();
         std::thread::scope(|scope| {
             let started = (0..disks.len()).try_for_each(|disk| {
@@ -131,7 +131,7 @@ impl StoreTrial {
         })
     }
 
-    fn append(&self, store: &Store, progress: &dyn Progress) -> Result<()> {
+    fn append(&self, store: &BucketStore, progress: &dyn Progress) -> Result<()> {
         let mut turn = store.turn(0)?;
         let mut random = 0x9e37_79b9_7f4a_7c15_u64;
         // Bytes that are irregular, so that a disk cannot compress them away.

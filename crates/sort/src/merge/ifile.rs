@@ -15,7 +15,7 @@ use super::tree::{self, Leaves, Node};
 use crate::key::writable::{EncodedReader, KeyReader};
 use crate::key::{KeyFault, WritableOrder};
 use crate::prefix::Word;
-use crate::record::ifile::{HEADER_BYTES_MAX, HeaderFault, header};
+use crate::record::ifile::{HEADER_BYTES_MAX, LengthsFault, header};
 
 /// The records of one segment, without the marker behind them.
 pub trait Source {
@@ -86,7 +86,7 @@ pub enum IFileError<E> {
 pub enum RecordFault {
     /// Its lengths.
     #[error("{0}")]
-    Header(#[from] HeaderFault),
+    Header(#[from] LengthsFault),
     /// Its key.
     #[error("{0}")]
     Key(#[from] KeyFault),

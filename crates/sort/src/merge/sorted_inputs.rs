@@ -28,7 +28,7 @@ use crate::access::with_access;
 use crate::budget::Reservation;
 use crate::key::{Order, OrderSpec};
 use crate::record::{Framing, with_framing};
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::run::chunk::Chunk;
 use crate::run::chunk_reader::{ChunkReader, check_header};
 use crate::run::release::ignore_unsupported;
@@ -103,15 +103,15 @@ pub struct Merging<'a> {
 /// Bad input, too little memory, a full disk where there are several passes, or what `take` fails
 /// with.
 pub fn merge_sorted(
-    inputs: Vec<Input>,
+    inputs: Vec<SortInput>,
     with: &Merging<'_>,
     progress: &dyn Progress,
     mut take: impl FnMut(&[u8]) -> Result<bool>,
 ) -> Result<u64> {
     with.order.check_format()?;
-    let total = inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?));
+    let total = inputs.iter().map(SortInput::size).try_fold(0u64, |sum, size| Some(sum + size?));
     let least = memory_bytes(BUFFER_BYTES.start, 1) - OUT_BYTES as u64;
-    let unpacking = inputs.iter().map(Input::unpack_memory_bytes).max().unwrap_or(0);
+    let unpacking = inputs.iter().map(SortInput::unpack_memory_bytes).max().unwrap_or(0);
     let by_memory = with.budget.free_bytes().saturating_sub(OUT_BYTES as u64) / (least + unpacking);
     let most = usize::try_from(by_memory).unwrap_or(usize::MAX);
     let most = most.min(with.inputs_max).clamp(2, INPUTS_MAX);
@@ -162,7 +162,7 @@ fn memory_bytes(bytes: u64, count: u64) -> u64 {
 
 /// An input of the merge.
 enum Part {
-    Input(Input),
+    Input(SortInput),
     /// Inputs that were merged before, without a header row.
     Merged(Arc<dyn Storage>),
 }
@@ -227,7 +227,7 @@ impl Merger<'_> {
             let format = self.with.order.format;
             let (input, is_merged) = match part {
                 Part::Input(input) => (input, false),
-                Part::Merged(storage) => (Input::Storage(storage), true),
+                Part::Merged(storage) => (SortInput::Storage(storage), true),
             };
             let name = input.name().to_owned();
             // A short input gets a short buffer: to map and clear a large one takes longer than to

@@ -29,7 +29,7 @@ use super::resume::{RESUME_NAME, Resume, check_written};
 use crate::activity::{WorkerState, wait};
 use crate::bound::Bound;
 use crate::sorter::note::WorkNote;
-use crate::text::Text;
+use crate::text::JournalText;
 use crate::view::{CONSUMED_NAME, MANIFEST_NAME, Manifest, ResumePoint, View, consumed_into};
 use crate::{Budget, Error, Progress, Result};
 
@@ -54,9 +54,9 @@ pub struct Materialize<'a> {
     /// Gives the output its name.
     pub publish: Publish<'a>,
     /// The output's path, for the view's marker and the resume point.
-    pub output: Text,
+    pub output: JournalText,
     /// The view's path, for the resume point.
-    pub view: Text,
+    pub view: JournalText,
     /// Whether to give the view's blocks back as they are copied, and remove it at the end.
     pub consume: bool,
     /// Memory.
@@ -154,7 +154,7 @@ pub fn materialize(what: &Materialize<'_>, progress: &dyn Progress) -> Result<u6
 }
 
 /// Refuses a view that another command consumes, or whose consumption this command does not continue.
-fn refuse_other_use(what: &Materialize<'_>, marker: Option<&Text>) -> Result<()> {
+fn refuse_other_use(what: &Materialize<'_>, marker: Option<&JournalText>) -> Result<()> {
     let Materialize { folder, consume, .. } = *what;
     let Some(output) = marker else { return Ok(()) };
     let view = folder.name().to_owned();
@@ -248,7 +248,7 @@ pub fn forget(work: &Arc<dyn Directory>) -> Result<()> {
 }
 
 /// Makes readers refuse the view. Nothing of it is given back before this returns.
-fn mark_consumed(folder: &Arc<dyn Directory>, output: &Text) -> Result<()> {
+fn mark_consumed(folder: &Arc<dyn Directory>, output: &JournalText) -> Result<()> {
     let line = [&output.0[..], b"\n"].concat();
     Ok(folder.publish(CONSUMED_NAME, &line)?)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::format::corrupt;
 use crate::sealed::{seal, unseal};
-use crate::text::Text;
+use crate::text::JournalText;
 use crate::view::View;
 use crate::{Error, Progress, Result};
 
@@ -31,9 +31,9 @@ pub struct Resume {
     /// CRC32C of the view's manifest: which view this is.
     pub(super) view_crc: u32,
     /// The path of the view.
-    pub view: Text,
+    pub view: JournalText,
     /// The path of the output.
-    pub output: Text,
+    pub output: JournalText,
     /// Whether the view is given back as it is copied.
     pub consume: bool,
     /// Bytes of the output that are synced.
@@ -95,7 +95,7 @@ impl Resume {
 
     /// The point before the first byte of a copy of `view`; its path and that of the output.
     pub(super) fn at_start(
-        (view_path, output): (&Text, &Text),
+        (view_path, output): (&JournalText, &JournalText),
         consume: bool,
         view: &View,
     ) -> Self {
@@ -168,8 +168,8 @@ mod tests {
             format: FORMAT_NAME.to_owned(),
             version: VERSION,
             view_crc: 0x89ab_cdef,
-            view: Text::from(OsStr::new("/data/big.view")),
-            output: Text(b"/data/out\xff".to_vec()),
+            view: JournalText::from(OsStr::new("/data/big.view")),
+            output: JournalText(b"/data/out\xff".to_vec()),
             consume: true,
             written: 64,
             written_crc: 0x0123_4567,

@@ -91,7 +91,7 @@ impl<'scope, 'env, S: Stops + ?Sized> Crew<'scope, 'env, S> {
         let (on, here) = (self.on, Activity::here());
         move || {
             let _worker = here.enroll(name);
-            let _alarm = Alarm(on);
+            let _alarm = CrewAlarm(on);
             if let Err(error) = work() {
                 on.fail(error);
             }
@@ -100,9 +100,9 @@ impl<'scope, 'env, S: Stops + ?Sized> Crew<'scope, 'env, S> {
 }
 
 /// Stops all when a thread panics; the scope then panics, too.
-struct Alarm<'a, S: Stops + ?Sized>(&'a S);
+struct CrewAlarm<'a, S: Stops + ?Sized>(&'a S);
 
-impl<S: Stops + ?Sized> Drop for Alarm<'_, S> {
+impl<S: Stops + ?Sized> Drop for CrewAlarm<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.fail(Error::Cancelled);

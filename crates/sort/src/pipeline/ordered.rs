@@ -100,14 +100,14 @@ pub(crate) enum Claim<T> {
 
 /// An ordered pipeline, as its reader sees it.
 pub(crate) struct Pipeline<S: Stage> {
-    line: Arc<Line<S>>,
+    line: Arc<PipelineShared<S>>,
     workers: Vec<JoinHandle<()>>,
     /// The only worker, where the reader itself is the worker.
-    own: Option<Box<Bench<S>>>,
+    own: Option<Box<WorkerBench<S>>>,
 }
 
 /// The state that workers and reader share.
-struct Line<S: Stage> {
+struct PipelineShared<S: Stage> {
     stage: S,
     ledger: Mutex<Ledger<S>>,
     changed: Condvar,
@@ -129,7 +129,7 @@ struct Ledger<S: Stage> {
 }
 
 /// The state of a worker.
-struct Bench<S: Stage> {
+struct WorkerBench<S: Stage> {
     kept: S::Kept,
     /// In order.
     begun: VecDeque<(u64, S::Begun)>,
@@ -152,7 +152,7 @@ impl<S: Stage> Pipeline<S> {
             stop: false,
             panicked: false,
         };
-        let line = Line { stage, ledger: Mutex::new(ledger), changed: Condvar::new() };
+        let line = PipelineShared { stage, ledger: Mutex::new(ledger), changed: Condvar::new() };
         let own = workers.are_own().then(|| line.bench().map(Box::new)).transpose()?;
         // Dropped on the way out when a thread or its memory is refused: those that run are stopped.
         let mut pipeline = Pipeline { line: Arc::new(line), workers: Vec::new(), own };
@@ -162,7 +162,7 @@ impl<S: Stage> Pipeline<S> {
             let mut bench = line.bench()?;
             let work = move || {
                 let _worker = here.enroll(S::ROLE);
-                let _alarm = Alarm(&*line);
+                let _alarm = PipelineAlarm(&*line);
                 while line.work(&mut bench, true) {}
             };
             pipeline.workers.push(spawn(S::ROLE, work)?);
@@ -245,17 +245,17 @@ impl<S: Stage> Ledger<S> {
     }
 }
 
-impl<S: Stage> Line<S> {
+impl<S: Stage> PipelineShared<S> {
     fn lock(&self) -> MutexGuard<'_, Ledger<S>> {
         self.ledger.lock()
     }
 
-    fn bench(&self) -> Result<Bench<S>> {
-        Ok(Bench { kept: self.stage.keep()?, begun: VecDeque::new(), weight: 0 })
+    fn bench(&self) -> Result<WorkerBench<S>> {
+        Ok(WorkerBench { kept: self.stage.keep()?, begun: VecDeque::new(), weight: 0 })
     }
 
     /// Begins the next item; waits until it may be begun when `patient`. False without one.
-    fn begin(&self, bench: &mut Bench<S>, patient: bool) -> bool {
+    fn begin(&self, bench: &mut WorkerBench<S>, patient: bool) -> bool {
         let mut ledger = self.lock();
         let (number, item) = loop {
             if ledger.ended || !ledger.wants(ledger.next_in) {
@@ -299,12 +299,12 @@ impl<S: Stage> Line<S> {
         true
     }
 
-    fn begin_ahead(&self, bench: &mut Bench<S>) {
+    fn begin_ahead(&self, bench: &mut WorkerBench<S>) {
         while bench.weight < S::AHEAD && self.begin(bench, false) {}
     }
 
     /// Makes one item; false when this worker gets no more.
-    fn work(&self, bench: &mut Bench<S>, patient: bool) -> bool {
+    fn work(&self, bench: &mut WorkerBench<S>, patient: bool) -> bool {
         if bench.begun.is_empty() && !self.begin(bench, patient) {
             return false;
         }
@@ -346,7 +346,7 @@ impl<S: Stage> Ledger<S> {
 
 /// The operations of a worker under the lock while it makes an item.
 pub(crate) struct Desk<'a, S: Stage> {
-    line: &'a Line<S>,
+    line: &'a PipelineShared<S>,
     number: u64,
 }
 
@@ -376,9 +376,9 @@ impl<S: Stage> Desk<'_, S> {
 }
 
 /// Wakes the reader when a worker panics.
-struct Alarm<'a, S: Stage>(&'a Line<S>);
+struct PipelineAlarm<'a, S: Stage>(&'a PipelineShared<S>);
 
-impl<S: Stage> Drop for Alarm<'_, S> {
+impl<S: Stage> Drop for PipelineAlarm<'_, S> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.lock().panicked = true;

@@ -16,11 +16,11 @@ use crate::activity::{WorkerState, wait};
 
 /// A thing that workers act on in turn.
 pub struct Turns<T> {
-    queue: Mutex<Queue<T>>,
+    queue: Mutex<TurnQueue<T>>,
     changed: Condvar,
 }
 
-struct Queue<T> {
+struct TurnQueue<T> {
     thing: T,
     next: u64,
     stopped: bool,
@@ -29,12 +29,12 @@ struct Queue<T> {
 impl<T> Turns<T> {
     /// Number 0 has the first turn.
     pub fn new(thing: T) -> Self {
-        let queue = Queue { thing, next: 0, stopped: false };
+        let queue = TurnQueue { thing, next: 0, stopped: false };
         Turns { queue: Mutex::new(queue), changed: Condvar::new() }
     }
 
     /// A worker that panicked in its turn has stopped the others.
-    fn lock(&self) -> MutexGuard<'_, Queue<T>> {
+    fn lock(&self) -> MutexGuard<'_, TurnQueue<T>> {
         self.queue.lock()
     }
 
@@ -77,7 +77,7 @@ impl<T> Turns<T> {
 /// The right to act. The next number's turn begins when this one is dropped; a panic stops all turns.
 pub struct Turn<'a, T> {
     turns: &'a Turns<T>,
-    queue: MutexGuard<'a, Queue<T>>,
+    queue: MutexGuard<'a, TurnQueue<T>>,
 }
 
 impl<T> Turn<'_, T> {

@@ -11,7 +11,7 @@
 
 mod sample;
 
-pub use sample::Sample;
+pub use sample::RecordSample;
 pub(crate) use sample::{sample, sample_bytes};
 
 use crate::merge::sizes::runs_at_once;
@@ -100,7 +100,7 @@ impl RunPlan {
         memory_bytes: u64,
         total_bytes: Option<u64>,
         inputs: u64,
-        sample: Sample,
+        sample: RecordSample,
         encoded: bool,
         threads: usize,
     ) -> Result<Self> {
@@ -181,7 +181,7 @@ impl RunPlan {
 
     /// The least memory in which runs of records like those of `sample` are formed, in bytes.
     #[must_use]
-    pub fn least_bytes(sample: Sample, encoded: bool, threads: usize) -> u64 {
+    pub fn least_bytes(sample: RecordSample, encoded: bool, threads: usize) -> u64 {
         let (tags, keys) = Self::side_ratios(sample, encoded);
         let pieces = (threads as u64).saturating_mul(PIECE_BYTES as u64);
         pieces.saturating_add(Self::chunk_memory(CHUNK_BYTES_MIN, 2, tags, keys) + REST_BYTES)
@@ -206,7 +206,7 @@ impl RunPlan {
     /// The most bytes of a stream of unknown length, of records like those of `sample`, whose runs are all merged
     /// at once in `memory_bytes`: with more of them, all are read and written once more.
     #[must_use]
-    pub fn stream_bytes_at_once(memory_bytes: u64, sample: Sample, threads: usize) -> u64 {
+    pub fn stream_bytes_at_once(memory_bytes: u64, sample: RecordSample, threads: usize) -> u64 {
         let Ok(plan) = Self::new(memory_bytes, None, 1, sample, false, threads) else { return 0 };
         let room = shares::of_stream(memory_bytes - memory_bytes / UNKNOWN_FENCES_SHARE);
         // The first and the last run are shorter, and runs may turn out to be compressed.
@@ -215,7 +215,7 @@ impl RunPlan {
     }
 
     /// Bytes of one array of tags, and of encoded keys, for each byte of a chunk.
-    fn side_ratios(sample: Sample, encoded: bool) -> (f64, f64) {
+    fn side_ratios(sample: RecordSample, encoded: bool) -> (f64, f64) {
         let slab = (TAG_BYTES * SLAB_TAGS) as f64 / SPAN_BYTES as f64;
         let tags = SIDE_ROOM * TAG_BYTES as f64 / sample.record_bytes + slab;
         let keys = if encoded {
@@ -279,8 +279,12 @@ impl RunPlan {
 mod tests {
     use super::*;
 
-    const SAMPLE: Sample =
-        Sample { record_bytes: 100.0, key_bytes: 0.0, fence_key_bytes: 10.0, in_order: false };
+    const SAMPLE: RecordSample = RecordSample {
+        record_bytes: 100.0,
+        key_bytes: 0.0,
+        fence_key_bytes: 10.0,
+        in_order: false,
+    };
 
     /// All that formation holds at its end, fences included.
     fn formation_bytes(plan: &RunPlan, total: u64, threads: u64) -> u64 {
@@ -302,7 +306,7 @@ mod tests {
             (6 << 20, 100_000_000),
         ] {
             for fence_key_bytes in [10.0, 256.0] {
-                let sample = Sample { fence_key_bytes, ..SAMPLE };
+                let sample = RecordSample { fence_key_bytes, ..SAMPLE };
                 let plan = RunPlan::new(memory, Some(total), 1, sample, false, 2).expect("fits");
                 let held = formation_bytes(&plan, total, 2);
                 assert!(held <= memory, "{held} of {memory} for {total}: {plan:?}");

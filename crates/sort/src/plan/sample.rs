@@ -6,13 +6,13 @@ use merganser_storage::StorageExt;
 
 use crate::key::Order;
 use crate::record::{Format, Framing, with_framing};
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::run::format::FENCE_KEY_BYTES_MAX;
 use crate::{Error, Result};
 
 /// Properties of all records, estimated from the first ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sample {
+pub struct RecordSample {
     /// Mean record length, in bytes.
     pub record_bytes: f64,
     /// Mean length of encoded keys, in bytes; 0 when keys are used as they are in the records.
@@ -27,7 +27,7 @@ pub struct Sample {
 /// Fewer records may be in order by chance.
 const IN_ORDER_MIN: u64 = 100;
 
-impl Sample {
+impl RecordSample {
     /// Looks at the whole records at the front of `bytes`.
     #[must_use]
     pub fn of(order: &Order, bytes: &[u8]) -> Self {
@@ -70,7 +70,7 @@ impl Sample {
                     (key.len(), key.len())
                 }
             };
-            return Sample {
+            return RecordSample {
                 record_bytes: bytes.len().max(64) as f64,
                 key_bytes: len as f64,
                 fence_key_bytes: key.min(FENCE_KEY_BYTES_MAX) as f64,
@@ -81,10 +81,15 @@ impl Sample {
             // One record fills the sample: then tags are few.
             let len = bytes.len().max(64) as f64;
             let fence_key_bytes = FENCE_KEY_BYTES_MAX as f64;
-            return Sample { record_bytes: len, key_bytes: len, fence_key_bytes, in_order: false };
+            return RecordSample {
+                record_bytes: len,
+                key_bytes: len,
+                fence_key_bytes,
+                in_order: false,
+            };
         }
         let mean = |sum: usize| sum as f64 / records as f64;
-        Sample {
+        RecordSample {
             record_bytes: mean(record_bytes),
             key_bytes: mean(key_bytes),
             fence_key_bytes: mean(fence_key_bytes),
@@ -97,24 +102,27 @@ impl Sample {
 const SAMPLE_BYTES: usize = 1 << 20;
 
 /// Bytes that [`sample`] reads of storages.
-pub(crate) fn sample_bytes(inputs: &[Input]) -> u64 {
-    let sizes = inputs.iter().filter_map(Input::size);
+pub(crate) fn sample_bytes(inputs: &[SortInput]) -> u64 {
+    let sizes = inputs.iter().filter_map(SortInput::size);
     sizes.map(|size| size.min(SAMPLE_BYTES as u64)).find(|bytes| *bytes > 0).unwrap_or(0)
 }
 
 /// Looks at the front of the first input that has records: whole records of it, and what comes before them in
 /// CSV. Bytes that are read from a stream are put back in front of it.
-pub(crate) fn sample(inputs: &mut [Input], format: Format) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+pub(crate) fn sample(
+    inputs: &mut [SortInput],
+    format: Format,
+) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     let mut bytes = Vec::new();
     for input in inputs {
         match input {
-            Input::Storage(storage) => {
+            SortInput::Storage(storage) => {
                 bytes = vec![0; storage.size().min(SAMPLE_BYTES as u64) as usize];
                 let n = storage.read_at(0, &mut bytes)?;
                 bytes.truncate(n);
             }
-            Input::Packed(_) => unreachable!("a sort makes streams of them first"),
-            Input::Stream { name, reader } => {
+            SortInput::Packed(_) => unreachable!("a sort makes streams of them first"),
+            SortInput::Stream { name, reader } => {
                 bytes = vec![0; SAMPLE_BYTES];
                 let mut n = 0;
                 while n < bytes.len() {

@@ -37,7 +37,7 @@ pub const VINT_BYTES_MAX: usize = 9;
 
 /// The lengths in front of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header {
+pub struct RecordLengths {
     /// Bytes of the lengths themselves.
     pub bytes: usize,
     /// Bytes of the key, at most 2^31 - 1.
@@ -46,7 +46,7 @@ pub struct Header {
     pub value: usize,
 }
 
-impl Header {
+impl RecordLengths {
     /// Bytes of the whole record, its lengths included.
     #[inline]
     #[must_use]
@@ -57,7 +57,7 @@ impl Header {
 
 /// Why bytes are not the lengths of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum HeaderFault {
+pub enum LengthsFault {
     /// The end marker where a record should be.
     #[error("the records end here, before the segment does")]
     End,
@@ -74,28 +74,32 @@ pub enum HeaderFault {
 /// # Errors
 /// When a length is negative or more than 2^31 - 1.
 #[inline]
-pub fn header(bytes: &[u8]) -> Result<Option<Header>, HeaderFault> {
+pub fn header(bytes: &[u8]) -> Result<Option<RecordLengths>, LengthsFault> {
     // Nearly all keys and many values have lengths of one byte.
     if let [key @ 0..=0x7f, value @ 0..=0x7f, ..] = *bytes {
-        return Ok(Some(Header { bytes: 2, key: usize::from(key), value: usize::from(value) }));
+        return Ok(Some(RecordLengths {
+            bytes: 2,
+            key: usize::from(key),
+            value: usize::from(value),
+        }));
     }
     long_header(bytes)
 }
 
-fn long_header(bytes: &[u8]) -> Result<Option<Header>, HeaderFault> {
+fn long_header(bytes: &[u8]) -> Result<Option<RecordLengths>, LengthsFault> {
     if bytes.starts_with(&END_MARKER) {
-        return Err(HeaderFault::End);
+        return Err(LengthsFault::End);
     }
     let Some((key, key_bytes)) = vlong(bytes) else { return Ok(None) };
     let Some((value, value_bytes)) = vlong(&bytes[key_bytes..]) else {
         // A key's length of -1 alone may be the end marker's first half.
-        return if key < -1 { Err(HeaderFault::Key(key)) } else { Ok(None) };
+        return if key < -1 { Err(LengthsFault::Key(key)) } else { Ok(None) };
     };
     let len = |value: i64| i32::try_from(value).ok().and_then(|len| usize::try_from(len).ok());
-    Ok(Some(Header {
+    Ok(Some(RecordLengths {
         bytes: key_bytes + value_bytes,
-        key: len(key).ok_or(HeaderFault::Key(key))?,
-        value: len(value).ok_or(HeaderFault::Value(value))?,
+        key: len(key).ok_or(LengthsFault::Key(key))?,
+        value: len(value).ok_or(LengthsFault::Value(value))?,
     }))
 }
 
@@ -196,7 +200,7 @@ mod tests {
         let mut record = Vec::new();
         push_record(b"key", &[7; 200], &mut record);
         assert_eq!(record[..6], *b"\x03\x8f\xc8key");
-        let expected = Header { bytes: 3, key: 3, value: 200 };
+        let expected = RecordLengths { bytes: 3, key: 3, value: 200 };
         assert_eq!(header(&record), Ok(Some(expected)));
         assert_eq!(expected.record_bytes(), record.len() as u64);
         assert_eq!(header(&record[..2]), Ok(None));
@@ -204,12 +208,12 @@ mod tests {
 
     #[test]
     fn no_other_lengths_are_taken() {
-        assert_eq!(header(b"\xff\xff"), Err(HeaderFault::End));
+        assert_eq!(header(b"\xff\xff"), Err(LengthsFault::End));
         assert_eq!(header(b"\xff"), Ok(None));
-        assert_eq!(header(b"\xff\x00"), Err(HeaderFault::Key(-1)));
-        assert_eq!(header(b"\x00\xff"), Err(HeaderFault::Value(-1)));
-        assert_eq!(header(b"\xfe"), Err(HeaderFault::Key(-2)));
-        assert_eq!(header(b"\x8c\x80\x00\x00\x00\x00"), Err(HeaderFault::Key(1 << 31)));
+        assert_eq!(header(b"\xff\x00"), Err(LengthsFault::Key(-1)));
+        assert_eq!(header(b"\x00\xff"), Err(LengthsFault::Value(-1)));
+        assert_eq!(header(b"\xfe"), Err(LengthsFault::Key(-2)));
+        assert_eq!(header(b"\x8c\x80\x00\x00\x00\x00"), Err(LengthsFault::Key(1 << 31)));
         let most = header(b"\x8c\x7f\xff\xff\xff\x8c\x7f\xff\xff\xff").expect("both fit an int");
         assert_eq!(most.expect("whole").record_bytes(), 2 * ((1 << 31) - 1) + 10);
     }

@@ -66,7 +66,7 @@ pub enum SequenceEnd {
 #[derive(Debug, Clone)]
 pub struct SequenceBorders {
     kind: SequenceKind,
-    part: Part,
+    part: RecordPart,
     /// Bytes before the piece that comes next.
     before: u64,
     /// Where the current line begins.
@@ -78,7 +78,7 @@ pub struct SequenceBorders {
 
 /// The part of a record that the current line belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum RecordPart {
     /// Nothing was read.
     Begin,
     /// Any line of FASTA behind a record's begin.
@@ -105,7 +105,7 @@ impl SequenceBorders {
     pub fn new(kind: SequenceKind) -> Self {
         SequenceBorders {
             kind,
-            part: Part::Begin,
+            part: RecordPart::Begin,
             before: 0,
             line_at: 0,
             line_len: 0,
@@ -118,7 +118,7 @@ impl SequenceBorders {
     /// # Errors
     /// At bytes that no record has; what follows them means nothing.
     pub fn feed(&mut self, piece: &[u8], starts: &mut Vec<u64>) -> Result<(), SequenceFault> {
-        let blanks = if self.part == Part::Begin { leading_blanks(piece) } else { 0 };
+        let blanks = if self.part == RecordPart::Begin { leading_blanks(piece) } else { 0 };
         let piece = &piece[blanks..];
         self.before += blanks as u64;
         let before = self.before;
@@ -137,14 +137,14 @@ impl SequenceBorders {
         let newline = |none| if none { SequenceEnd::Whole } else { SequenceEnd::NoNewline };
         let letters = self.line_len - u64::from(self.carriage_return);
         match self.part {
-            Part::Begin => SequenceEnd::Whole,
-            Part::Lines | Part::After => newline(self.line_len == 0),
-            Part::Header | Part::Sequence(_) => {
+            RecordPart::Begin => SequenceEnd::Whole,
+            RecordPart::Lines | RecordPart::After => newline(self.line_len == 0),
+            RecordPart::Header | RecordPart::Sequence(_) => {
                 SequenceEnd::Cut("its last record is cut before its '+' line")
             }
-            Part::Plus(0) => SequenceEnd::NoNewline,
-            Part::Quality(left) if left == letters => SequenceEnd::NoNewline,
-            Part::Plus(_) | Part::Quality(_) => {
+            RecordPart::Plus(0) => SequenceEnd::NoNewline,
+            RecordPart::Quality(left) if left == letters => SequenceEnd::NoNewline,
+            RecordPart::Plus(_) | RecordPart::Quality(_) => {
                 SequenceEnd::Cut("its last record has fewer letters of quality than of sequence")
             }
         }
@@ -170,10 +170,10 @@ impl SequenceBorders {
         let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else {
             return Ok(ControlFlow::Continue(()));
         };
-        if self.part == Part::Begin && *first != b'>' {
+        if self.part == RecordPart::Begin && *first != b'>' {
             return Err(SequenceFault { at: self.before, detail: NO_MARK });
         }
-        self.part = Part::Lines;
+        self.part = RecordPart::Lines;
         let mut mark = Some(0).filter(|_| self.line_len == 0 && *first == b'>');
         mark = mark.or_else(|| next_mark(bytes, 1));
         while let Some(at) = mark {
@@ -221,14 +221,14 @@ impl SequenceBorders {
     fn begin_line(&mut self, first: u8) -> Result<bool, SequenceFault> {
         let fault = |detail| Err(SequenceFault { at: self.line_at, detail });
         match (self.part, first) {
-            (Part::Begin | Part::After, b'@') => {
-                self.part = Part::Header;
+            (RecordPart::Begin | RecordPart::After, b'@') => {
+                self.part = RecordPart::Header;
                 return Ok(true);
             }
-            (Part::After, b'\n' | b'\r') => {}
-            (Part::Begin | Part::After, _) => return fault(NO_AT),
-            (Part::Sequence(_), b'@') => return fault(NO_PLUS),
-            (Part::Sequence(letters), b'+') => self.part = Part::Plus(letters),
+            (RecordPart::After, b'\n' | b'\r') => {}
+            (RecordPart::Begin | RecordPart::After, _) => return fault(NO_AT),
+            (RecordPart::Sequence(_), b'@') => return fault(NO_PLUS),
+            (RecordPart::Sequence(letters), b'+') => self.part = RecordPart::Plus(letters),
             _ => {}
         }
         Ok(false)
@@ -238,16 +238,16 @@ impl SequenceBorders {
     fn take_letters(&mut self, letters: u64, ends: bool) -> Result<(), SequenceFault> {
         let fault = |detail| Err(SequenceFault { at: self.line_at, detail });
         match self.part {
-            Part::Quality(left) if letters > left => return fault(LONG_QUALITY),
-            Part::After if letters > 0 => return fault(NO_AT),
+            RecordPart::Quality(left) if letters > left => return fault(LONG_QUALITY),
+            RecordPart::After if letters > 0 => return fault(NO_AT),
             _ if !ends => {}
-            Part::Header => self.part = Part::Sequence(0),
-            Part::Sequence(before) => self.part = Part::Sequence(before + letters),
-            Part::Plus(0) => self.part = Part::After,
-            Part::Plus(wanted) => self.part = Part::Quality(wanted),
-            Part::Quality(left) if left == letters => self.part = Part::After,
-            Part::Quality(left) => self.part = Part::Quality(left - letters),
-            Part::Begin | Part::Lines | Part::After => {}
+            RecordPart::Header => self.part = RecordPart::Sequence(0),
+            RecordPart::Sequence(before) => self.part = RecordPart::Sequence(before + letters),
+            RecordPart::Plus(0) => self.part = RecordPart::After,
+            RecordPart::Plus(wanted) => self.part = RecordPart::Quality(wanted),
+            RecordPart::Quality(left) if left == letters => self.part = RecordPart::After,
+            RecordPart::Quality(left) => self.part = RecordPart::Quality(left - letters),
+            RecordPart::Begin | RecordPart::Lines | RecordPart::After => {}
         }
         Ok(())
     }

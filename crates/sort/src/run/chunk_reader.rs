@@ -9,7 +9,7 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use super::chunk::{
     Chunk, Follower, Keeping, READ_BYTES, SLACK_BYTES, SPAN_BYTES, carry_liked, headroom,
 };
-use super::input::Input;
+use super::input::SortInput;
 use crate::activity::{WorkerState, wait};
 use crate::error::stray_quote;
 use crate::record::{CsvHeader, Format, InputRecords, Tail};
@@ -22,7 +22,7 @@ const READ_DEPTH: usize = 8;
 pub(crate) struct ChunkReader {
     format: Format,
     read_bytes: usize,
-    inputs: VecDeque<Input>,
+    inputs: VecDeque<SortInput>,
     /// Where to begin in each input, for a sort that continues.
     starts: VecDeque<u64>,
     /// For the input at the front: its size when it was begun, how far it is read, how many of the
@@ -52,19 +52,19 @@ struct Fill {
 }
 
 impl ChunkReader {
-    pub(crate) fn new(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
+    pub(crate) fn new(inputs: Vec<SortInput>, format: Format, read_bytes: usize) -> Self {
         Self::open(inputs, format, read_bytes, None, &[], false)
     }
 
     /// As [`ChunkReader::new`], for inputs of records alone: without a header row, and without a byte order mark.
-    pub(crate) fn of_records(inputs: Vec<Input>, format: Format, read_bytes: usize) -> Self {
+    pub(crate) fn of_records(inputs: Vec<SortInput>, format: Format, read_bytes: usize) -> Self {
         Self::open(inputs, format, read_bytes, None, &[], true)
     }
 
     /// Continues in each of `inputs` at its byte of `starts`, where a record begins; at 0 where no
     /// start is given. `preamble` is what comes before the records, when it was read before.
     pub(crate) fn resume(
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         format: Format,
         read_bytes: usize,
         preamble: Option<Vec<u8>>,
@@ -74,7 +74,7 @@ impl ChunkReader {
     }
 
     fn open(
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         format: Format,
         read_bytes: usize,
         preamble: Option<Vec<u8>>,
@@ -103,7 +103,7 @@ impl ChunkReader {
     fn begin_input(&mut self) {
         let start = self.starts.pop_front().unwrap_or(0);
         // Asked once: a file that is cut between two chunks has not ended there.
-        self.size = self.inputs.front().and_then(Input::size).unwrap_or(0);
+        self.size = self.inputs.front().and_then(SortInput::size).unwrap_or(0);
         self.skip = (start % 4096) as usize;
         self.offset = start - self.skip as u64;
         let at_start = start == 0 && !self.only_records;
@@ -157,7 +157,7 @@ impl ChunkReader {
         let mut fill = Fill { framed, end: room, searched: 0 };
         while let Some(mut input) = self.inputs.pop_front() {
             let ended = match &mut input {
-                Input::Storage(storage) => {
+                SortInput::Storage(storage) => {
                     let storage = Arc::clone(storage);
                     self.fill_from_storage(
                         chunk,
@@ -168,7 +168,7 @@ impl ChunkReader {
                         progress,
                     )?
                 }
-                Input::Stream { name, reader } => self.fill_from_stream(
+                SortInput::Stream { name, reader } => self.fill_from_stream(
                     chunk,
                     &mut fill,
                     limit,
@@ -176,7 +176,7 @@ impl ChunkReader {
                     &mut follower,
                     progress,
                 )?,
-                Input::Packed(unpacked) => {
+                SortInput::Packed(unpacked) => {
                     let name = unpacked.name().to_owned();
                     self.fill_from_stream(
                         chunk,
@@ -202,11 +202,11 @@ impl ChunkReader {
             self.frame_all(chunk, &mut fill, &name, &mut follower)?;
         }
         let tail = fill.framed..fill.end.max(fill.framed);
-        if let Some(Input::Storage(storage)) = self.inputs.front() {
+        if let Some(SortInput::Storage(storage)) = self.inputs.front() {
             chunk.taken.push((Arc::clone(storage), self.offset - tail.len() as u64));
         }
         if tail.len() > room {
-            let file = self.inputs.front().map_or("input", Input::name).to_owned();
+            let file = self.inputs.front().map_or("input", SortInput::name).to_owned();
             let begun = &chunk.buffer[tail.start - chunk.base..tail.end - chunk.base];
             if let Some(detail) = self.records.returns_alone(begun) {
                 return Err(Error::LastRecord { file, offset: 0, detail });
@@ -441,7 +441,7 @@ impl ChunkReader {
         &mut self,
         chunk: &mut Chunk,
         fill: &mut Fill,
-        input: &Input,
+        input: &SortInput,
         follower: &mut Option<&mut dyn Follower>,
     ) -> Result<()> {
         self.frame_all(chunk, fill, input.name(), follower)?;
@@ -472,7 +472,7 @@ impl ChunkReader {
                 }
             }
         }
-        if let Input::Storage(storage) = input {
+        if let SortInput::Storage(storage) = input {
             chunk.taken.push((Arc::clone(storage), self.offset));
         }
         self.begin_input();

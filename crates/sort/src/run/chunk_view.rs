@@ -3,7 +3,7 @@
 use super::long::LongRecords;
 use super::settle::Tagged;
 use super::tag::Tag;
-use super::word::Alphabet;
+use super::word::KeyAlphabet;
 use crate::access::resort_bytes;
 use crate::key::{self, Order};
 use merganser_storage::prefetch::prefetch;
@@ -20,7 +20,7 @@ pub(crate) struct ChunkView<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) keys: &'a [u8],
     pub(crate) order: &'a Order,
-    pub(crate) alphabet: Option<&'a Alphabet>,
+    pub(crate) alphabet: Option<&'a KeyAlphabet>,
     pub(crate) long: &'a LongRecords,
 }
 
@@ -100,7 +100,7 @@ impl Tagged for ChunkView<'_> {
         direct.is_some_and(|key| matches!(key.place, key::Place::Range { len, .. } if len <= 8))
     }
 
-    fn alphabet(&self) -> Option<&Alphabet> {
+    fn alphabet(&self) -> Option<&KeyAlphabet> {
         self.alphabet
     }
 

@@ -13,7 +13,7 @@ use super::chunk_view::ENTRY_HEAD_BYTES;
 use super::long::LongRecords;
 use super::settle::word_at;
 use super::tag::Tag;
-use super::word::{Alphabet, LEARN_BYTES};
+use super::word::{KeyAlphabet, LEARN_BYTES};
 use crate::activity::{Team, leave};
 use crate::key::{self, Order};
 use crate::record::Framing;
@@ -38,7 +38,7 @@ const LEARN_KEYS: usize = 2048;
 const LEARN_RECORD_BYTES: usize = 64 << 10;
 
 /// The alphabet of the keys of `chunk`, when words of it hold more than bytes do.
-pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
+pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<KeyAlphabet> {
     if order
         .direct()
         .is_some_and(|key| matches!(key.place, key::Place::Range { len, .. } if len <= 8))
@@ -67,19 +67,19 @@ pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<Alphabet> {
     }
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, end)| &keys[start..*end]).collect();
-    Alphabet::learn(&keys)
+    KeyAlphabet::learn(&keys)
 }
 
 /// One span's tags, in the slabs they were put in.
 type SpanTags<'m> = Vec<(&'m mut [Tag], usize)>;
 
 /// The free part of the memory for encoded keys, and its place.
-type Arena<'m> = Mutex<(usize, &'m mut [u8])>;
+type EncodedKeyArena<'m> = Mutex<(usize, &'m mut [u8])>;
 
 /// The state that all threads of an extraction share.
-struct Shared<'m> {
+struct ExtractionShared<'m> {
     slabs: Mutex<ChunksMut<'m, Tag>>,
-    arena: Arena<'m>,
+    arena: EncodedKeyArena<'m>,
     /// The next span.
     next: AtomicUsize,
     /// The first span that could not be finished; spans after it are done again later.
@@ -101,7 +101,7 @@ pub(super) struct Extraction<'c> {
     /// Where to begin; at its start without.
     pub(super) from: Option<ChunkResume>,
     pub(super) order: &'c Order,
-    pub(super) alphabet: Option<&'c Alphabet>,
+    pub(super) alphabet: Option<&'c KeyAlphabet>,
     pub(super) threads: usize,
 }
 
@@ -117,7 +117,7 @@ impl Extraction<'_> {
         mut take: impl FnMut(&[Tag]),
     ) -> (Option<ChunkResume>, LongRecords) {
         let first = self.from.map_or(0, |r| r.span);
-        let shared = Shared {
+        let shared = ExtractionShared {
             slabs: Mutex::new(slabs.chunks_mut(SLAB_TAGS)),
             arena: Mutex::new((0, &mut keys[..])),
             next: AtomicUsize::new(first),
@@ -154,7 +154,7 @@ impl Extraction<'_> {
     }
 
     /// Takes span after span, as one of the threads.
-    fn work<F: Framing>(&self, framing: &F, shared: &Shared<'_>) {
+    fn work<F: Framing>(&self, framing: &F, shared: &ExtractionShared<'_>) {
         let mut key = Vec::new();
         let mut room: (usize, &mut [u8]) = (0, &mut []);
         loop {
@@ -175,7 +175,7 @@ impl Extraction<'_> {
         &self,
         span: usize,
         framing: &F,
-        shared: &Shared<'m>,
+        shared: &ExtractionShared<'m>,
         key: &mut Vec<u8>,
         room: &mut (usize, &'m mut [u8]),
     ) -> SpanDone<'m> {
@@ -226,7 +226,7 @@ pub(crate) fn put_key<'k>(
     key: &[u8],
     record_at: usize,
     room: &mut (usize, &'k mut [u8]),
-    arena: &Arena<'k>,
+    arena: &EncodedKeyArena<'k>,
 ) -> Option<u64> {
     let need = ENTRY_HEAD_BYTES + key.len();
     if room.1.len() < need {

@@ -12,11 +12,11 @@ use merganser_storage::Buffer;
 use super::chunk::Chunk;
 use super::chunk_view::{ChunkView, ENTRY_HEAD_BYTES};
 use super::extract::{ChunkResume, Extraction, learn_alphabet};
-use super::gather::Sorted;
+use super::gather::SortedTags;
 use super::long::LongRecords;
 use super::settle::{Tagged, sort_tagged};
 use super::tag::Tag;
-use super::word::Alphabet;
+use super::word::KeyAlphabet;
 use crate::budget::Reservation;
 use crate::key::Order;
 use crate::record::with_framing;
@@ -34,7 +34,7 @@ pub(crate) struct SortMemory {
     scratch: Buffer,
     keys: Buffer,
     /// The alphabet of the chunk that is being sorted.
-    alphabet: Option<Alphabet>,
+    alphabet: Option<KeyAlphabet>,
     /// The records of that chunk that are too long for a tag.
     long: LongRecords,
 }
@@ -81,7 +81,7 @@ pub(crate) fn sort_chunk<'a>(
     unique: bool,
     threads: usize,
     memory: &'a mut SortMemory,
-) -> Result<Sorted<'a>> {
+) -> Result<SortedTags<'a>> {
     memory.alphabet = learn_alphabet(chunk, order);
     let mut extracting = threads;
     let (mut count, resume, long) = loop {
@@ -123,7 +123,7 @@ pub(crate) fn sort_chunk<'a>(
         }
         count = kept;
     }
-    Ok(Sorted::new(&tags[..count], view, order, resume))
+    Ok(SortedTags::new(&tags[..count], view, order, resume))
 }
 
 /// A buffer as tags.

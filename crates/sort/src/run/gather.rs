@@ -22,7 +22,7 @@ use crate::{Error, Result};
 pub(crate) type PlacePiece<'a> = dyn Fn(u64, Piece, &mut WriteBehind) -> Result<()> + Sync + 'a;
 
 /// Records in memory that can be handed out in order.
-pub(crate) trait Gather {
+pub(crate) trait GatherRecords {
     /// Number of records.
     fn records(&self) -> u64;
 
@@ -44,7 +44,7 @@ pub(crate) trait Gather {
 }
 
 /// A sorted chunk, or the first part of one: tags in order, and what they point to.
-pub(crate) struct Sorted<'a> {
+pub(crate) struct SortedTags<'a> {
     tags: &'a [Tag],
     view: ChunkView<'a>,
     order: &'a Order,
@@ -61,7 +61,7 @@ struct PieceStart {
     skip: usize,
 }
 
-impl<'a> Sorted<'a> {
+impl<'a> SortedTags<'a> {
     /// `tags` are in order.
     pub(super) fn new(
         tags: &'a [Tag],
@@ -70,11 +70,11 @@ impl<'a> Sorted<'a> {
         resume: Option<ChunkResume>,
     ) -> Self {
         let (pieces, bytes) = piece_starts(tags, &view);
-        Sorted { tags, view, order, pieces, bytes, resume }
+        SortedTags { tags, view, order, pieces, bytes, resume }
     }
 }
 
-impl Sorted<'_> {
+impl SortedTags<'_> {
     /// Keeps only the first `records` records, for a sort that wants no more.
     pub(crate) fn truncate(&mut self, records: u64) {
         if records < self.records() {
@@ -166,7 +166,7 @@ impl Sorted<'_> {
     }
 }
 
-impl Gather for Sorted<'_> {
+impl GatherRecords for SortedTags<'_> {
     fn records(&self) -> u64 {
         self.tags.len() as u64
     }

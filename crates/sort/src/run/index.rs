@@ -1,6 +1,6 @@
 //! The index of a run in memory: what its writer makes and its reader uses.
 //!
-//! Both hold the same [`Index`]. [`IndexMemory`] says beforehand how much memory it takes.
+//! Both hold the same [`RunIndex`]. [`IndexMemory`] says beforehand how much memory it takes.
 
 use super::format::{BlockEntry, ENTRY_FIXED_BYTES, NO_START, PIECE_BYTES};
 
@@ -37,16 +37,16 @@ impl IndexMemory {
 }
 
 /// The contents of an index, as an open run holds them.
-pub(super) struct Index {
+pub(super) struct RunIndex {
     pub(super) crcs: Vec<u32>,
     pub(super) places: Vec<(u64, u32)>,
     packed: bool,
     pub(super) fences: Fences,
 }
 
-impl Index {
+impl RunIndex {
     pub(super) fn with_room(blocks: usize, fences: usize, key_bytes: usize, packed: bool) -> Self {
-        Index {
+        RunIndex {
             crcs: Vec::with_capacity(blocks),
             places: Vec::with_capacity(if packed { blocks } else { 0 }),
             packed,
@@ -90,7 +90,7 @@ pub(super) struct Fences {
     pub(super) any_cut: bool,
 }
 
-/// Memory of an [`Index`], in bytes.
+/// Memory of a [`RunIndex`], in bytes.
 pub(super) fn index_bytes(blocks: u64, fences: u64, key_bytes: u64, packed: bool) -> u64 {
     let places = if packed { size_of::<(u64, u32)>() as u64 } else { 0 };
     blocks * (4 + places) + fences * (3 * 8 + 1) + key_bytes

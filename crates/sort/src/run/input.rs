@@ -10,7 +10,7 @@ use super::packed::Unpacked;
 use crate::{Budget, Result};
 
 /// Where records come from.
-pub enum Input {
+pub enum SortInput {
     /// A storage of known size.
     Storage(Arc<dyn Storage>),
     /// A stream: a pipe, standard input.
@@ -24,7 +24,7 @@ pub enum Input {
     Packed(Unpacked),
 }
 
-impl Input {
+impl SortInput {
     /// The same input, to be decompressed if it is compressed. Memory for that is of `budget`.
     ///
     /// # Errors
@@ -32,15 +32,15 @@ impl Input {
     /// yet.
     pub fn unpacked(self, content: ContentKind, budget: &Budget) -> Result<Self> {
         Ok(match self {
-            Input::Storage(storage) => match Unpacked::of_storage(&storage, content, budget)? {
-                Some(unpacked) => Input::Packed(unpacked),
-                None => Input::Storage(storage),
+            SortInput::Storage(storage) => match Unpacked::of_storage(&storage, content, budget)? {
+                Some(unpacked) => SortInput::Packed(unpacked),
+                None => SortInput::Storage(storage),
             },
-            Input::Stream { name, reader } => {
+            SortInput::Stream { name, reader } => {
                 let reader = Box::new(Unpacked::of_stream(name.clone(), reader, content, budget));
-                Input::Stream { name, reader }
+                SortInput::Stream { name, reader }
             }
-            packed @ Input::Packed(_) => packed,
+            packed @ SortInput::Packed(_) => packed,
         })
     }
 
@@ -48,9 +48,9 @@ impl Input {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Input::Storage(storage) => storage.name(),
-            Input::Stream { name, .. } => name,
-            Input::Packed(unpacked) => unpacked.name(),
+            SortInput::Storage(storage) => storage.name(),
+            SortInput::Stream { name, .. } => name,
+            SortInput::Packed(unpacked) => unpacked.name(),
         }
     }
 
@@ -58,16 +58,16 @@ impl Input {
     #[must_use]
     pub fn size(&self) -> Option<u64> {
         match self {
-            Input::Storage(storage) => Some(storage.size()),
-            Input::Stream { .. } | Input::Packed(_) => None,
+            SortInput::Storage(storage) => Some(storage.size()),
+            SortInput::Stream { .. } | SortInput::Packed(_) => None,
         }
     }
 
     /// Memory that it takes of its budget from its first read until it is dropped, in bytes.
     pub(crate) fn unpack_memory_bytes(&self) -> u64 {
         match self {
-            Input::Packed(unpacked) => unpacked.memory_bytes(),
-            Input::Storage(_) | Input::Stream { .. } => 0,
+            SortInput::Packed(unpacked) => unpacked.memory_bytes(),
+            SortInput::Storage(_) | SortInput::Stream { .. } => 0,
         }
     }
 }

@@ -58,6 +58,6 @@ pub mod writer;
 
 pub use builder::RunBuilder;
 pub use format::Compression;
-pub use input::Input;
+pub use input::SortInput;
 pub use reader::Run;
 pub use writer::RunWriter;

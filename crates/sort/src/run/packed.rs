@@ -49,20 +49,20 @@ const WINDOW_LOG_OF_PIPES: u32 = 21;
 const USUAL_SHARE: u64 = 4;
 
 /// Compressed bytes, counted.
-type Bytes = Box<dyn BufRead + Send>;
+type PackedBytes = Box<dyn BufRead + Send>;
 
 /// The bytes that a file or a pipe holds, decompressed if they are compressed.
 pub struct Unpacked {
     name: String,
-    state: State,
+    state: UnpackState,
     content: ContentKind,
     budget: Budget,
     memory_bytes: u64,
     packed_bytes: Option<u64>,
-    counts: Arc<Counts>,
+    counts: Arc<UnpackCounts>,
 }
 
-enum State {
+enum UnpackState {
     /// Its first bytes were not looked at.
     Unknown(Box<dyn Read + Send>),
     /// Compressed bytes.
@@ -74,14 +74,14 @@ enum State {
 
 /// How much was decompressed.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub(crate) struct UnpackCounts {
     packed: AtomicU64,
     unpacked: AtomicU64,
     /// Reading the compressed bytes failed.
     source_failed: AtomicBool,
 }
 
-impl Counts {
+impl UnpackCounts {
     /// Bytes before and after.
     pub(crate) fn bytes(&self) -> (u64, u64) {
         (self.packed.load(Ordering::Relaxed), self.unpacked.load(Ordering::Relaxed))
@@ -104,12 +104,12 @@ impl Unpacked {
             Front::Plain => return Ok(None),
             Front::Packed { packing, skipped } => (packing, skipped),
         };
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(UnpackCounts::default());
         counts.packed.store(skipped, Ordering::Relaxed);
-        let bytes = Box::new(Whole { storage: Arc::clone(storage), at: skipped, size });
+        let bytes = Box::new(StorageStream { storage: Arc::clone(storage), at: skipped, size });
         Ok(Some(Unpacked {
             name,
-            state: State::Known(packing, bytes),
+            state: UnpackState::Known(packing, bytes),
             content,
             budget: budget.clone(),
             memory_bytes: packing.memory_bytes(),
@@ -131,7 +131,7 @@ impl Unpacked {
         let log = window_log_max(budget).unwrap_or(WINDOW_LOG_OF_PIPES);
         Unpacked {
             name,
-            state: State::Unknown(reader),
+            state: UnpackState::Unknown(reader),
             content,
             budget: budget.clone(),
             memory_bytes: READ_BYTES as u64 + (1 << log),
@@ -163,17 +163,17 @@ impl Unpacked {
         self.budget = budget.clone();
     }
 
-    pub(crate) fn counts(&self) -> &Arc<Counts> {
+    pub(crate) fn counts(&self) -> &Arc<UnpackCounts> {
         &self.counts
     }
 }
 
 impl Read for Unpacked {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let mut reader = match std::mem::replace(&mut self.state, State::Failed) {
-            State::Open(reader) => reader,
-            State::Known(packing, bytes) => self.opened(packing, bytes)?,
-            State::Unknown(mut reader) => {
+        let mut reader = match std::mem::replace(&mut self.state, UnpackState::Failed) {
+            UnpackState::Open(reader) => reader,
+            UnpackState::Known(packing, bytes) => self.opened(packing, bytes)?,
+            UnpackState::Unknown(mut reader) => {
                 let (front, whole) = Front::of_stream(&mut reader, self.content, &self.budget)?;
                 let whole = Box::new(whole.chain(reader));
                 match front {
@@ -184,12 +184,12 @@ impl Read for Unpacked {
                     }
                 }
             }
-            State::Failed => return Err(io::Error::other("it failed before")),
+            UnpackState::Failed => return Err(io::Error::other("it failed before")),
         };
         let read = reader.read(out);
         // An interrupted read is repeated.
         if !read.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted) {
-            self.state = State::Open(reader);
+            self.state = UnpackState::Open(reader);
         }
         read
     }
@@ -235,9 +235,9 @@ impl Front {
         loop {
             let read = storage.read_at(at, &mut head)?;
             match Self::of_head(&head[..read], at, content, budget).map_err(named)? {
-                Next::Front(front) => return Ok(front),
-                Next::Behind(skipped) if skipped <= storage.size() => at = skipped,
-                Next::Behind(_) => return Self::cut(at, content).map_err(named),
+                FrontSearch::Front(front) => return Ok(front),
+                FrontSearch::Behind(skipped) if skipped <= storage.size() => at = skipped,
+                FrontSearch::Behind(_) => return Self::cut(at, content).map_err(named),
             }
         }
     }
@@ -256,12 +256,12 @@ impl Front {
             let missing = (HEAD_BYTES - head.len()) as u64;
             reader.by_ref().take(missing).read_to_end(&mut head)?;
             match Self::of_head(&head, at, content, budget)? {
-                Next::Front(Front::Plain) => {
+                FrontSearch::Front(Front::Plain) => {
                     before.append(&mut head);
                     return Ok((Front::Plain, io::Cursor::new(before)));
                 }
-                Next::Front(front) => return Ok((front, io::Cursor::new(head))),
-                Next::Behind(skipped) => {
+                FrontSearch::Front(front) => return Ok((front, io::Cursor::new(head))),
+                FrontSearch::Behind(skipped) => {
                     let frame = usize::try_from(skipped - at).unwrap_or(usize::MAX);
                     if content == ContentKind::Binary {
                         // As long as it may be a record, it is kept; frames of this size are only at the front of texts.
@@ -288,17 +288,22 @@ impl Front {
     }
 
     /// The meaning of `head`, which is `at` bytes behind the beginning of the input.
-    fn of_head(head: &[u8], at: u64, content: ContentKind, budget: &Budget) -> io::Result<Next> {
+    fn of_head(
+        head: &[u8],
+        at: u64,
+        content: ContentKind,
+        budget: &Budget,
+    ) -> io::Result<FrontSearch> {
         let damage = |why: &str| {
             let cause = io::Error::new(io::ErrorKind::InvalidData, why);
             Err(Damage { packed: at, unpacked: 0, cause }.into())
         };
         let deed = magic::of(head, content).map(|magic| (magic.what, magic.deed));
-        Ok(Next::Front(match deed {
+        Ok(FrontSearch::Front(match deed {
             Some((_, Deed::Skip)) => match head.get(4..SKIP_HEADER_BYTES as usize) {
                 Some(len) => {
                     let len = u32::from_le_bytes(len.try_into().expect("four bytes"));
-                    return Ok(Next::Behind(at + SKIP_HEADER_BYTES + u64::from(len)));
+                    return Ok(FrontSearch::Behind(at + SKIP_HEADER_BYTES + u64::from(len)));
                 }
                 None => Self::cut(at, content)?,
             },
@@ -327,7 +332,7 @@ impl Front {
 }
 
 /// What a look at the bytes behind skippable frames gives.
-enum Next {
+enum FrontSearch {
     Front(Front),
     /// A skippable frame, which ends at this byte of the input.
     Behind(u64),
@@ -399,14 +404,14 @@ impl Packing {
         self,
         bytes: Box<dyn Read + Send>,
         budget: &Budget,
-        counts: &Arc<Counts>,
+        counts: &Arc<UnpackCounts>,
     ) -> Result<Box<dyn Read + Send>> {
         let memory = budget.reserve(self.memory_bytes(), "decompressing")?;
         let bytes = BufReader::with_capacity(READ_BYTES, bytes);
-        let bytes: Bytes = Box::new(Counted { bytes, counts: Arc::clone(counts) });
+        let bytes: PackedBytes = Box::new(CountedReader { bytes, counts: Arc::clone(counts) });
         let decoder: Box<dyn Read + Send> = match self {
             Packing::Nothing => bytes,
-            Packing::Gzip => Box::new(gzip::Members::new(bytes)),
+            Packing::Gzip => Box::new(gzip::GzipMembers::new(bytes)),
             Packing::Zstd(log) => {
                 let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes)?;
                 decoder.window_log_max(log)?;
@@ -414,7 +419,7 @@ impl Packing {
             }
             Packing::Bzip2 => Box::new(MultiBzDecoder::new(bytes)),
             Packing::Xz(limit) => Box::new(xz::decoder(bytes, limit)?),
-            Packing::Lz4(limit) => Box::new(lz4::Frames::new(bytes, limit)),
+            Packing::Lz4(limit) => Box::new(lz4::Lz4Frames::new(bytes, limit)),
         };
         Ok(Box::new(Decoding { decoder, counts: Arc::clone(counts), _memory: memory }))
     }
@@ -520,7 +525,7 @@ impl From<Damage> for io::Error {
 /// A decompressor with its memory.
 struct Decoding {
     decoder: Box<dyn Read + Send>,
-    counts: Arc<Counts>,
+    counts: Arc<UnpackCounts>,
     _memory: Reservation,
 }
 
@@ -542,19 +547,19 @@ impl Read for Decoding {
 }
 
 /// Compressed bytes, counted as they are taken.
-struct Counted<R> {
+struct CountedReader<R> {
     bytes: BufReader<R>,
-    counts: Arc<Counts>,
+    counts: Arc<UnpackCounts>,
 }
 
-impl<R: Read> Counted<R> {
-    fn noted<T>(counts: &Counts, result: io::Result<T>) -> io::Result<T> {
+impl<R: Read> CountedReader<R> {
+    fn noted<T>(counts: &UnpackCounts, result: io::Result<T>) -> io::Result<T> {
         counts.source_failed.store(result.is_err(), Ordering::Relaxed);
         result
     }
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountedReader<R> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let read = Self::noted(&self.counts, self.bytes.read(out))?;
         self.counts.packed.fetch_add(read as u64, Ordering::Relaxed);
@@ -562,7 +567,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-impl<R: Read> BufRead for Counted<R> {
+impl<R: Read> BufRead for CountedReader<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         Self::noted(&self.counts, self.bytes.fill_buf())
     }
@@ -574,13 +579,13 @@ impl<R: Read> BufRead for Counted<R> {
 }
 
 /// The bytes of a storage, in order.
-struct Whole {
+struct StorageStream {
     storage: Arc<dyn Storage>,
     at: u64,
     size: u64,
 }
 
-impl Read for Whole {
+impl Read for StorageStream {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let want = out.len().min(usize::try_from(self.size - self.at).unwrap_or(usize::MAX));
         if want == 0 {

@@ -136,9 +136,9 @@ pub(super) fn scatter_parallel(
     shift: u32,
     threads: usize,
 ) -> Vec<usize> {
-    struct Target(*mut Tag);
+    struct SharedTags(*mut Tag);
     // SAFETY: the threads write disjoint indices, see below.
-    unsafe impl Sync for Target {}
+    unsafe impl Sync for SharedTags {}
 
     let parts: Vec<&[Tag]> = tags.chunks(tags.len().div_ceil(threads)).collect();
     let (team, _left) = (&Team::here(), leave());
@@ -168,7 +168,7 @@ pub(super) fn scatter_parallel(
     }
     bounds.push(sum);
     assert_eq!(sum, out.len());
-    let target = Target(out.as_mut_ptr());
+    let target = SharedTags(out.as_mut_ptr());
     std::thread::scope(|scope| {
         for (part, mut at) in parts.into_iter().zip(counts) {
             let target = &target;

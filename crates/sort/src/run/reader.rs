@@ -9,7 +9,7 @@ use super::format::{
     self, BLOCK_BYTES, BlockEntry, Compression, ENTRY_BYTES_MAX, ENTRY_FIXED_BYTES, FOOTER_BYTES,
     Footer, HEADER_BYTES, NO_START, PIECE_BYTES, SIZE_BYTES_MAX, corrupt,
 };
-use super::index::{FENCES, Fences, Index, index_bytes};
+use super::index::{FENCES, Fences, RunIndex, index_bytes};
 use crate::budget::Reservation;
 use crate::{Budget, Result};
 
@@ -33,7 +33,7 @@ struct IndexReader<'a> {
     footer: &'a Footer,
     pending: Vec<u8>,
     spec: Option<String>,
-    index: Index,
+    index: RunIndex,
     least_record: u64,
     any: bool,
 }
@@ -46,7 +46,7 @@ impl<'a> IndexReader<'a> {
             footer,
             pending: Vec::new(),
             spec: None,
-            index: Index::with_room(blocks, fences, keys, packed),
+            index: RunIndex::with_room(blocks, fences, keys, packed),
             least_record: 0,
             any: false,
         }
@@ -112,7 +112,7 @@ impl<'a> IndexReader<'a> {
     }
 
     /// Specification and index, when all of it was there.
-    fn finish(self) -> Option<(String, Index)> {
+    fn finish(self) -> Option<(String, RunIndex)> {
         let footer = self.footer;
         let whole = self.pending.is_empty()
             && self.index.crcs.len() as u64 == footer.blocks
@@ -259,10 +259,10 @@ impl Run {
         storage: Arc<dyn Storage>,
         footer: Footer,
         spec: String,
-        index: Index,
+        index: RunIndex,
         memory: Option<Reservation>,
     ) -> Result<Self> {
-        let Index { crcs, places, fences, .. } = index;
+        let RunIndex { crcs, places, fences, .. } = index;
         let ok = fences.positions.first().is_none_or(|p| *p == 0)
             && fences.positions.is_empty() == (footer.data_bytes == 0)
             && fences.positions.last().is_none_or(|p| *p < footer.data_bytes)

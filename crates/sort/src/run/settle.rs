@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 
 use super::radix::{SMALL, on_threads, sort, sort_one};
 use super::tag::{Tag, prefix_at};
-use super::word::{Alphabet, Equal};
+use super::word::{Equal, KeyAlphabet};
 
 /// Groups up to this size are settled by comparing whole keys.
 const FEW: usize = 24;
@@ -39,7 +39,7 @@ pub(crate) trait Tagged: Sync {
     fn prefix_decides(&self) -> bool;
 
     /// The alphabet of the words in tags; `None` when words are plain bytes.
-    fn alphabet(&self) -> Option<&Alphabet>;
+    fn alphabet(&self) -> Option<&KeyAlphabet>;
 
     /// Prefetches the key's bytes from `depth` on, which will be looked at soon.
     fn prefetch(&self, tag: Tag, depth: usize);
@@ -124,7 +124,7 @@ fn settle_words<T: Tagged + ?Sized>(
     tags: &mut [Tag],
     scratch: &mut [Tag],
     tagged: &T,
-    alphabet: Option<&Alphabet>,
+    alphabet: Option<&KeyAlphabet>,
     depth: usize,
 ) {
     if tags.len() <= FEW || depth > DEEP {
@@ -176,7 +176,7 @@ fn deepen<T: Tagged + ?Sized>(
     tags: &mut [Tag],
     scratch: &mut [Tag],
     tagged: &T,
-    alphabet: Option<&Alphabet>,
+    alphabet: Option<&KeyAlphabet>,
     depth: usize,
 ) {
     let flip = if tagged.descending() { u64::MAX } else { 0 };
@@ -195,7 +195,7 @@ fn deepen<T: Tagged + ?Sized>(
 
 /// The word of `key` from `depth` on: in `alphabet`'s codes, or its bytes.
 #[inline]
-pub(crate) fn word_at(alphabet: Option<&Alphabet>, key: &[u8], depth: usize) -> u64 {
+pub(crate) fn word_at(alphabet: Option<&KeyAlphabet>, key: &[u8], depth: usize) -> u64 {
     match alphabet {
         Some(alphabet) => alphabet.word(key, depth),
         None => prefix_at(key, depth),
@@ -263,7 +263,7 @@ impl Tagged for Resort<'_> {
         false
     }
 
-    fn alphabet(&self) -> Option<&Alphabet> {
+    fn alphabet(&self) -> Option<&KeyAlphabet> {
         None
     }
 
@@ -296,14 +296,14 @@ mod tests {
         keys: Vec<Vec<u8>>,
         resort: Option<bool>,
         descending: bool,
-        alphabet: Option<Alphabet>,
+        alphabet: Option<KeyAlphabet>,
     }
 
     impl Words {
         /// Words whose alphabet, if any, is learned from some of them.
         fn new(keys: Vec<Vec<u8>>, resort: Option<bool>, descending: bool, learned: usize) -> Self {
             let some: Vec<&[u8]> = keys.iter().take(learned).map(|key| &key[..]).collect();
-            let alphabet = Alphabet::learn(&some);
+            let alphabet = KeyAlphabet::learn(&some);
             Words { keys, resort, descending, alphabet }
         }
     }
@@ -325,7 +325,7 @@ mod tests {
         fn prefix_decides(&self) -> bool {
             false
         }
-        fn alphabet(&self) -> Option<&Alphabet> {
+        fn alphabet(&self) -> Option<&KeyAlphabet> {
             self.alphabet.as_ref()
         }
         fn prefetch(&self, _tag: Tag, _depth: usize) {}

@@ -28,14 +28,14 @@ pub(crate) fn readers(
     blocks: usize,
 ) -> Vec<AheadReader> {
     let count = inputs.len();
-    let state = State {
+    let state = UnpackAheadState {
         idle: inputs.into_iter().enumerate().collect(),
-        queues: (0..count).map(|_| Queue::default()).collect(),
+        queues: (0..count).map(|_| UnpackQueue::default()).collect(),
         held: 0,
         spare: Vec::new(),
         stopped: false,
     };
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(UnpackAheadShared {
         state: Mutex::new(state),
         changed: Condvar::new(),
         started: Mutex::new(false),
@@ -53,8 +53,8 @@ pub(crate) fn readers(
         .collect()
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct UnpackAheadShared {
+    state: Mutex<UnpackAheadState>,
     changed: Condvar,
     started: Mutex<bool>,
     threads: usize,
@@ -62,11 +62,11 @@ struct Shared {
     blocks: usize,
 }
 
-struct State {
+struct UnpackAheadState {
     /// Inputs that no thread has begun, in order.
     idle: VecDeque<(usize, Box<dyn Read + Send>)>,
     /// One for each input.
-    queues: Vec<Queue>,
+    queues: Vec<UnpackQueue>,
     /// Blocks in all queues.
     held: usize,
     spare: Vec<Vec<u8>>,
@@ -75,7 +75,7 @@ struct State {
 }
 
 #[derive(Default)]
-struct Queue {
+struct UnpackQueue {
     blocks: VecDeque<Vec<u8>>,
     /// How it ends, after the blocks.
     end: Option<io::Result<()>>,
@@ -83,7 +83,7 @@ struct Queue {
 
 /// One of the inputs.
 pub(crate) struct AheadReader {
-    shared: Arc<Shared>,
+    shared: Arc<UnpackAheadShared>,
     number: usize,
     block: Vec<u8>,
     at: usize,
@@ -135,7 +135,7 @@ impl Drop for AheadReader {
     }
 }
 
-impl Shared {
+impl UnpackAheadShared {
     /// Starts the threads, once.
     fn start(self: &Arc<Self>) -> io::Result<()> {
         let mut started = self.started.lock();
@@ -157,7 +157,7 @@ impl Shared {
                 if state.stopped { None } else { state.idle.pop_front() }
             };
             let Some((number, mut reader)) = next else { return };
-            let mut ending = Ending { shared: self, number, end: None };
+            let mut ending = UnpackEndGuard { shared: self, number, end: None };
             let end = loop {
                 let (block, end) = self.block(&mut *reader);
                 if !block.is_empty() && !self.push(number, block) {
@@ -193,8 +193,9 @@ impl Shared {
     /// Adds a block once there is room; false when no one wants it.
     fn push(&self, number: usize, block: Vec<u8>) -> bool {
         let mut state = self.state.lock();
-        let full =
-            |state: &State| state.held >= self.blocks && !state.queues[number].blocks.is_empty();
+        let full = |state: &UnpackAheadState| {
+            state.held >= self.blocks && !state.queues[number].blocks.is_empty()
+        };
         while !state.stopped && full(&state) {
             self.changed.wait(&mut state);
         }
@@ -210,13 +211,13 @@ impl Shared {
 }
 
 /// Ends an input, also when its thread panics.
-struct Ending<'s> {
-    shared: &'s Shared,
+struct UnpackEndGuard<'s> {
+    shared: &'s UnpackAheadShared,
     number: usize,
     end: Option<io::Result<()>>,
 }
 
-impl Drop for Ending<'_> {
+impl Drop for UnpackEndGuard<'_> {
     fn drop(&mut self) {
         let lost = || Err(io::Error::other("the thread that decompressed it has failed"));
         self.shared.state.lock().queues[self.number].end =

@@ -1,7 +1,7 @@
 //! Key words: what of a key goes into the 64 bits of a tag.
 //!
 //! Eight bytes of text are few: where keys are made of some thirty different bytes, twelve of them
-//! fit, and far fewer tags are tied. An [`Alphabet`] is learned from some of a chunk's keys. It is
+//! fit, and far fewer tags are tied. A [`KeyAlphabet`] is learned from some of a chunk's keys. It is
 //! exact for all others too:
 //!
 //! ```text
@@ -12,7 +12,7 @@
 //!
 //! Codes ascend with the bytes that they stand for, and the end is below all codes. So if two words
 //! differ, the keys differ in the same direction. A *coarse* code stands for several bytes. The
-//! order behind it is unknown, so a word ends with it. [`Alphabet::equal`] says what equal words
+//! order behind it is unknown, so a word ends with it. [`KeyAlphabet::equal`] says what equal words
 //! prove.
 
 /// Bytes of the longest word: 2^64 is greater than 5^20 and its codes are two bytes and three gaps.
@@ -24,7 +24,7 @@ pub(crate) const LEARN_BYTES: usize = 24;
 
 /// Codes for bytes, and how many of them a word holds.
 #[derive(Debug, Clone)]
-pub(crate) struct Alphabet {
+pub(crate) struct KeyAlphabet {
     codes: [u16; 256],
     base: u64,
     len: usize,
@@ -41,7 +41,7 @@ pub(crate) enum Equal {
     Unsure(usize),
 }
 
-impl Alphabet {
+impl KeyAlphabet {
     /// The alphabet whose words hold the most bytes of `keys`. `None` when these are hardly more
     /// than the eight that need no codes.
     pub(crate) fn learn(keys: &[&[u8]]) -> Option<Self> {
@@ -81,7 +81,7 @@ impl Alphabet {
             let mark = if gap.len() > 1 { COARSE } else { 0 };
             gap.iter().for_each(|byte| codes[*byte] = code | mark);
         }
-        Alphabet { codes, base: u64::from(code) + 1, len }
+        KeyAlphabet { codes, base: u64::from(code) + 1, len }
     }
 
     /// Whether the greatest word is below 2^64.
@@ -146,7 +146,8 @@ mod tests {
 
     #[test]
     fn letters_and_blanks_are_twelve_per_word() {
-        let alphabet = Alphabet::learn(&[b"the quick brown fox jumps", b"over the lazy dog now"]);
+        let alphabet =
+            KeyAlphabet::learn(&[b"the quick brown fox jumps", b"over the lazy dog now"]);
         let alphabet = alphabet.expect("few different bytes");
         assert!(alphabet.len >= 12, "{}", alphabet.len);
         let key = b"the quick brown fox";
@@ -162,9 +163,9 @@ mod tests {
         let keys: Vec<[u8; 32]> = (0..64u8).map(|i| [i.wrapping_mul(37); 32]).collect();
         let all: Vec<u8> = (0..=255).collect();
         let keys: Vec<&[u8]> = keys.iter().map(|k| &k[..]).chain(all.chunks(16)).collect();
-        assert!(Alphabet::learn(&keys).is_none());
-        assert!(Alphabet::learn(&[]).is_none());
-        assert!(Alphabet::learn(&[b"short", b"keys"]).is_none());
+        assert!(KeyAlphabet::learn(&keys).is_none());
+        assert!(KeyAlphabet::learn(&[]).is_none());
+        assert!(KeyAlphabet::learn(&[b"short", b"keys"]).is_none());
     }
 
     proptest! {
@@ -181,7 +182,7 @@ mod tests {
             depth in 0usize..4,
         ) {
             let learned: Vec<&[u8]> = learned.iter().map(|key| &key[..]).collect();
-            let alphabet = Alphabet::learn(&learned).expect("few different bytes");
+            let alphabet = KeyAlphabet::learn(&learned).expect("few different bytes");
             for (front, a, b, end) in pairs {
                 let (a, b) = ([&front[..], &a, &end].concat(), [&front[..], &b].concat());
                 let rest = |key: &[u8]| key.get(depth..).unwrap_or_default().to_vec();

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::format::{
     self, BLOCK_BYTES, Compression, FOOTER_BYTES, Footer, HEADER_BYTES, PIECE_BYTES,
 };
-use super::index::{Index, PIECE_INDEX_BYTES, index_bytes};
+use super::index::{PIECE_INDEX_BYTES, RunIndex, index_bytes};
 use super::piece::{Piece, PieceBlock, PieceIndex};
 use super::reader::Run;
 use super::write_behind::WriteBehind;
@@ -161,7 +161,7 @@ impl RunWriter {
         let packed = compression != Compression::Off;
         let open = index_bytes(footer.blocks, fences as u64, key_bytes as u64, packed);
         memory.grow_to(bytes + open)?;
-        let mut index = Index::with_room(footer.blocks as usize, fences, key_bytes, packed);
+        let mut index = RunIndex::with_room(footer.blocks as usize, fences, key_bytes, packed);
         storage.write_at(0, &format::encode_header(block_bytes))?;
         let mut out = Vec::new();
         out.extend_from_slice(&(spec.len() as u32).to_le_bytes());

@@ -17,12 +17,12 @@ use std::time::Instant;
 use merganser_storage::memory::MemoryStorage;
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 
-use super::journal::{Journal, Phase, Text};
+use super::journal::{JournalText, SortJournal, SortPhase};
 use super::{SortOptions, SortOutput, SortReport, Sorter};
 use crate::record::Format;
 use crate::run::Run;
 use crate::run::chunk_reader::ChunkReader;
-use crate::run::input::Input;
+use crate::run::input::SortInput;
 use crate::view::{MANIFEST_NAME, Manifest, Segment};
 use crate::{Conflict, Error, Progress, Result};
 
@@ -52,7 +52,7 @@ pub struct Consumed<'a> {
 
 /// Sorts inputs into a view in `folder`, giving their blocks back on the way. The folder's journal
 /// (the caller wrote it) says what is done already. On success the inputs still have their size but
-/// no content, and the journal is in [`Phase::Sorted`].
+/// no content, and the journal is in [`SortPhase::Sorted`].
 ///
 /// # Errors
 /// As [`super::sort`]; [`Error::InputChanged`]. After any error the same call continues; inputs
@@ -60,7 +60,7 @@ pub struct Consumed<'a> {
 pub fn sort_consuming(
     inputs: &Consumed<'_>,
     folder: &Arc<dyn Directory>,
-    journal: Journal,
+    journal: SortJournal,
     name: String,
     options: &SortOptions,
     progress: &dyn Progress,
@@ -68,7 +68,7 @@ pub fn sort_consuming(
     if options.order.unique || options.top.is_some() {
         return Err(Conflict::ConsumeDrops.into());
     }
-    assert_eq!(journal.phase, Phase::Sorting, "the caller continues a sorted one");
+    assert_eq!(journal.phase, SortPhase::Sorting, "the caller continues a sorted one");
     assert_eq!(journal.inputs.len(), inputs.storages.len(), "the inputs of the journal");
     let (total, started) = (total_bytes(&journal), Instant::now());
     let short = (total / CHUNK_SHARE).max(CHUNK_BYTES_MIN);
@@ -76,14 +76,14 @@ pub fn sort_consuming(
     match sort_in_chunks(inputs, target, consumed, Some(short), (options, started), progress) {
         // Short chunks save space, long records need long ones.
         Err(Error::RecordTooLong { .. }) => {
-            let journal = Journal::read(folder)?.unwrap_or(journal);
+            let journal = SortJournal::read(folder)?.unwrap_or(journal);
             sort_in_chunks(inputs, (folder, name), journal, None, (options, started), progress)
         }
         done => done,
     }
 }
 
-fn total_bytes(journal: &Journal) -> u64 {
+fn total_bytes(journal: &SortJournal) -> u64 {
     journal.inputs.iter().map(|input| input.file.size).sum()
 }
 
@@ -91,7 +91,7 @@ fn total_bytes(journal: &Journal) -> u64 {
 fn sort_in_chunks(
     inputs: &Consumed<'_>,
     (folder, name): (&Arc<dyn Directory>, String),
-    mut journal: Journal,
+    mut journal: SortJournal,
     chunk_bytes: Option<u64>,
     (options, started): (&SortOptions, Instant),
     progress: &dyn Progress,
@@ -102,7 +102,7 @@ fn sort_in_chunks(
         for segment in manifest.buckets.iter().flat_map(|bucket| &bucket.segments) {
             check(&segment.find(folder, false)?.open_within(&options.budget)?, progress)?;
         }
-        journal.enter(Phase::Sorted, folder)?;
+        journal.enter(SortPhase::Sorted, folder)?;
         return Ok(SortReport {
             records: manifest.records,
             output_bytes: manifest.size_bytes,
@@ -118,8 +118,8 @@ fn sort_in_chunks(
     runs.iter().try_for_each(|run| check(run, progress))?;
     let begun = !journal.is_untouched();
     let as_input = |storage: &Option<Arc<dyn Storage>>| match storage {
-        Some(storage) => Input::Storage(Arc::clone(storage)),
-        None => Input::Storage(MemoryStorage::new("an input that is sorted")),
+        Some(storage) => SortInput::Storage(Arc::clone(storage)),
+        None => SortInput::Storage(MemoryStorage::new("an input that is sorted")),
     };
     let as_inputs = || inputs.storages.iter().map(as_input).collect();
     // The plan leaves room for the fences of all runs, those that are held already among them.
@@ -165,7 +165,7 @@ fn check(run: &Run, progress: &dyn Progress) -> Result<()> {
 /// Keeps the journal of a sort under way.
 pub(super) struct Keeper<'a> {
     folder: Arc<dyn Directory>,
-    journal: Journal,
+    journal: SortJournal,
     inputs: &'a Consumed<'a>,
 }
 
@@ -173,7 +173,7 @@ impl Keeper<'_> {
     /// Reads on where the journal ends.
     pub(super) fn reader(
         &self,
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         format: Format,
         chunk_bytes: usize,
     ) -> ChunkReader {
@@ -191,7 +191,7 @@ impl Keeper<'_> {
         runs: &[Arc<Run>],
         taken: &[(Arc<dyn Storage>, u64)],
     ) -> Result<()> {
-        self.journal.header = Text(header.to_vec());
+        self.journal.header = JournalText(header.to_vec());
         self.journal.runs = runs.iter().map(|run| Segment::of(run)).collect();
         let mut given = Vec::new();
         for (storage, upto) in taken {
@@ -282,6 +282,6 @@ impl Keeper<'_> {
 
     /// The view is durable: it has every record.
     pub(super) fn sorted(&mut self) -> Result<()> {
-        self.journal.enter(Phase::Sorted, &self.folder)
+        self.journal.enter(SortPhase::Sorted, &self.folder)
     }
 }

@@ -11,22 +11,22 @@ use crate::merge::sizes::read_again;
 use crate::record::Format;
 
 /// Processor time of one pass, in nanoseconds.
-struct Cost {
+struct PassCost {
     record_ns: f64,
     byte_ns: f64,
     /// For each record, times the logarithm of the number of runs.
     match_ns: f64,
 }
 
-const FORM_RUNS: Cost = Cost { record_ns: 32.0, byte_ns: 0.28, match_ns: 0.0 };
+const FORM_RUNS: PassCost = PassCost { record_ns: 32.0, byte_ns: 0.28, match_ns: 0.0 };
 
-const MERGE_RUNS: Cost = Cost { record_ns: 9.0, byte_ns: 0.15, match_ns: 3.0 };
+const MERGE_RUNS: PassCost = PassCost { record_ns: 9.0, byte_ns: 0.15, match_ns: 3.0 };
 
-const PARTITION: Cost = Cost { record_ns: 10.0, byte_ns: 0.62, match_ns: 0.0 };
+const PARTITION: PassCost = PassCost { record_ns: 10.0, byte_ns: 0.62, match_ns: 0.0 };
 
-const SORT_BUCKETS: Cost = Cost { record_ns: 12.5, byte_ns: 0.15, match_ns: 0.0 };
+const SORT_BUCKETS: PassCost = PassCost { record_ns: 12.5, byte_ns: 0.15, match_ns: 0.0 };
 
-impl Cost {
+impl PassCost {
     fn seconds(&self, records: f64, bytes: f64, runs: u64) -> f64 {
         let per_record = self.record_ns + self.match_ns * (runs.max(1) as f64).log2();
         (records * per_record + bytes * self.byte_ns) / 1e9
@@ -68,9 +68,9 @@ impl PassSeconds {
 pub(super) fn processor_seconds(sorter: &Sorter<'_>, total: u64) -> (PassSeconds, PassSeconds) {
     let (records, bytes) = (total as f64 / sorter.sample.record_bytes, total as f64);
     let runs = total.div_ceil(sorter.plan.chunk_bytes.max(1));
-    let seconds = |cost: Cost| cost.seconds(records, bytes, runs);
+    let seconds = |cost: PassCost| cost.seconds(records, bytes, runs);
     // One run is copied: nothing is compared.
-    let merge_runs = if runs <= 1 { Cost { record_ns: 0.0, ..MERGE_RUNS } } else { MERGE_RUNS };
+    let merge_runs = if runs <= 1 { PassCost { record_ns: 0.0, ..MERGE_RUNS } } else { MERGE_RUNS };
     (
         PassSeconds { first: seconds(FORM_RUNS), second: seconds(merge_runs) },
         PassSeconds { first: seconds(PARTITION), second: seconds(SORT_BUCKETS) },

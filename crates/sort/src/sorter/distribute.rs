@@ -13,7 +13,7 @@ use crate::distribute::{Distributed, Distributor};
 use crate::key::OrderSpec;
 use crate::output::{FileSink, Out, Top, copy};
 use crate::plan::RunPlan;
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::view::{Bucket, KeyBytes, Manifest, Segment};
 use crate::{Budget, Error, Progress, Result, activity};
 
@@ -26,11 +26,11 @@ pub(super) fn look_ahead(
 ) -> Result<Option<Reservation>> {
     let options = sorter.options;
     let distributes = matches!(options.strategy, Strategy::Distribute { .. });
-    let one_stream = matches!(&sorter.inputs[..], [Input::Stream { .. }]);
+    let one_stream = matches!(&sorter.inputs[..], [SortInput::Stream { .. }]);
     if !distributes || !one_stream || matches!(output, SortOutput::View { .. }) {
         return Ok(None);
     }
-    let Some(Input::Stream { name, mut reader }) = sorter.inputs.pop() else { return Ok(None) };
+    let Some(SortInput::Stream { name, mut reader }) = sorter.inputs.pop() else { return Ok(None) };
     let most = sorter.plan.chunk_bytes.min(options.budget.free_bytes() / 8);
     // Twice: what ends is copied to where its size is known.
     let mut memory = options.budget.reserve(2 * most, "the front of a stream")?;
@@ -41,7 +41,7 @@ pub(super) fn look_ahead(
         let stored = MemoryStorage::from_bytes(&name, &front);
         memory.shrink_to(front.len() as u64);
         drop(front);
-        sorter.inputs.push(Input::Storage(stored));
+        sorter.inputs.push(SortInput::Storage(stored));
         sorter.total_bytes = total_bytes(&sorter.inputs);
         let plan = RunPlan::new(
             options.budget.free_bytes(),
@@ -56,7 +56,7 @@ pub(super) fn look_ahead(
     } else {
         memory.shrink_to(most);
         let reader = Box::new(Cursor::new(front).chain(reader));
-        sorter.inputs.push(Input::Stream { name, reader });
+        sorter.inputs.push(SortInput::Stream { name, reader });
     }
     Ok(Some(memory))
 }

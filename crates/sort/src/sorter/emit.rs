@@ -9,7 +9,7 @@ use super::{SortOutput, Sorter};
 use crate::activity::{WorkerState, wait};
 use crate::output::InTurn;
 use crate::run::format::PIECE_BYTES;
-use crate::run::gather::Gather;
+use crate::run::gather::GatherRecords;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 
@@ -17,7 +17,7 @@ impl Sorter<'_> {
     /// Gathers all records there are into the output, or into the only run of a view.
     pub(super) fn hand_out(
         &mut self,
-        sorted: &mut dyn Gather,
+        sorted: &mut dyn GatherRecords,
         output: &mut SortOutput<'_>,
         header: Vec<u8>,
         progress: &dyn Progress,
@@ -37,7 +37,7 @@ impl Sorter<'_> {
     /// Everything fits into one chunk: the output is gathered from it directly.
     pub(super) fn emit(
         &mut self,
-        sorted: &mut dyn Gather,
+        sorted: &mut dyn GatherRecords,
         output: &mut SortOutput<'_>,
         header: &[u8],
         progress: &dyn Progress,

@@ -12,7 +12,7 @@ use crate::distribute::DistributePlan;
 use crate::distribute::one_pass::OnePass;
 use crate::plan::sample_bytes;
 use crate::record::Format;
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::{Error, Result};
 
 /// The likely cost of one strategy.
@@ -73,7 +73,11 @@ fn in_words<S: serde::Serializer>(
 ///
 /// # Errors
 /// As [`super::sort`]; [`Error::UnknownSize`].
-pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Result<Explanation> {
+pub fn explain(
+    inputs: Vec<SortInput>,
+    to_view: bool,
+    options: &SortOptions,
+) -> Result<Explanation> {
     let mut sorter = Sorter::prepare(inputs, options, to_view)?;
     let assumed = match (sorter.total_bytes, sorter.unpacking.take()) {
         (None, Some(unpacking)) => unpacking.assumed_bytes(&mut sorter.inputs)?,
@@ -86,7 +90,7 @@ pub fn explain(inputs: Vec<Input>, to_view: bool, options: &SortOptions) -> Resu
         Some(disk) => probe(&*disk.create_unnamed()?)?,
         None => (f64::INFINITY, f64::INFINITY),
     };
-    let work = Work {
+    let work = SortWork {
         input_bytes,
         to_view,
         threads: sorter.workers.count() as f64,
@@ -182,7 +186,7 @@ fn strategy(
 }
 
 /// The data, and the machine that sorts it.
-struct Work {
+struct SortWork {
     input_bytes: u64,
     to_view: bool,
     threads: f64,
@@ -191,7 +195,7 @@ struct Work {
     disk_write_rate: f64,
 }
 
-impl Work {
+impl SortWork {
     /// The cost of a strategy that reads and writes all data in each of `passes` passes, and reads
     /// `read_besides` bytes in addition.
     fn estimate(

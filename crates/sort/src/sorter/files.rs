@@ -32,11 +32,11 @@ const OWN_SHARE: u64 = 2;
 /// Files for temporary runs, one on each disk for each run.
 pub(super) struct TempFiles {
     disks: Vec<Arc<dyn Directory>>,
-    made: Mutex<Made>,
+    made: Mutex<SharedTempFiles>,
 }
 
 #[derive(Default)]
-struct Made {
+struct SharedTempFiles {
     /// How many more runs may have files of their own, once that was asked.
     own: Option<u64>,
     /// For each disk, the file that later runs share.

@@ -22,8 +22,8 @@ use crate::run::chunk::Chunk;
 use crate::run::chunk_reader::ChunkReader;
 use crate::run::form::{SortMemory, sort_chunk};
 use crate::run::format::PIECE_BYTES;
-use crate::run::gather::Gather;
-use crate::run::input::Input;
+use crate::run::gather::GatherRecords;
+use crate::run::input::SortInput;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
 
@@ -213,7 +213,7 @@ impl Sorter<'_> {
     /// When no row has the column of a key.
     pub(super) fn look_for_columns(
         &self,
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         progress: &dyn Progress,
     ) -> Result<()> {
         if self.order.unseen_column().is_none() {
@@ -262,7 +262,11 @@ impl Sorter<'_> {
     }
 
     /// How to split one chunk by key while it is read, where that is worth it.
-    fn plan_one_pass<'o>(&self, inputs: &[Input], order: &'o Order) -> Result<Option<OnePass<'o>>> {
+    fn plan_one_pass<'o>(
+        &self,
+        inputs: &[SortInput],
+        order: &'o Order,
+    ) -> Result<Option<OnePass<'o>>> {
         match self.total_bytes.filter(|_| self.can_part_while_reading()) {
             Some(total) => OnePass::plan(inputs, order, self.sample, total, self.workers.count()),
             None => Ok(None),

@@ -20,7 +20,7 @@ use crate::key::OrderSpec;
 use crate::run::Compression;
 use crate::run::format::corrupt;
 use crate::sealed::{seal, unseal};
-pub use crate::text::Text;
+pub use crate::text::JournalText;
 use crate::view::Segment;
 use crate::{Error, Result};
 
@@ -34,7 +34,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// How far a sort that consumes its inputs is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub enum SortPhase {
     /// Records are in the named runs or in the inputs.
     Sorting,
     /// The view is durable and has every record. The inputs may be removed.
@@ -77,7 +77,7 @@ impl FileNote {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputProgress {
     /// Its absolute path.
-    pub path: Text,
+    pub path: JournalText,
     /// The file when the sort began. `modified_unix_ns` follows what the sort itself did to it.
     pub file: FileNote,
     /// Its first bytes that are in runs.
@@ -90,11 +90,11 @@ pub struct InputProgress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandNote {
     /// The command line, word by word.
-    pub words: Vec<Text>,
+    pub words: Vec<JournalText>,
     /// Where it was typed.
-    pub folder: Text,
+    pub folder: JournalText,
     /// The absolute path of the result.
-    pub output: Text,
+    pub output: JournalText,
     /// Whether the result is a view instead of a file.
     pub view: bool,
     /// Permission bits that the result gets.
@@ -106,11 +106,11 @@ pub struct CommandNote {
 
 /// The content of a journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Journal {
+pub struct SortJournal {
     format: String,
     version: u32,
     /// How far the sort is.
-    pub phase: Phase,
+    pub phase: SortPhase,
     /// Whose it is.
     pub command: CommandNote,
     /// Format and order of the records.
@@ -120,26 +120,26 @@ pub struct Journal {
     /// The file that is the result, from the moment before it gets its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<FileNote>,
-    pub(super) header: Text,
+    pub(super) header: JournalText,
     /// The runs so far, in tie order.
     pub runs: Vec<Segment>,
     pub(super) block_bytes: u32,
     pub(super) compression: Compression,
 }
 
-impl Journal {
+impl SortJournal {
     /// The journal of a sort that has done nothing yet.
     #[must_use]
     pub fn new(command: CommandNote, order: OrderSpec, inputs: Vec<InputProgress>) -> Self {
-        Journal {
+        SortJournal {
             format: FORMAT_NAME.to_owned(),
             version: VERSION,
-            phase: Phase::Sorting,
+            phase: SortPhase::Sorting,
             command,
             order,
             inputs,
             result: None,
-            header: Text(Vec::new()),
+            header: JournalText(Vec::new()),
             runs: Vec::new(),
             block_bytes: 0,
             compression: Compression::Off,
@@ -149,13 +149,13 @@ impl Journal {
     /// Whether the inputs still have all their bytes.
     #[must_use]
     pub fn is_untouched(&self) -> bool {
-        self.phase == Phase::Sorting && self.inputs.iter().all(|input| input.taken == 0)
+        self.phase == SortPhase::Sorting && self.inputs.iter().all(|input| input.taken == 0)
     }
 
     /// Reads the journal in `folder`, if it has one.
     ///
     /// # Errors
-    /// As [`Journal::decode`]; the storage's own.
+    /// As [`SortJournal::decode`]; the storage's own.
     pub fn read(folder: &Arc<dyn Directory>) -> Result<Option<Self>> {
         let Some(file) = folder.open_if_exists(JOURNAL_NAME)? else { return Ok(None) };
         if file.size() > BYTES_MAX {
@@ -170,7 +170,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Corrupt`]; [`Error::UnknownVersion`].
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
-        let journal: Journal = unseal(file, "journal of a sort", bytes)?;
+        let journal: SortJournal = unseal(file, "journal of a sort", bytes)?;
         if journal.format != FORMAT_NAME || journal.version != VERSION {
             return Err(Error::UnknownVersion {
                 file: file.to_owned(),
@@ -204,8 +204,8 @@ impl Journal {
     /// Writes the journal with another phase.
     ///
     /// # Errors
-    /// As [`Journal::write`].
-    pub fn enter(&mut self, phase: Phase, folder: &Arc<dyn Directory>) -> Result<()> {
+    /// As [`SortJournal::write`].
+    pub fn enter(&mut self, phase: SortPhase, folder: &Arc<dyn Directory>) -> Result<()> {
         self.phase = phase;
         self.write(folder)
     }
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::record::Format;
 
-    fn journal() -> Journal {
+    fn journal() -> SortJournal {
         let file = FileNote {
             device: 2049,
             inode: 12,
@@ -237,18 +237,18 @@ mod tests {
         };
         let command = CommandNote {
             words: ["merganser", "sort", "--consume", "big", "-o", "out"]
-                .map(|word| Text::from(OsStr::new(word)))
+                .map(|word| JournalText::from(OsStr::new(word)))
                 .to_vec(),
-            folder: Text::from(OsStr::new("/data")),
-            output: Text::from(OsStr::new("/data/out")),
+            folder: JournalText::from(OsStr::new("/data")),
+            output: JournalText::from(OsStr::new("/data/out")),
             view: false,
             mode: 0o640,
             owner: Some((1000, 100)),
         };
-        let path = Text(b"/data/big\xff".to_vec());
+        let path = JournalText(b"/data/big\xff".to_vec());
         let input = InputProgress { path, file, taken: 64, given_back: 0 };
         let order = OrderSpec::new(Format::Lines { delimiter: b'\n' });
-        let mut journal = Journal::new(command, order, vec![input]);
+        let mut journal = SortJournal::new(command, order, vec![input]);
         journal.runs.push(Segment {
             run: "000000.run".to_owned(),
             bytes: 64,
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn written_bytes_are_read_back() {
         let journal = journal();
-        assert_eq!(Journal::decode("x", &journal.encode()).expect("whole"), journal);
+        assert_eq!(SortJournal::decode("x", &journal.encode()).expect("whole"), journal);
     }
 
     #[test]
@@ -279,9 +279,9 @@ mod tests {
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x20;
-            let read = Journal::decode("x", &damaged);
+            let read = SortJournal::decode("x", &damaged);
             assert!(matches!(read, Err(Error::Corrupt { .. })), "byte {at}");
-            assert!(Journal::decode("x", &bytes[..at]).is_err(), "cut at {at}");
+            assert!(SortJournal::decode("x", &bytes[..at]).is_err(), "cut at {at}");
         }
     }
 
@@ -291,7 +291,10 @@ mod tests {
             let mut wrong = journal();
             wrong.inputs[0].taken = taken;
             wrong.inputs[0].given_back = given_back;
-            assert!(matches!(Journal::decode("x", &wrong.encode()), Err(Error::Corrupt { .. })));
+            assert!(matches!(
+                SortJournal::decode("x", &wrong.encode()),
+                Err(Error::Corrupt { .. })
+            ));
         }
     }
 }

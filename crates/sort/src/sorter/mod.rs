@@ -46,7 +46,7 @@ use form::Formed;
 pub use options::{CompressionChoice, SortOptions, SortOutput, SortReport, Strategy};
 use setup::{Sorter, merge_room, run_name, total_bytes};
 
-use crate::run::input::Input;
+use crate::run::input::SortInput;
 use crate::{Conflict, Progress, Result};
 
 /// Sorts `inputs`.
@@ -56,7 +56,7 @@ use crate::{Conflict, Progress, Result};
 /// and nothing that bears a name is left of temporary runs; the caller removes an unfinished
 /// output or view folder.
 pub fn sort(
-    inputs: Vec<Input>,
+    inputs: Vec<SortInput>,
     output: SortOutput<'_>,
     options: &SortOptions,
     progress: &dyn Progress,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use merganser_storage::{Directory, DirectoryExt, StorageExt};
 use serde::{Deserialize, Serialize};
 
-use super::journal::{FileNote, Text};
+use super::journal::{FileNote, JournalText};
 use crate::run::format::corrupt;
 use crate::sealed::{seal, unseal};
 use crate::{Error, Result};
@@ -26,7 +26,7 @@ const BYTES_MAX: u64 = 128 << 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotedInput {
     /// Its absolute path, or the name of a stream.
-    pub path: Text,
+    pub path: JournalText,
     /// The file; `None` for a stream, whose bytes are read once.
     pub file: Option<FileNote>,
 }
@@ -39,7 +39,7 @@ pub struct WorkNote {
     /// Whether the inputs lose their bytes while the work is done.
     pub consumes: bool,
     /// The absolute path of the result.
-    pub output: Text,
+    pub output: JournalText,
     /// The inputs, in order; `None` if they were too many to be noted.
     pub inputs: Option<Vec<NotedInput>>,
 }
@@ -47,7 +47,7 @@ pub struct WorkNote {
 impl WorkNote {
     /// The note of work that begins.
     #[must_use]
-    pub fn new(consumes: bool, output: Text, inputs: Option<Vec<NotedInput>>) -> Self {
+    pub fn new(consumes: bool, output: JournalText, inputs: Option<Vec<NotedInput>>) -> Self {
         WorkNote { format: FORMAT_NAME.to_owned(), version: VERSION, consumes, output, inputs }
     }
 
@@ -118,10 +118,10 @@ mod tests {
             modified_unix_ns: 1_700_000_000_000_000_002,
         };
         let inputs = vec![
-            NotedInput { path: Text(b"/data/in".to_vec()), file: Some(file) },
-            NotedInput { path: Text(b"standard input".to_vec()), file: None },
+            NotedInput { path: JournalText(b"/data/in".to_vec()), file: Some(file) },
+            NotedInput { path: JournalText(b"standard input".to_vec()), file: None },
         ];
-        WorkNote::new(true, Text(b"/data/out".to_vec()), Some(inputs))
+        WorkNote::new(true, JournalText(b"/data/out".to_vec()), Some(inputs))
     }
 
     #[test]

@@ -15,10 +15,10 @@ use super::unpack::Unpacking;
 use crate::key::Order;
 use crate::merge::segments::Segments;
 use crate::pipeline::Workers;
-use crate::plan::{RunPlan, Sample, sample};
+use crate::plan::{RecordSample, RunPlan, sample};
 use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
-use crate::run::input::Input;
+use crate::run::input::SortInput;
 use crate::run::{Compression, Run};
 use crate::{Budget, Error, Result, shares};
 
@@ -32,12 +32,12 @@ pub(super) struct Sorter<'a> {
     pub(super) workers: Workers,
     pub(super) order: Arc<Order>,
     pub(super) spec: String,
-    pub(super) inputs: Vec<Input>,
+    pub(super) inputs: Vec<SortInput>,
     /// Until the inputs were read.
     pub(super) unpacking: Option<Unpacking>,
     pub(super) total_bytes: Option<u64>,
     pub(super) plan: RunPlan,
-    pub(super) sample: Sample,
+    pub(super) sample: RecordSample,
     pub(super) compression: Compression,
     pub(super) runs: Vec<Arc<Run>>,
     pub(super) temp_files: TempFiles,
@@ -50,7 +50,7 @@ pub(super) struct Sorter<'a> {
 
 impl<'a> Sorter<'a> {
     pub(super) fn prepare(
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         options: &'a SortOptions,
         to_view: bool,
     ) -> Result<Self> {
@@ -68,7 +68,7 @@ impl<'a> Sorter<'a> {
     /// With `look` false, the inputs may be partly gone: then `header` is given and no input is
     /// sampled. `held_bytes` of the budget are held already by the fences of existing runs.
     pub(super) fn prepare_from(
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         options: &'a SortOptions,
         header: &[u8],
         look: bool,
@@ -87,7 +87,7 @@ impl<'a> Sorter<'a> {
         let total_bytes = total_bytes(&inputs);
         let free_bytes = options.budget.free_bytes() + held_bytes - unpacking.kept_bytes;
         let limit_bytes = options.budget.limit_bytes();
-        let sample = Sample::of(&order, &sampled);
+        let sample = RecordSample::of(&order, &sampled);
         let plan = RunPlan::new(
             free_bytes,
             total_bytes,
@@ -178,8 +178,8 @@ impl<'a> Sorter<'a> {
 }
 
 /// Bytes of all inputs, where all are known.
-pub(super) fn total_bytes(inputs: &[Input]) -> Option<u64> {
-    inputs.iter().map(Input::size).try_fold(0u64, |sum, size| Some(sum + size?))
+pub(super) fn total_bytes(inputs: &[SortInput]) -> Option<u64> {
+    inputs.iter().map(SortInput::size).try_fold(0u64, |sum, size| Some(sum + size?))
 }
 
 /// The memory that a merge may take of the budget.

@@ -10,7 +10,7 @@ use crate::budget::Reservation;
 use crate::plan::{FENCES_SHARE_MAX, RunPlan};
 use crate::run::RunWriter;
 use crate::run::format::PIECE_BYTES;
-use crate::run::gather::Gather;
+use crate::run::gather::GatherRecords;
 use crate::run::index::{FENCES, IndexMemory};
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
@@ -29,7 +29,7 @@ impl Sorter<'_> {
     /// Gathers a sorted chunk into a run. Its last pieces are still being written.
     pub(super) fn spill(
         &mut self,
-        sorted: &mut dyn Gather,
+        sorted: &mut dyn GatherRecords,
         output: &SortOutput<'_>,
         behinds: &mut Vec<WriteBehind>,
         progress: &dyn Progress,

@@ -7,8 +7,8 @@ use std::io::{Cursor, Read};
 use std::sync::Arc;
 
 use crate::budget::Reservation;
-use crate::run::input::Input;
-use crate::run::packed::{Counts, Unpacked};
+use crate::run::input::SortInput;
+use crate::run::packed::{UnpackCounts, Unpacked};
 use crate::run::unpack_ahead::{BLOCK_BYTES, readers};
 use crate::{Budget, Error, Result};
 
@@ -33,7 +33,7 @@ pub(super) struct Unpacking {
     /// Until all of them were read.
     _memory: Option<Reservation>,
     /// Place among the inputs, compressed size, and what was decompressed so far.
-    packed: Vec<(usize, u64, Arc<Counts>)>,
+    packed: Vec<(usize, u64, Arc<UnpackCounts>)>,
     /// Bytes of the other inputs, where they are known.
     plain_bytes: Option<u64>,
     /// Memory to be left to pipes.
@@ -47,18 +47,18 @@ impl Unpacking {
     /// # Errors
     /// Too little memory.
     pub(super) fn prepare(
-        inputs: Vec<Input>,
+        inputs: Vec<SortInput>,
         threads: usize,
         budget: &Budget,
-    ) -> Result<(Vec<Input>, Unpacking)> {
-        let decoder_bytes = inputs.iter().map(Input::unpack_memory_bytes).max().unwrap_or(0);
-        let is_pipe = |input: &&Input| matches!(input, Input::Stream { .. });
+    ) -> Result<(Vec<SortInput>, Unpacking)> {
+        let decoder_bytes = inputs.iter().map(SortInput::unpack_memory_bytes).max().unwrap_or(0);
+        let is_pipe = |input: &&SortInput| matches!(input, SortInput::Stream { .. });
         let pipes = inputs.iter().filter(is_pipe).count();
         let mut plain = Vec::new();
         let mut unpacked = Vec::new();
         for (place, input) in inputs.into_iter().enumerate() {
             match input {
-                Input::Packed(input) => unpacked.push((place, input)),
+                SortInput::Packed(input) => unpacked.push((place, input)),
                 other => plain.push((place, other)),
             }
         }
@@ -90,7 +90,7 @@ impl Unpacking {
     ///
     /// # Errors
     /// What reading it gives.
-    pub(super) fn assumed_bytes(&self, inputs: &mut [Input]) -> Result<Option<u64>> {
+    pub(super) fn assumed_bytes(&self, inputs: &mut [SortInput]) -> Result<Option<u64>> {
         let Some(plain_bytes) = self.plain_bytes else { return Ok(None) };
         let seen = || {
             let counts = self.packed.iter().map(|(_, _, counts)| counts.bytes());
@@ -98,7 +98,7 @@ impl Unpacking {
         };
         if seen().0 == 0
             && let Some((place, ..)) = self.packed.first()
-            && let Input::Stream { name, reader } = &mut inputs[*place]
+            && let SortInput::Stream { name, reader } = &mut inputs[*place]
         {
             let mut front = Vec::new();
             let read = reader.by_ref().take(FRONT_BYTES).read_to_end(&mut front);
@@ -141,7 +141,7 @@ impl AtOnce {
     }
 
     /// The streams of `packed`, each with its place.
-    fn streams(self, packed: Vec<(usize, Unpacked)>) -> impl Iterator<Item = (usize, Input)> {
+    fn streams(self, packed: Vec<(usize, Unpacked)>) -> impl Iterator<Item = (usize, SortInput)> {
         // Decompressors share what was reserved for them: no more are in use at once.
         let own = Budget::new(self.inputs * self.decoder_bytes);
         let (mut named, mut streams): (Vec<_>, Vec<Box<dyn Read + Send>>) = Default::default();
@@ -155,7 +155,7 @@ impl AtOnce {
             streams = ahead.into_iter().map(|reader| Box::new(reader) as _).collect();
         }
         let named = named.into_iter().zip(streams);
-        named.map(|((place, name), reader)| (place, Input::Stream { name, reader }))
+        named.map(|((place, name), reader)| (place, SortInput::Stream { name, reader }))
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use merganser_storage::{Directory, DirectoryExt, StorageExt};
 
 use crate::Result;
-use crate::text::Text;
+use crate::text::JournalText;
 
 /// Name of the marker in the folder of a view that is being consumed.
 pub const CONSUMED_NAME: &str = "consumed-into";
@@ -14,11 +14,11 @@ pub const CONSUMED_NAME: &str = "consumed-into";
 ///
 /// # Errors
 /// The storage's own.
-pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<Text>> {
+pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<JournalText>> {
     let Some(file) = folder.open_if_exists(CONSUMED_NAME)? else { return Ok(None) };
     let mut bytes = file.read_vec(0, file.size().min(4096) as usize)?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }
-    Ok(Some(Text(bytes)))
+    Ok(Some(JournalText(bytes)))
 }

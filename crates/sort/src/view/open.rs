@@ -18,7 +18,7 @@ use super::sorted::SortedBucket;
 use super::unsorted::UnsortedBuckets;
 use crate::budget::Reservation;
 use crate::distribute::bucket::{self, BucketPiece, BucketSet, slice_bytes};
-use crate::distribute::format::{self, Ends};
+use crate::distribute::format::{self, BucketFileEnds};
 use crate::distribute::stream::least_memory_bytes as least_sort_bytes;
 use crate::key::Order;
 use crate::merge::segments::Segments;
@@ -211,7 +211,7 @@ fn lower(bucket: &Bucket) -> &[u8] {
 struct BucketFiles {
     names: Vec<String>,
     files: Vec<Arc<dyn Storage>>,
-    ends: Vec<Ends>,
+    ends: Vec<BucketFileEnds>,
     /// For each file, the buckets that were not taken yet.
     indexes: Vec<Vec<Option<bucket::StoredBucket>>>,
 }
@@ -239,7 +239,7 @@ impl BucketFiles {
     fn memory_bytes(&self, manifest: &Manifest) -> u64 {
         let unsorted = manifest.buckets.iter().filter(|bucket| bucket.is_unsorted());
         let bounds: usize = unsorted.map(|bucket| lower(bucket).len()).sum();
-        self.ends.iter().map(Ends::memory_bytes).fold(bounds as u64, u64::saturating_add)
+        self.ends.iter().map(BucketFileEnds::memory_bytes).fold(bounds as u64, u64::saturating_add)
     }
 
     fn open(&mut self) -> Result<()> {

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
     use crate::key::OrderSpec;
     use crate::record::Format;
-    use crate::run::Input;
+    use crate::run::SortInput;
     use crate::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 
     /// Streams hold memory of the view, and the view holds its streams.
@@ -243,7 +243,7 @@ mod tests {
             top: None,
             strategy: Strategy::Merge,
         };
-        let input = Input::Storage(MemoryStorage::from_bytes("lines", &lines));
+        let input = SortInput::Storage(MemoryStorage::from_bytes("lines", &lines));
         let output = SortOutput::View { folder: Arc::clone(&folder), name: "v".to_owned() };
         sort(vec![input], output, &options, &Silent).expect("sorted");
         let budget = Budget::new(64 << 20);

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::output::{Materialize, forget, materialize};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, Strategy, sort,
 };
@@ -83,7 +83,7 @@ fn a_sort_reads_nothing_that_it_has_given_back() {
             for threads in [1, 3] {
                 let output = MemoryStorage::from_bytes("output", b"");
                 let target = SortOutput::Storage(Arc::clone(&output) as _);
-                let from = vec![Input::Storage(MemoryStorage::from_bytes("input", &input))];
+                let from = vec![SortInput::Storage(MemoryStorage::from_bytes("input", &input))];
                 let report = sort(from, target, &options(compression, threads), &Silent)
                     .unwrap_or_else(|error| panic!("{what}, {threads} threads: {error}"));
                 assert!(report.runs >= 2, "{what}: {report:?}");
@@ -120,7 +120,7 @@ fn a_consumed_view_continues_wherever_it_was_interrupted() {
             for nth in 1.. {
                 let folder: Arc<dyn Directory> = MemoryDirectory::new();
                 let target = SortOutput::View { folder: Arc::clone(&folder), name: "x".into() };
-                let from = vec![Input::Storage(MemoryStorage::from_bytes("input", &input))];
+                let from = vec![SortInput::Storage(MemoryStorage::from_bytes("input", &input))];
                 sort(from, target, &options(compression, 1), &Silent).expect("sorts");
                 let disk: Arc<dyn Directory> = MemoryDirectory::new();
                 let copy = |progress: &dyn Progress| {

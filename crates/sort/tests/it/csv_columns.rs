@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use merganser_sort::key::{KeyError, OrderSpec};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
 };
@@ -45,7 +45,7 @@ fn is_unseen(error: &Error) -> bool {
 fn nothing_is_written_for_a_column_beyond_every_row() {
     for strategy in [Strategy::Auto, Strategy::Merge, Strategy::Distribute { uniform: false }] {
         for bytes in [200, 8 << 20] {
-            let input = || vec![Input::Storage(MemoryStorage::from_bytes("in", &rows(bytes)))];
+            let input = || vec![SortInput::Storage(MemoryStorage::from_bytes("in", &rows(bytes)))];
             let mut stream = Vec::new();
             let told =
                 sort(input(), SortOutput::Writer(&mut stream), &options("3", strategy), &Silent);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
     Budget, CompressionChoice, Conflict, Error, Silent, SortOptions, SortOutput, SortReport,
@@ -73,15 +73,15 @@ impl Case {
     fn to_writer(&self, input: &[u8]) -> (Vec<u8>, SortReport) {
         let mut out = Vec::new();
         let reader = Box::new(std::io::Cursor::new(input.to_vec()));
-        let input = Input::Stream { name: "stream".to_owned(), reader };
+        let input = SortInput::Stream { name: "stream".to_owned(), reader };
         let output = SortOutput::Writer(&mut out);
         let report = sort(vec![input], output, &self.options(), &Silent).expect("sorts");
         (out, report)
     }
 }
 
-fn seekable(bytes: &[u8]) -> Input {
-    Input::Storage(MemoryStorage::from_bytes("input", bytes))
+fn seekable(bytes: &[u8]) -> SortInput {
+    SortInput::Storage(MemoryStorage::from_bytes("input", bytes))
 }
 
 fn model(spec: &OrderSpec, input: &[u8]) -> Vec<u8> {
@@ -132,7 +132,7 @@ fn a_short_stream_is_sorted_in_memory() {
         let mut options = case.options();
         options.temp = vec![Arc::clone(&temp) as Arc<dyn Directory>];
         let reader = Box::new(std::io::Cursor::new(input.clone()));
-        let stream = Input::Stream { name: "stream".to_owned(), reader };
+        let stream = SortInput::Stream { name: "stream".to_owned(), reader };
         let mut out = Vec::new();
         let report = sort(vec![stream], SortOutput::Writer(&mut out), &options, &Silent);
         let report = report.expect("sorts");
@@ -552,7 +552,8 @@ fn bytes_that_are_read_are_predicted() {
         let folder = MemoryDirectory::new();
         let output = SortOutput::View { folder, name: "sorted".to_owned() };
         let options = case.options();
-        let report = sort(vec![Input::Storage(metered)], output, &options, &Silent).expect("sorts");
+        let report =
+            sort(vec![SortInput::Storage(metered)], output, &options, &Silent).expect("sorts");
         assert_eq!((report.extra_passes, report.buckets_split_again), (0, 0));
         let read = reads.0.load(std::sync::atomic::Ordering::Relaxed);
         let what =

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, Strategy, sort,
@@ -135,7 +135,7 @@ fn call(
         Place::Input => faulty.open("in", false)?,
         _ => MemoryStorage::from_bytes("in", &input(place)) as Arc<dyn Storage>,
     };
-    let inputs = vec![Input::Storage(source)];
+    let inputs = vec![SortInput::Storage(source)];
     let temp = matches!(place, Place::Temp | Place::SecondDisk | Place::TempTwice);
     let options = options(place, at(temp), budget);
     if place.makes_view() {
@@ -162,7 +162,7 @@ fn call_with(place: Place, fault: Option<Fault>) -> (bool, bool, OperationCounts
         }
         Place::Reading => {
             let folder = SortOutput::View { folder: Arc::clone(&base), name: "x".to_owned() };
-            let from = Input::Storage(MemoryStorage::from_bytes("in", &input(place)));
+            let from = SortInput::Storage(MemoryStorage::from_bytes("in", &input(place)));
             let options =
                 options(place, MemoryDirectory::new(), &Budget::new(place.memory_bytes()));
             sort(vec![from], folder, &options, &Silent).expect("makes the view");
@@ -307,7 +307,7 @@ fn a_disk_that_fails_ends_a_sort_of_an_endless_input() {
         let mut options = options(Place::Temp, faulty, &budget);
         options.threads = 2;
         options.temp.resize_with(disks, || MemoryDirectory::new());
-        let input = Input::Stream { name: "endless".to_owned(), reader };
+        let input = SortInput::Stream { name: "endless".to_owned(), reader };
         let done = within(&what, LIMIT, move || {
             let output = SortOutput::Storage(MemoryStorage::new("out"));
             sort(vec![input], output, &options, &Silent)

@@ -8,7 +8,7 @@ use std::time::Duration;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::output::{Materialize, forget, materialize};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
@@ -137,9 +137,9 @@ impl Call {
     }
 }
 
-fn inputs(world: &World) -> merganser_sort::Result<Vec<Input>> {
+fn inputs(world: &World) -> merganser_sort::Result<Vec<SortInput>> {
     let (a, b) = (world.disk.open("a", false)?, world.disk.open("b", false)?);
-    Ok(vec![Input::Storage(a), Input::Storage(b)])
+    Ok(vec![SortInput::Storage(a), SortInput::Storage(b)])
 }
 
 fn to_storage(world: &World) -> merganser_sort::Result<()> {
@@ -509,7 +509,7 @@ fn a_flipped_bit_in_a_view_is_never_copied_out() {
 /// Sorts `input` in memory that never suffices for more than a few records at once.
 fn sort_bytes(
     order: OrderSpec,
-    input: Input,
+    input: SortInput,
     memory_bytes: u64,
 ) -> merganser_sort::Result<(Vec<u8>, SortReport)> {
     let budget = Budget::new(memory_bytes);
@@ -520,13 +520,13 @@ fn sort_bytes(
     sorted.map(|report| (out, report))
 }
 
-fn stored(bytes: &[u8]) -> Input {
-    Input::Storage(MemoryStorage::from_bytes("people", bytes))
+fn stored(bytes: &[u8]) -> SortInput {
+    SortInput::Storage(MemoryStorage::from_bytes("people", bytes))
 }
 
-fn streamed(bytes: &[u8]) -> Input {
+fn streamed(bytes: &[u8]) -> SortInput {
     let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
-    Input::Stream { name: "people".to_owned(), reader }
+    SortInput::Stream { name: "people".to_owned(), reader }
 }
 
 #[test]
@@ -582,7 +582,7 @@ impl Storage for Shrunk {
 fn an_input_that_shrinks_meanwhile_is_named() {
     for left in [0, 16, 4096, 1_200_000, 1_999_984] {
         let storage = MemoryStorage::from_bytes("people", &fixed_records(1, left));
-        let input = Input::Storage(Arc::new(Shrunk(storage, 2_000_000)));
+        let input = SortInput::Storage(Arc::new(Shrunk(storage, 2_000_000)));
         let sorted = within(&left, LIMIT, || {
             sort_bytes(OrderSpec::new(FIXED), input, MEMORY_BYTES).map(|_| ())
         });
@@ -641,7 +641,7 @@ fn f27_an_input_that_is_cut_between_two_reads_is_named() {
         let storage = MemoryStorage::from_bytes("people", &fixed_records(1, 12_000_000));
         let cut = CutWhileRead { storage: storage.clone(), reads_left: nth.into() };
         let sorted = within(&nth, LIMIT, || {
-            sort_bytes(OrderSpec::new(FIXED), Input::Storage(Arc::new(cut)), MEMORY_BYTES)
+            sort_bytes(OrderSpec::new(FIXED), SortInput::Storage(Arc::new(cut)), MEMORY_BYTES)
                 .map(|_| ())
         });
         if storage.size() == 12_000_000 {

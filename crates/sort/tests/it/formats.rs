@@ -9,7 +9,7 @@ use std::sync::Arc;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::{CsvQuotes, Format};
 use merganser_sort::run::builder::RunBuilder;
-use merganser_sort::run::{Compression, Input, Run, RunWriter};
+use merganser_sort::run::{Compression, Run, RunWriter, SortInput};
 use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, MapResult, Segment, View};
 use merganser_sort::{Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
@@ -91,7 +91,7 @@ fn small_bucket_view() -> (Arc<dyn Directory>, Vec<u8>) {
         top: None,
         strategy: Strategy::Distribute { uniform: false },
     };
-    let input = Input::Storage(MemoryStorage::from_bytes("in", &records.concat()));
+    let input = SortInput::Storage(MemoryStorage::from_bytes("in", &records.concat()));
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "sorted".to_owned() };
     merganser_sort::sort(vec![input], output, &options, &Silent).expect("sorts");
     records.sort();

@@ -8,7 +8,7 @@ use merganser_sort::key::OrderSpec;
 use merganser_sort::output::{Materialize, PARTIAL_NAME, RESUME_NAME, materialize};
 use merganser_sort::record::Format;
 use merganser_sort::run::format::{Footer, HEADER_BYTES, encode_footer, encode_header};
-use merganser_sort::run::{Compression, Input, Run};
+use merganser_sort::run::{Compression, Run, SortInput};
 use merganser_sort::view::{MANIFEST_NAME, Manifest, Segment, View};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
@@ -42,7 +42,7 @@ fn view(count: usize, strategy: Strategy) -> (Arc<dyn Directory>, Vec<u8>) {
     };
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
-    sort(vec![Input::Storage(input)], output, &options, &Silent).expect("sorts");
+    sort(vec![SortInput::Storage(input)], output, &options, &Silent).expect("sorts");
     records.sort();
     (folder, records.concat())
 }

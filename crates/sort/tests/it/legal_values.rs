@@ -8,7 +8,7 @@ use std::thread;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, explain, sort,
@@ -134,16 +134,16 @@ impl Attempt {
         }
     }
 
-    fn inputs(&self) -> Vec<Input> {
+    fn inputs(&self) -> Vec<SortInput> {
         let input = |len: &usize| {
             let bytes: Vec<u8> = ROWS.iter().copied().cycle().take(*len).collect();
             if self.are_streams {
-                Input::Stream {
+                SortInput::Stream {
                     name: "stream".to_owned(),
                     reader: Box::new(std::io::Cursor::new(bytes)),
                 }
             } else {
-                Input::Storage(MemoryStorage::from_bytes("input", &bytes))
+                SortInput::Storage(MemoryStorage::from_bytes("input", &bytes))
             }
         };
         self.inputs.iter().map(input).collect()

@@ -7,7 +7,7 @@ use merganser_sort::key::OrderSpec;
 use merganser_sort::output::{Materialize, forget, materialize};
 use merganser_sort::record::Format;
 use merganser_sort::run::builder::RunBuilder;
-use merganser_sort::run::{Compression, Input, RunWriter};
+use merganser_sort::run::{Compression, RunWriter, SortInput};
 use merganser_sort::view::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, Segment, View};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, Strategy, sort,
@@ -46,7 +46,7 @@ fn mixed(
         top: None,
         strategy: Strategy::Distribute { uniform: false },
     };
-    let inputs = vec![Input::Storage(MemoryStorage::from_bytes("in", input))];
+    let inputs = vec![SortInput::Storage(MemoryStorage::from_bytes("in", input))];
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "mixed".to_owned() };
     sort(inputs, output, &options, &Silent).expect("sorts");
     let unsorted = Manifest::read(&folder).expect("reads");

@@ -11,7 +11,7 @@ use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
 use merganser_sort::run::magic::ContentKind;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, SortReport, Strategy,
     explain, sort,
@@ -96,22 +96,22 @@ fn options(
     }
 }
 
-fn stored(bytes: &[u8], budget: &Budget) -> Input {
-    Input::Storage(MemoryStorage::from_bytes("in.gz", bytes))
+fn stored(bytes: &[u8], budget: &Budget) -> SortInput {
+    SortInput::Storage(MemoryStorage::from_bytes("in.gz", bytes))
         .unpacked(ContentKind::Text, budget)
         .expect("a head")
 }
 
-fn piped(bytes: &[u8], budget: &Budget) -> Input {
+fn piped(bytes: &[u8], budget: &Budget) -> SortInput {
     let reader = Box::new(Cursor::new(bytes.to_vec()));
-    Input::Stream { name: "in.gz".to_owned(), reader }
+    SortInput::Stream { name: "in.gz".to_owned(), reader }
         .unpacked(ContentKind::Text, budget)
         .expect("nothing is read")
 }
 
 fn sorted(
     inputs: &[Vec<u8>],
-    input: impl Fn(&[u8], &Budget) -> Input,
+    input: impl Fn(&[u8], &Budget) -> SortInput,
     options: &SortOptions,
 ) -> merganser_sort::Result<(Vec<u8>, SortReport)> {
     let output = MemoryStorage::new("output");
@@ -156,7 +156,7 @@ fn records_of_every_format_are_what_compressed_inputs_hold() {
         let plainly = options(&order, 16 << 20, 2, Strategy::Merge);
         let (expected, _) = sorted(
             &plain,
-            |bytes, _| Input::Storage(MemoryStorage::from_bytes("in", bytes)),
+            |bytes, _| SortInput::Storage(MemoryStorage::from_bytes("in", bytes)),
             &plainly,
         )
         .expect("sorts");
@@ -249,7 +249,7 @@ fn damaged_and_cut_inputs_are_named_with_the_place() {
             // Alone, read by the reader; and as the second of some, decompressed ahead.
             for inputs in [vec![bad.clone()], vec![good.clone(), bad.clone(), good.clone()]] {
                 for (input, threads) in
-                    [(stored as fn(&[u8], &Budget) -> Input, 2), (piped, 2), (stored, 1)]
+                    [(stored as fn(&[u8], &Budget) -> SortInput, 2), (piped, 2), (stored, 1)]
                 {
                     let options = options(&order, 64 << 20, threads, Strategy::Auto);
                     let found = sorted(&inputs, input, &options).map(|(_, report)| report);
@@ -321,7 +321,7 @@ fn too_little_memory_for_a_window_is_an_error() {
 }
 
 /// All bytes of an input, and its memory afterwards.
-fn read(input: Input, budget: &Budget) -> merganser_sort::Result<Vec<u8>> {
+fn read(input: SortInput, budget: &Budget) -> merganser_sort::Result<Vec<u8>> {
     let mut options = options(&OrderSpec::new(LINES), 0, 1, Strategy::Auto);
     options.budget = budget.clone();
     let output = MemoryStorage::new("output");
@@ -376,7 +376,7 @@ fn skippable_frames_are_skipped_wherever_they_are() {
             [frame(b"b\n"), b"more".to_vec()].concat(),
         ] {
             let budget = Budget::new(16 << 20);
-            let stored = Input::Storage(MemoryStorage::from_bytes("in", &bad));
+            let stored = SortInput::Storage(MemoryStorage::from_bytes("in", &bad));
             let found = stored.unpacked(ContentKind::Text, &budget);
             let told = found.and_then(|input| read(input, &budget)).expect_err("damaged");
             let told = told.to_string();
@@ -401,9 +401,9 @@ fn binary_records_that_begin_like_a_frame_are_records() {
         (pack(b"PK\x03\x04", How::Gzip, 1), b"PK\x03\x04".to_vec()),
     ] {
         let budget = Budget::new(16 << 20);
-        let stored = Input::Storage(MemoryStorage::from_bytes("in", &bytes));
+        let stored = SortInput::Storage(MemoryStorage::from_bytes("in", &bytes));
         let name = "in".to_owned();
-        let piped = Input::Stream { name, reader: Box::new(Cursor::new(bytes.clone())) };
+        let piped = SortInput::Stream { name, reader: Box::new(Cursor::new(bytes.clone())) };
         for input in [stored, piped] {
             let input = input.unpacked(ContentKind::Binary, &budget).expect("opens");
             let mut options =
@@ -482,7 +482,7 @@ fn flipped_bits_never_give_other_records() {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             let budget = Budget::new(64 << 20);
-            let found = Input::Storage(MemoryStorage::from_bytes("in", &bad))
+            let found = SortInput::Storage(MemoryStorage::from_bytes("in", &bad))
                 .unpacked(ContentKind::Text, &budget)
                 .and_then(|input| read(input, &budget));
             if let Ok(sorted) = found {
@@ -498,7 +498,7 @@ fn known_files_of_other_kinds_are_refused() {
     let parquet = b"PAR1\x15\x04\x15\x10\n\n\n";
     let budget = Budget::new(16 << 20);
     let told = |bytes: &[u8]| {
-        let stored = Input::Storage(MemoryStorage::from_bytes("in.gz", bytes));
+        let stored = SortInput::Storage(MemoryStorage::from_bytes("in.gz", bytes));
         let found = stored.unpacked(ContentKind::Text, &budget);
         let stored = found.and_then(|input| read(input, &budget)).expect_err("refused");
         let piped = read(piped(bytes, &budget), &budget).expect_err("refused");

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use merganser_sort::journal::Journal;
+use merganser_sort::journal::SortJournal;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::output::{Materialize, forget, materialize};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::{MANIFEST_NAME, View};
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, Silent, SortOptions, SortOutput, SortReport,
@@ -69,7 +69,7 @@ fn make_view(folder: &Arc<dyn Directory>, made: Made) -> merganser_sort::Result<
         top: None,
         strategy,
     };
-    let inputs = vec![Input::Storage(MemoryStorage::from_bytes("input", &records()))];
+    let inputs = vec![SortInput::Storage(MemoryStorage::from_bytes("input", &records()))];
     let target = SortOutput::View { folder: Arc::clone(folder), name: "x".to_owned() };
     let report = sort(inputs, target, &options, &Silent)?;
     assert!(report.runs.max(report.buckets) >= 3, "{report:?}");
@@ -301,7 +301,7 @@ fn sort_away_as(
     }
     let report = consuming::consume(&inputs, folder, &options, &Silent)?;
     assert!(consuming::is_interrupted(folder), "its inputs were not removed yet");
-    Journal::remove(folder)?;
+    SortJournal::remove(folder)?;
     Ok(report)
 }
 

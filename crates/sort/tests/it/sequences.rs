@@ -6,7 +6,7 @@ use std::sync::Arc;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::verify::{Limits, Verifier};
 use merganser_sort::view::View;
 use merganser_sort::{
@@ -70,13 +70,13 @@ impl Case {
     }
 }
 
-fn storages(inputs: &[Vec<u8>]) -> Vec<Input> {
-    let input = |bytes: &Vec<u8>| Input::Storage(MemoryStorage::from_bytes("input", bytes));
+fn storages(inputs: &[Vec<u8>]) -> Vec<SortInput> {
+    let input = |bytes: &Vec<u8>| SortInput::Storage(MemoryStorage::from_bytes("input", bytes));
     inputs.iter().map(input).collect()
 }
 
-fn streams(inputs: &[Vec<u8>]) -> Vec<Input> {
-    let input = |bytes: &Vec<u8>| Input::Stream {
+fn streams(inputs: &[Vec<u8>]) -> Vec<SortInput> {
+    let input = |bytes: &Vec<u8>| SortInput::Stream {
         name: "input".to_owned(),
         reader: Box::new(std::io::Cursor::new(bytes.clone())),
     };

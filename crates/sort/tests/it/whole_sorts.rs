@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use merganser_sort::key::OrderSpec;
 use merganser_sort::merge::{Merging, merge_sorted};
-use merganser_sort::plan::{RunPlan, Sample};
+use merganser_sort::plan::{RecordSample, RunPlan};
 use merganser_sort::record::Format;
-use merganser_sort::run::{Compression, Input};
+use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
     Budget, CompressionChoice, Silent, SortOptions, SortOutput, SortReport, Strategy, sort,
@@ -58,7 +58,7 @@ impl Case {
 
     fn to_writer(&self, inputs: &[Vec<u8>]) -> Vec<u8> {
         let mut out = Vec::new();
-        let streams = inputs.iter().map(|bytes| Input::Stream {
+        let streams = inputs.iter().map(|bytes| SortInput::Stream {
             name: "stream".to_owned(),
             reader: Box::new(std::io::Cursor::new(bytes.clone())),
         });
@@ -77,8 +77,8 @@ impl Case {
     }
 }
 
-fn as_inputs(inputs: &[Vec<u8>]) -> Vec<Input> {
-    let input = |bytes: &Vec<u8>| Input::Storage(MemoryStorage::from_bytes("input", bytes));
+fn as_inputs(inputs: &[Vec<u8>]) -> Vec<SortInput> {
+    let input = |bytes: &Vec<u8>| SortInput::Storage(MemoryStorage::from_bytes("input", bytes));
     inputs.iter().map(input).collect()
 }
 
@@ -275,7 +275,7 @@ fn a_stream_of_the_planned_length_takes_no_extra_pass() {
         for compression in [Compression::Off, Compression::Lz4] {
             let all = lines(11, 1_200_000, 60, 26);
             let mean = all.len() as f64 / 1_200_000.0;
-            let sample = Sample {
+            let sample = RecordSample {
                 record_bytes: mean,
                 key_bytes: 0.0,
                 fence_key_bytes: mean,
@@ -288,7 +288,7 @@ fn a_stream_of_the_planned_length_takes_no_extra_pass() {
             let extra_passes = |bytes: usize| {
                 let bytes = all[..bytes].to_vec();
                 let reader = Box::new(std::io::Cursor::new(bytes));
-                let input = Input::Stream { name: "stream".to_owned(), reader };
+                let input = SortInput::Stream { name: "stream".to_owned(), reader };
                 let output = SortOutput::Writer(&mut std::io::sink());
                 let report = sort(vec![input], output, &case.options(), &Silent).expect("sorts");
                 assert!(report.runs > 1);

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use merganser_sort::journal::{InputProgress, Text};
+use merganser_sort::journal::{InputProgress, JournalText};
 use merganser_sort::run::magic::{self, ContentKind, Deed, Foreign, HEAD_BYTES};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
@@ -46,8 +46,8 @@ impl Inputs {
     }
 
     /// How the journal names them.
-    pub fn texts(&self) -> impl Iterator<Item = Text> {
-        self.paths.iter().map(|path| Text::from(path.as_os_str()))
+    pub fn texts(&self) -> impl Iterator<Item = JournalText> {
+        self.paths.iter().map(|path| JournalText::from(path.as_os_str()))
     }
 }
 
@@ -98,7 +98,7 @@ pub fn check(
         None => Attributes::of_sources(&found),
     };
     let taken = |(path, found): (&PathBuf, &Metadata)| InputProgress {
-        path: Text::from(path.as_os_str()),
+        path: JournalText::from(path.as_os_str()),
         file: note_of(found),
         taken: 0,
         given_back: 0,

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use merganser_sort::journal::Phase;
+use merganser_sort::journal::SortPhase;
 
 use super::protocol::{self, Begun, Found, Refusal, Steps};
 use crate::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
@@ -52,7 +52,7 @@ struct Journal {
     result: Option<u8>,
 }
 
-/// [`Phase`], ordered and hashed.
+/// [`SortPhase`], ordered and hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum PhaseNote {
     Sorting,
@@ -61,13 +61,13 @@ enum PhaseNote {
     Delivered,
 }
 
-impl From<PhaseNote> for Phase {
+impl From<PhaseNote> for SortPhase {
     fn from(note: PhaseNote) -> Self {
         match note {
-            PhaseNote::Sorting => Phase::Sorting,
-            PhaseNote::Sorted => Phase::Sorted,
-            PhaseNote::Removed => Phase::Removed,
-            PhaseNote::Delivered => Phase::Delivered,
+            PhaseNote::Sorting => SortPhase::Sorting,
+            PhaseNote::Sorted => SortPhase::Sorted,
+            PhaseNote::Removed => SortPhase::Removed,
+            PhaseNote::Delivered => SortPhase::Delivered,
         }
     }
 }

@@ -27,7 +27,7 @@
 //! removed: the earlier work is finished, and then the command fails and says so. `model.rs` walks
 //! through every state, crash and next command.
 
-use merganser_sort::journal::Phase;
+use merganser_sort::journal::SortPhase;
 
 /// The state of the work, from its folder of unfinished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum Begun {
     /// No work was begun, or all has ended.
     Nothing,
     /// Work of this same command, and how far it is.
-    Ours(Phase),
+    Ours(SortPhase),
     /// Work of another command.
     Other,
 }
@@ -90,7 +90,7 @@ pub trait Steps {
     fn begin(&mut self) -> Result<(), Self::Error>;
 
     /// Sorts the rest of the inputs, and refuses inputs that are not the files of the journal. At the
-    /// end the phase is [`Phase::Sorted`].
+    /// end the phase is [`SortPhase::Sorted`].
     fn sort(&mut self) -> Result<(), Self::Error>;
 
     /// Checks the checksums of an earlier command's files, unless a later step reads these files
@@ -100,13 +100,13 @@ pub trait Steps {
     /// Removes an input that was just looked at, by its hidden name.
     fn remove_input(&mut self, input: usize) -> Result<(), Self::Error>;
 
-    /// Notes [`Phase::Removed`], once the removal of the inputs is durable.
+    /// Notes [`SortPhase::Removed`], once the removal of the inputs is durable.
     fn removed(&mut self) -> Result<(), Self::Error>;
 
     /// Gives the result its name. It replaces only the file that had the name at the beginning.
     fn deliver(&mut self) -> Result<(), Self::Error>;
 
-    /// Notes [`Phase::Delivered`].
+    /// Notes [`SortPhase::Delivered`].
     fn delivered(&mut self) -> Result<(), Self::Error>;
 
     /// Removes the journal and the folder.
@@ -124,21 +124,21 @@ pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
     let mut phase = match steps.begun()? {
         Begun::Other => return Err(steps.refuse(Refusal::OtherWork)),
         Begun::Ours(phase) => {
-            if matches!(phase, Phase::Sorted | Phase::Removed) {
+            if matches!(phase, SortPhase::Sorted | SortPhase::Removed) {
                 steps.verify()?;
             }
             phase
         }
         Begun::Nothing => {
             steps.begin()?;
-            Phase::Sorting
+            SortPhase::Sorting
         }
     };
-    if phase == Phase::Sorting {
+    if phase == SortPhase::Sorting {
         steps.sort()?;
-        phase = Phase::Sorted;
+        phase = SortPhase::Sorted;
     }
-    if phase == Phase::Sorted {
+    if phase == SortPhase::Sorted {
         let found = look_at_all(steps)?;
         if let Some(input) = found.iter().position(|found| *found == Found::Written) {
             return Err(steps.refuse(Refusal::Written(input)));
@@ -151,7 +151,7 @@ pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
     // If the result takes an input's name, `deliver` itself finds a foreign file there. A file that is
     // there afterwards is the result, or came later.
     let mut stranger = first_stranger(steps, false)?;
-    if phase < Phase::Delivered {
+    if phase < SortPhase::Delivered {
         steps.deliver()?;
         steps.delivered()?;
     }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 
 use merganser_sort::activity::Activity;
 use merganser_sort::error::InputError;
-use merganser_sort::journal::{CommandNote, FileNote, InputProgress, Journal, Phase, Text};
+use merganser_sort::journal::{
+    CommandNote, FileNote, InputProgress, JournalText, SortJournal, SortPhase,
+};
 use merganser_sort::note::{NotedInput, WorkNote};
 use merganser_sort::view::{View, consumed_into};
 use merganser_sort::{Budget, Consumed, Error, Progress, SortOptions, SortReport, sort_consuming};
@@ -50,7 +52,7 @@ pub struct Work<'a> {
     folder: Option<WorkFolder>,
     /// The files in the folder, or in the view that it became.
     files: Arc<dyn Directory>,
-    journal: Option<Journal>,
+    journal: Option<SortJournal>,
     report: SortReport,
 }
 
@@ -74,7 +76,7 @@ impl<'a> Work<'a> {
         let ended = if is_view { view_with_journal(&target)? } else { None };
         let folder = ended.map_or_else(|| WorkFolder::open(&target), Ok)?;
         let files = Activity::here().directory(folder.directory()?);
-        let journal = Journal::read(&files)?;
+        let journal = SortJournal::read(&files)?;
         if journal.is_none() && is_done(&inputs, &target, &folder, is_view)? {
             return Ok(None);
         }
@@ -109,9 +111,9 @@ impl<'a> Work<'a> {
 
     /// Where the records are after a failure, if they are not in the inputs alone.
     pub fn what_is_left(&self) -> Option<String> {
-        let journal = Journal::read(&self.files).ok().flatten()?;
+        let journal = SortJournal::read(&self.files).ok().flatten()?;
         let folder = self.folder.as_ref().filter(|folder| !folder.is_view())?.path().display();
-        let where_else = if journal.phase == Phase::Sorting { "the inputs and " } else { "" };
+        let where_else = if journal.phase == SortPhase::Sorting { "the inputs and " } else { "" };
         Some(format!(
             "every record is in {where_else}{folder}: repeat the command to continue, or see 'merganser recover {}'",
             shown::shell_word(self.target.shown())
@@ -122,7 +124,7 @@ impl<'a> Work<'a> {
         matches!(self.sorting.destination, Destination::View(_))
     }
 
-    fn journal(&self) -> &Journal {
+    fn journal(&self) -> &SortJournal {
         self.journal.as_ref().expect("the work is begun")
     }
 
@@ -130,9 +132,9 @@ impl<'a> Work<'a> {
     fn note(&self, attributes: Attributes) -> CommandNote {
         let here = std::env::current_dir().unwrap_or_default();
         CommandNote {
-            words: std::env::args_os().map(Text::from).collect(),
-            folder: Text::from(here.as_os_str()),
-            output: Text::from(self.target.path().as_os_str()),
+            words: std::env::args_os().map(JournalText::from).collect(),
+            folder: JournalText::from(here.as_os_str()),
+            output: JournalText::from(self.target.path().as_os_str()),
             view: self.is_view(),
             mode: attributes.mode,
             owner: attributes.owner,
@@ -336,12 +338,12 @@ fn view_with_journal(target: &Target) -> Result<Option<WorkFolder>, Failure> {
     }
     let files: Arc<dyn Directory> =
         FileDirectory::open(target.path()).map_err(|e| Failure::named(&e))?;
-    if Journal::read(&files)?.is_none() {
+    if SortJournal::read(&files)?.is_none() {
         return Ok(None);
     }
     let folder = WorkFolder::of_view(target)?;
     // The process that had the lock before may have ended the work.
-    Ok(Journal::read(&files)?.is_some().then_some(folder))
+    Ok(SortJournal::read(&files)?.is_some().then_some(folder))
 }
 
 /// Whether an earlier command ended but for the removal of its empty folder.
@@ -419,7 +421,7 @@ impl Steps for Work<'_> {
     fn begun(&self) -> Result<Begun, Failure> {
         let Some(journal) = &self.journal else { return Ok(Begun::Nothing) };
         let note = &journal.command;
-        let same = note.output == Text::from(self.target.path().as_os_str())
+        let same = note.output == JournalText::from(self.target.path().as_os_str())
             && note.view == self.is_view()
             && journal.order.is_same_order(&self.options.order)
             && journal.inputs.len() == self.inputs.paths.len()
@@ -486,7 +488,7 @@ impl Steps for Work<'_> {
         folder.clear()?;
         self.replaces = replaces;
         let note = self.note(found.attributes);
-        let journal = Journal::new(note, self.options.order.clone(), found.inputs);
+        let journal = SortJournal::new(note, self.options.order.clone(), found.inputs);
         journal.write(&self.files)?;
         self.journal = Some(journal);
         Ok(())
@@ -495,7 +497,7 @@ impl Steps for Work<'_> {
     fn sort(&mut self) -> Result<(), Failure> {
         self.keep_note()?;
         let done = self.sort_inputs();
-        self.journal = Journal::read(&self.files)?;
+        self.journal = SortJournal::read(&self.files)?;
         if done.is_err() && self.journal().is_untouched() {
             // The inputs are complete, so removing the folder loses no records.
             let folder = self.folder.as_ref().expect("the view has no name yet");
@@ -507,7 +509,7 @@ impl Steps for Work<'_> {
 
     fn verify(&self) -> Result<(), Failure> {
         let is_copied = consumed_into(&self.files)?.is_some();
-        if is_copied || self.journal().phase == Phase::Removed && !self.is_view() {
+        if is_copied || self.journal().phase == SortPhase::Removed && !self.is_view() {
             // The copy checks the bytes that it reads. If it continues, it also checks its own beginning.
             return Ok(());
         }
@@ -538,7 +540,7 @@ impl Steps for Work<'_> {
             synced.map_err(|error| Failure::on(parent, &error))?;
         }
         let journal = self.journal.as_mut().expect("the work is begun");
-        Ok(journal.enter(Phase::Removed, &self.files)?)
+        Ok(journal.enter(SortPhase::Removed, &self.files)?)
     }
 
     fn deliver(&mut self) -> Result<(), Failure> {
@@ -558,7 +560,7 @@ impl Steps for Work<'_> {
 
     fn delivered(&mut self) -> Result<(), Failure> {
         let journal = self.journal.as_mut().expect("the work is begun");
-        Ok(journal.enter(Phase::Delivered, &self.files)?)
+        Ok(journal.enter(SortPhase::Delivered, &self.files)?)
     }
 
     fn end(&mut self) -> Result<(), Failure> {
@@ -566,7 +568,7 @@ impl Steps for Work<'_> {
         WorkNote::remove(&self.files)?;
         let folder = self.folder.take().expect("until the end");
         folder.mark_finished()?;
-        Journal::remove(&self.files)?;
+        SortJournal::remove(&self.files)?;
         folder.close()
     }
 

@@ -14,11 +14,11 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use merganser_node::map::{RecordCutter, RowSink, sort_least_bytes, sort_threads};
 use merganser_node::ssdlet::{SsdletError, Type};
 use merganser_sort::activity::Activity;
-use merganser_sort::budget::{Part, Reservation};
+use merganser_sort::budget::{MemoryShare, Reservation};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
-use merganser_sort::run::Input;
+use merganser_sort::run::SortInput;
 use merganser_sort::{
     Budget, CompressionChoice, Progress, SortOptions, SortOutput, Strategy, sort,
 };
@@ -37,7 +37,8 @@ const PIECES: usize = 2;
 /// Pieces that have memory: those on their way, one at each end, and the rank of a row.
 const PIECES_HELD: u64 = PIECES as u64 + 3;
 /// The part of the memory for them and for a row that the output of the sort cuts. The sort has the rest.
-const OF_PIECES: Part = Part { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
+const OF_PIECES: MemoryShare =
+    MemoryShare { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
 
 /// The least memory in which rows are sorted, in bytes.
 pub fn least_bytes() -> u64 {
@@ -106,7 +107,7 @@ impl ByValue {
         progress: &dyn Progress,
     ) -> Result<(), Failure> {
         let fed = Fed { receiver, piece: Vec::new(), at: 0 };
-        let input = Input::Stream { name: "the rows".to_owned(), reader: Box::new(fed) };
+        let input = SortInput::Stream { name: "the rows".to_owned(), reader: Box::new(fed) };
         let memory_bytes = self.budget.free_bytes();
         let options = SortOptions {
             order: OrderSpec::new(Format::Keyed),

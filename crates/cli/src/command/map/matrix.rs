@@ -10,7 +10,7 @@ use merganser_node::matrix::{
 use merganser_sort::Budget;
 use merganser_sort::activity::{Activity, WorkerState, wait};
 use merganser_sort::budget::OwnerPeak;
-use merganser_sort::run::Input as SortInput;
+use merganser_sort::run::SortInput;
 use merganser_storage::Storage;
 
 use super::report;

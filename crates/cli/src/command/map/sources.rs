@@ -23,13 +23,13 @@ pub fn open(
     let activity = Activity::here();
     let ready = |input: &Input| {
         Ok(match input.open_for_sort(&open, cancel)? {
-            merganser_sort::run::Input::Storage(storage) => {
+            merganser_sort::run::SortInput::Storage(storage) => {
                 MapInput::detect(activity.storage(storage), content, budget)?
             }
-            merganser_sort::run::Input::Stream { name, reader } => {
+            merganser_sort::run::SortInput::Stream { name, reader } => {
                 MapInput::detect_stream(name, reader, content, budget)
             }
-            merganser_sort::run::Input::Packed(unpacked) => MapInput::of_unpacked(unpacked),
+            merganser_sort::run::SortInput::Packed(unpacked) => MapInput::of_unpacked(unpacked),
         })
     };
     inputs.iter().map(ready).collect()

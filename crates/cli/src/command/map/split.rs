@@ -8,22 +8,22 @@
 
 use merganser_node::ssdlet::SsdletOutput;
 use merganser_sort::Error;
-use merganser_sort::budget::Part;
+use merganser_sort::budget::MemoryShare;
 
 use super::by_value;
 use crate::config::{Choice, MapConfig};
 
 /// The rows of `--top` may take this part of the memory.
-const OF_TOP: Part = Part { share: 8, bytes_min: 0 };
+const OF_TOP: MemoryShare = MemoryShare { share: 8, bytes_min: 0 };
 /// The sort by value has this part, since it works while the map does.
-const OF_SORT: Part = Part { share: 2, bytes_min: 0 };
+const OF_SORT: MemoryShare = MemoryShare { share: 2, bytes_min: 0 };
 
 /// A division of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Split {
     all_bytes: u64,
     /// The part of chosen rows.
-    part: Option<Part>,
+    part: Option<MemoryShare>,
     /// The least that they need.
     chosen_least_bytes: u64,
 }

@@ -14,7 +14,7 @@ use merganser_node::pipeline::{
     PipelineOutcome, PipelineReport, PipelineSettings,
 };
 use merganser_sort::Budget;
-use merganser_sort::journal::{CommandNote, FileNote, Text};
+use merganser_sort::journal::{CommandNote, FileNote, JournalText};
 use merganser_sort::run::magic::ContentKind;
 use merganser_storage::Directory;
 
@@ -117,15 +117,17 @@ fn open(job: &Job<'_>, reading: &Cancel) -> Result<Vec<pipeline::PipelineInput>,
     let ready = |input: &Input| {
         let before = file_note(input);
         let (source, note) = match input.open_for_sort(&open, reading)? {
-            merganser_sort::run::Input::Storage(storage) => {
+            merganser_sort::run::SortInput::Storage(storage) => {
                 // No partition is cut before the last input is known to be one.
                 MapInput::detect(Arc::clone(&storage), job.content, &Budget::new(0))?;
                 (InputSource::File(storage), before)
             }
-            merganser_sort::run::Input::Stream { reader, .. } => {
+            merganser_sort::run::SortInput::Stream { reader, .. } => {
                 (InputSource::Stream(reader), None)
             }
-            merganser_sort::run::Input::Packed(_) => unreachable!("inputs are opened as they are"),
+            merganser_sort::run::SortInput::Packed(_) => {
+                unreachable!("inputs are opened as they are")
+            }
         };
         Ok(pipeline::PipelineInput { name: input.to_string(), note, source })
     };
@@ -160,9 +162,9 @@ fn refuse_input(
 fn note(target: &Target, attributes: Attributes) -> CommandNote {
     let here = std::env::current_dir().unwrap_or_default();
     CommandNote {
-        words: std::env::args_os().map(Text::from).collect(),
-        folder: Text::from(here.as_os_str()),
-        output: Text::from(target.path().as_os_str()),
+        words: std::env::args_os().map(JournalText::from).collect(),
+        folder: JournalText::from(here.as_os_str()),
+        output: JournalText::from(target.path().as_os_str()),
         view: false,
         mode: attributes.mode,
         owner: attributes.owner,

@@ -79,8 +79,8 @@ fn sorted(
     let opened: Result<Vec<_>, Failure> = inputs
         .iter()
         .map(|input| match input.open_for_sort(&open, cancel)? {
-            merganser_sort::run::Input::Storage(storage) => {
-                Ok(merganser_sort::run::Input::Storage(recorder.storage(storage)))
+            merganser_sort::run::SortInput::Storage(storage) => {
+                Ok(merganser_sort::run::SortInput::Storage(recorder.storage(storage)))
             }
             _ => Err(Failure::from(format!(
                 "{input}: is no file; a sort is recorded of files, whose reads have places"

@@ -57,7 +57,8 @@ pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
         top: None,
         strategy: config.strategy,
     };
-    let engine_inputs = inputs.iter().cloned().map(merganser_sort::run::Input::Storage).collect();
+    let engine_inputs =
+        inputs.iter().cloned().map(merganser_sort::run::SortInput::Storage).collect();
     let progress = progress::on_stderr(true, cancel);
     let target = SortOutput::Storage(Arc::clone(&output));
     let report = merganser_sort::sort(engine_inputs, target, &options, &*progress)?;

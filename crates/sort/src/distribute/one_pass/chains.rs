@@ -17,16 +17,16 @@ use crate::run::tag::Tag;
 pub(super) const BLOCK_TAGS: usize = 64;
 
 /// Memory for tags and encoded keys that workers take from.
-pub(super) struct Room<'p> {
+pub(super) struct TagRoom<'p> {
     blocks: Mutex<std::iter::Enumerate<std::slice::ChunksExactMut<'p, Tag>>>,
     pub(super) arena: Mutex<(usize, &'p mut [u8])>,
     /// It did not do.
     pub(super) full: AtomicBool,
 }
 
-impl<'p> Room<'p> {
+impl<'p> TagRoom<'p> {
     pub(super) fn new(pool: &'p mut [Tag], keys: &'p mut [u8]) -> Self {
-        Room {
+        TagRoom {
             blocks: Mutex::new(pool.chunks_exact_mut(BLOCK_TAGS).enumerate()),
             arena: Mutex::new((0, keys)),
             full: AtomicBool::new(false),
@@ -35,21 +35,21 @@ impl<'p> Room<'p> {
 }
 
 /// A chain that grows.
-pub(super) struct Open<'p> {
+pub(super) struct OpenChain<'p> {
     /// The unused rest of its last block.
     room: std::slice::IterMut<'p, Tag>,
     bytes: u64,
     blocks: Vec<u32>,
 }
 
-impl<'p> Open<'p> {
+impl<'p> OpenChain<'p> {
     pub(super) fn new() -> Self {
-        Open { room: [].iter_mut(), blocks: Vec::new(), bytes: 0 }
+        OpenChain { room: [].iter_mut(), blocks: Vec::new(), bytes: 0 }
     }
 
     /// Appends the tag of a record of `len` bytes; false when there is no block left for it.
     #[inline]
-    pub(super) fn push(&mut self, tag: Tag, len: usize, room: &Room<'p>) -> bool {
+    pub(super) fn push(&mut self, tag: Tag, len: usize, room: &TagRoom<'p>) -> bool {
         let slot = match self.room.next() {
             Some(slot) => slot,
             None => {

@@ -15,19 +15,19 @@ use crate::run::chunk::Chunk;
 use crate::run::chunk_view::ChunkView;
 use crate::run::form::SortMemory;
 use crate::run::format::PIECE_BYTES;
-use crate::run::gather::{Gather, PlacePiece};
+use crate::run::gather::{GatherRecords, PlacePiece};
 use crate::run::long::LongRecords;
 use crate::run::piece::Piece;
 use crate::run::settle::sort_tagged;
 use crate::run::tag::Tag;
-use crate::run::word::Alphabet;
+use crate::run::word::KeyAlphabet;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Result};
 
 /// All records of the inputs, in buckets.
 pub(crate) struct Bucketed<'a> {
     pub(super) order: &'a Order,
-    pub(super) alphabet: Option<Alphabet>,
+    pub(super) alphabet: Option<KeyAlphabet>,
     pub(super) long: LongRecords,
     pub(super) buckets: Vec<TagBucket>,
     pub(super) records: u64,
@@ -61,7 +61,7 @@ pub(crate) struct BucketedChunk<'c> {
     scratch: &'c mut [Tag],
 }
 
-impl Gather for BucketedChunk<'_> {
+impl GatherRecords for BucketedChunk<'_> {
     fn records(&self) -> u64 {
         self.bucketed.records
     }

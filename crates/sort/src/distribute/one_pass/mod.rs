@@ -31,17 +31,17 @@ use std::sync::atomic::Ordering;
 
 use merganser_storage::thread::spawn_scoped;
 
-use chains::{BLOCK_TAGS, Chain, Open, Room, TagBucket};
+use chains::{BLOCK_TAGS, Chain, OpenChain, TagBucket, TagRoom};
 use gather::{Bucketed, seams_max};
-use work::{Alarm, Feed, Span, Task, Work};
+use work::{RecordSpan, SpanAlarm, SpanFeed, SpanTask, SpanWork};
 
 use super::partition::{Partition, SampleKey};
 use super::sampling::{RECORDS_PER_PLACE, SamplePlaces, records_at};
 use crate::activity::{self, Activity};
 use crate::key::{Order, Place};
-use crate::plan::Sample;
+use crate::plan::RecordSample;
 use crate::record::{Format, Framing, with_framing};
-use crate::run::Input;
+use crate::run::SortInput;
 use crate::run::chunk::{Chunk, READ_BYTES};
 use crate::run::chunk_reader::ChunkReader;
 use crate::run::extract::put_key;
@@ -50,7 +50,7 @@ use crate::run::format::PIECE_BYTES;
 use crate::run::long::LongRecords;
 use crate::run::settle::word_at;
 use crate::run::tag::Tag;
-use crate::run::word::{Alphabet, LEARN_BYTES};
+use crate::run::word::{KeyAlphabet, LEARN_BYTES};
 use crate::{Progress, Result};
 
 /// Tags that a bucket is to have: 512 KiB, and as much to sort them in.
@@ -70,14 +70,19 @@ const LEND_SHARE: u64 = 8;
 const PLACES_PER_BUCKET: u64 = 2;
 
 /// How many buckets suit this amount of data; `None` where splitting it is not worth it.
-fn buckets(sample: Sample, total_bytes: u64) -> Option<u64> {
+fn buckets(sample: RecordSample, total_bytes: u64) -> Option<u64> {
     let records = (total_bytes as f64 / sample.record_bytes) as u64;
     let buckets = (records / BUCKET_TAGS).max(total_bytes / BUCKET_BYTES).min(BUCKETS_MAX);
     (total_bytes >= TOTAL_BYTES_MIN).then_some(buckets)
 }
 
 /// The places whose keys are looked at to choose `buckets` buckets.
-fn places(inputs: &[Input], format: Format, sample: Sample, buckets: u64) -> Option<SamplePlaces> {
+fn places(
+    inputs: &[SortInput],
+    format: Format,
+    sample: RecordSample,
+    buckets: u64,
+) -> Option<SamplePlaces> {
     SamplePlaces::new(inputs, format, sample.record_bytes, PLACES_PER_BUCKET * buckets)
 }
 
@@ -86,7 +91,7 @@ pub(crate) struct OnePass<'a> {
     order: &'a Order,
     threads: usize,
     partition: Partition,
-    alphabet: Option<Alphabet>,
+    alphabet: Option<KeyAlphabet>,
     /// Buffers to read into.
     lends: usize,
 }
@@ -103,9 +108,9 @@ impl<'a> OnePass<'a> {
     /// # Errors
     /// The storage's own.
     pub(crate) fn plan(
-        inputs: &[Input],
+        inputs: &[SortInput],
         order: &'a Order,
-        sample: Sample,
+        sample: RecordSample,
         total_bytes: u64,
         threads: usize,
     ) -> Result<Option<Self>> {
@@ -117,9 +122,9 @@ impl<'a> OnePass<'a> {
 
     /// Bytes that [`OnePass::plan`] reads of `inputs`.
     pub(crate) fn sample_bytes(
-        inputs: &[Input],
+        inputs: &[SortInput],
         format: Format,
-        sample: Sample,
+        sample: RecordSample,
         total_bytes: u64,
     ) -> u64 {
         let buckets = buckets(sample, total_bytes);
@@ -128,9 +133,9 @@ impl<'a> OnePass<'a> {
     }
 
     fn with_buckets(
-        inputs: &[Input],
+        inputs: &[SortInput],
         order: &'a Order,
-        sample: Sample,
+        sample: RecordSample,
         buckets: u64,
         threads: usize,
     ) -> Result<Option<Self>> {
@@ -164,7 +169,7 @@ impl<'a> OnePass<'a> {
         let short = |place| matches!(place, Place::Range { len, .. } if len <= 8);
         let alphabet = match order.direct() {
             Some(direct) if short(direct.place) => None,
-            _ => Alphabet::learn(&keys),
+            _ => KeyAlphabet::learn(&keys),
         };
         let flip = if descending { u64::MAX } else { 0 };
         let keys = full.into_iter().zip(&plain);
@@ -175,7 +180,7 @@ impl<'a> OnePass<'a> {
             })
             .collect();
         let partition = Partition::choose(&mut keys, buckets as usize);
-        let total_bytes = inputs.iter().filter_map(Input::size).sum();
+        let total_bytes = inputs.iter().filter_map(SortInput::size).sum();
         Ok(Some(OnePass { order, threads, partition, alphabet, lends: lends(total_bytes) }))
     }
 
@@ -183,7 +188,7 @@ impl<'a> OnePass<'a> {
     pub(crate) fn memory_bytes(&self, memory: &mut SortMemory) -> u64 {
         // Vectors of block numbers grow by doubling.
         let lists = memory.parts().0.len() / BLOCK_TAGS * 2 * size_of::<u32>();
-        let chains = self.threads * self.partition.buckets() * (size_of::<Open<'_>>() + 64);
+        let chains = self.threads * self.partition.buckets() * (size_of::<OpenChain<'_>>() + 64);
         let pieces = seams_max(self.threads) * PIECE_BYTES + self.lends * READ_BYTES;
         (lists + chains + pieces) as u64 + self.partition.memory_bytes()
     }
@@ -203,9 +208,9 @@ impl<'a> OnePass<'a> {
     ) -> Result<Option<Bucketed<'a>>> {
         let (pool, scratch, keys) = memory.parts();
         let sorted_at_once = scratch.len() / self.threads / 2;
-        let room = Room::new(pool, &mut keys[..]);
+        let room = TagRoom::new(pool, &mut keys[..]);
         let (backing, reads) = chunk.backing(read_bytes);
-        let work = Work::new(backing, reads, self.lends)?;
+        let work = SpanWork::new(backing, reads, self.lends)?;
         let here = Activity::here();
         let (filled, workers) = std::thread::scope(|scope| {
             let start = |_| {
@@ -218,7 +223,7 @@ impl<'a> OnePass<'a> {
             };
             let workers = (0..self.threads).map(start).collect::<std::io::Result<Vec<_>>>();
             let _reading = activity::enter("read");
-            let mut feed = Feed { work: &work };
+            let mut feed = SpanFeed { work: &work };
             let filled = match &workers {
                 Ok(_) => reader.fill_followed(chunk, Some(&mut feed), progress),
                 Err(_) => Ok(()),
@@ -267,10 +272,10 @@ impl<'a> OnePass<'a> {
 
     /// Splits spans until there are no more, and backs memory and copies bytes in between. Returns
     /// for each bucket the chain and the bytes of its records.
-    fn part<'p>(&self, work: &Work, room: &Room<'p>) -> Parted {
-        let _alarm = Alarm(work);
+    fn part<'p>(&self, work: &SpanWork, room: &TagRoom<'p>) -> Parted {
+        let _alarm = SpanAlarm(work);
         let mut own = Own {
-            open: (0..self.partition.buckets()).map(|_| Open::new()).collect(),
+            open: (0..self.partition.buckets()).map(|_| OpenChain::new()).collect(),
             keys: (0, &mut []),
             key: Vec::new(),
             full: Vec::new(),
@@ -278,9 +283,9 @@ impl<'a> OnePass<'a> {
         };
         while let Some(task) = work.next() {
             match task {
-                Task::Back(step) => work.back(step),
-                Task::Copy(lent, keeping) => work.copy(lent, keeping),
-                Task::Part(span) => {
+                SpanTask::Back(step) => work.back(step),
+                SpanTask::Copy(lent, keeping) => work.copy(lent, keeping),
+                SpanTask::Part(span) => {
                     let done = room.full.load(Ordering::Relaxed)
                         || with_framing!(self.order.format(), framing => {
                             self.part_span(framing, &span, &mut own, room)
@@ -292,16 +297,16 @@ impl<'a> OnePass<'a> {
                 }
             }
         }
-        Parted { chains: own.open.into_iter().map(Open::close).collect(), long: own.long }
+        Parted { chains: own.open.into_iter().map(OpenChain::close).collect(), long: own.long }
     }
 
     /// False when there is no room for all tags or keys.
     fn part_span<'p, F: Framing>(
         &self,
         framing: F,
-        span: &Span,
+        span: &RecordSpan,
         own: &mut Own<'p>,
-        room: &Room<'p>,
+        room: &TagRoom<'p>,
     ) -> bool {
         let (order, alphabet) = (self.order, self.alphabet.as_ref());
         let direct = order.direct();
@@ -347,7 +352,7 @@ struct Parted {
 
 /// The memory of a worker while it splits spans.
 struct Own<'p> {
-    open: Vec<Open<'p>>,
+    open: Vec<OpenChain<'p>>,
     /// Room for encoded keys, and its place.
     keys: (usize, &'p mut [u8]),
     key: Vec<u8>,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::key::OrderSpec;
-use crate::run::gather::Gather;
+use crate::run::gather::GatherRecords;
 use crate::run::piece::Piece;
 use crate::run::write_behind::WriteBehind;
 use crate::{Budget, Silent};
@@ -35,10 +35,10 @@ fn sorted(
     (buckets, threads, tags): (u64, usize, usize),
 ) -> Option<Vec<u8>> {
     let stored = inputs.iter().map(|bytes| MemoryStorage::from_bytes("input", bytes));
-    let inputs: Vec<Input> = stored.map(|storage| Input::Storage(storage as _)).collect();
-    let total: u64 = inputs.iter().filter_map(Input::size).sum();
+    let inputs: Vec<SortInput> = stored.map(|storage| SortInput::Storage(storage as _)).collect();
+    let total: u64 = inputs.iter().filter_map(SortInput::size).sum();
     let sample =
-        Sample { record_bytes: 20.0, key_bytes: 8.0, fence_key_bytes: 8.0, in_order: false };
+        RecordSample { record_bytes: 20.0, key_bytes: 8.0, fence_key_bytes: 8.0, in_order: false };
     let one = OnePass::with_buckets(&inputs, order, sample, buckets, threads);
     let one = one.expect("reads")?;
     let read_bytes = (total as usize + 8192 * (inputs.len() + 1)).next_multiple_of(4096);
@@ -128,15 +128,15 @@ fn unsuitable_inputs_leave_the_chunk_whole() {
 fn a_worker_that_panics_ends_the_reading() {
     let mut chunk = Chunk::new(8 << 20).expect("there is memory");
     let (backing, reads) = chunk.backing(8 << 20);
-    let work = Work::new(backing, reads, 2).expect("there is memory");
+    let work = SpanWork::new(backing, reads, 2).expect("there is memory");
     let worker = std::panic::AssertUnwindSafe(|| {
-        let _alarm = Alarm(&work);
+        let _alarm = SpanAlarm(&work);
         panic!("in a test");
     });
     std::panic::catch_unwind(worker).expect_err("it panicked");
-    let input = Input::Storage(MemoryStorage::from_bytes("input", &[7; 5 << 20]) as _);
+    let input = SortInput::Storage(MemoryStorage::from_bytes("input", &[7; 5 << 20]) as _);
     let mut reader = ChunkReader::new(vec![input], Format::Fixed { bytes: 4 }, 8 << 20);
-    let mut feed = Feed { work: &work };
+    let mut feed = SpanFeed { work: &work };
     let error = reader.fill_followed(&mut chunk, Some(&mut feed), &Silent).expect_err("no worker");
     assert!(error.to_string().contains("the copier is gone"), "{error}");
 }

@@ -34,22 +34,22 @@ const BACKED_AHEAD_BYTES: usize = 8 << 20;
 
 /// Records in their place: whole records begin at `from` in `bytes`, which begin at `at` in the
 /// chunk.
-pub(super) struct Span {
+pub(super) struct RecordSpan {
     pub(super) at: usize,
     pub(super) bytes: Buffer,
     pub(super) from: usize,
 }
 
-pub(super) enum Task {
+pub(super) enum SpanTask {
     /// Back the memory of this step.
     Back(usize),
     /// Copy bytes that were read to their place.
     Copy(Buffer, Keeping),
-    Part(Span),
+    Part(RecordSpan),
 }
 
 /// The tasks during the reads.
-pub(super) struct Work {
+pub(super) struct SpanWork {
     backing: Backing,
     /// The part of the chunk that is read into.
     reads: Range<usize>,
@@ -63,8 +63,8 @@ pub(super) struct Work {
 struct SpanQueue {
     free: Vec<Buffer>,
     copies: VecDeque<(Buffer, Keeping)>,
-    spans: VecDeque<Span>,
-    done: Vec<Span>,
+    spans: VecDeque<RecordSpan>,
+    done: Vec<RecordSpan>,
     /// The first step that no worker backs or has backed.
     next_step: usize,
     being_backed: Vec<usize>,
@@ -74,7 +74,7 @@ struct SpanQueue {
     broken: bool,
 }
 
-impl Work {
+impl SpanWork {
     /// For a chunk with the memory `backing`, whose part `reads` is read into, and with `lends`
     /// buffers to lend.
     ///
@@ -90,7 +90,7 @@ impl Work {
         let steps = reads.end.div_ceil(STEP_BYTES);
         let queue = SpanQueue { free, next_step: reads.start / STEP_BYTES, ..SpanQueue::default() };
         let (queue, changed) = (Mutex::new(queue), Condvar::new());
-        Ok(Work { backing, reads, steps, lends, queue, changed })
+        Ok(SpanWork { backing, reads, steps, lends, queue, changed })
     }
 
     fn lock(&self) -> MutexGuard<'_, SpanQueue> {
@@ -98,7 +98,7 @@ impl Work {
     }
 
     /// The next task; `None` when all are done.
-    pub(super) fn next(&self) -> Option<Task> {
+    pub(super) fn next(&self) -> Option<SpanTask> {
         let mut queue = self.lock();
         loop {
             let due = queue.wanted + BACKED_AHEAD_BYTES / STEP_BYTES;
@@ -108,15 +108,15 @@ impl Work {
                 let step = queue.next_step;
                 queue.next_step += 1;
                 queue.being_backed.push(step);
-                return Some(Task::Back(step));
+                return Some(SpanTask::Back(step));
             }
             let SpanQueue { copies, being_backed, .. } = &mut *queue;
             let backed = |end: usize| being_backed.iter().all(|step| step * STEP_BYTES >= end);
             if let Some((lent, keeping)) = copies.pop_front_if(|(_, keeping)| backed(keeping.end)) {
-                return Some(Task::Copy(lent, keeping));
+                return Some(SpanTask::Copy(lent, keeping));
             }
             if let Some(span) = queue.spans.pop_front() {
-                return Some(Task::Part(span));
+                return Some(SpanTask::Part(span));
             }
             if queue.closed {
                 return None;
@@ -126,7 +126,7 @@ impl Work {
         }
     }
 
-    /// Does what a [`Task::Back`] says.
+    /// Does what a [`SpanTask::Back`] says.
     pub(super) fn back(&self, step: usize) {
         let from = (step * STEP_BYTES).max(self.reads.start);
         self.backing.back(from..((step + 1) * STEP_BYTES).min(self.reads.end));
@@ -134,7 +134,7 @@ impl Work {
         self.changed.notify_all();
     }
 
-    /// Does what a [`Task::Copy`] says.
+    /// Does what a [`SpanTask::Copy`] says.
     pub(super) fn copy(&self, lent: Buffer, mut keeping: Keeping) {
         keeping.copy(&lent);
         self.lock().free.push(lent);
@@ -142,7 +142,7 @@ impl Work {
         drop(keeping);
     }
 
-    pub(super) fn give_back(&self, span: Span) {
+    pub(super) fn give_back(&self, span: RecordSpan) {
         self.lock().done.push(span);
     }
 
@@ -161,9 +161,9 @@ impl Work {
 }
 
 /// When a worker panics, this stops the reader, which would otherwise wait for ever.
-pub(super) struct Alarm<'a>(pub(super) &'a Work);
+pub(super) struct SpanAlarm<'a>(pub(super) &'a SpanWork);
 
-impl Drop for Alarm<'_> {
+impl Drop for SpanAlarm<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let mut queue = self.0.lock();
@@ -173,12 +173,12 @@ impl Drop for Alarm<'_> {
     }
 }
 
-/// The reader's side of [`Work`].
-pub(super) struct Feed<'a> {
-    pub(super) work: &'a Work,
+/// The reader's side of [`SpanWork`].
+pub(super) struct SpanFeed<'a> {
+    pub(super) work: &'a SpanWork,
 }
 
-impl Follower for Feed<'_> {
+impl Follower for SpanFeed<'_> {
     fn lends(&self) -> usize {
         self.work.lends
     }
@@ -198,7 +198,7 @@ impl Follower for Feed<'_> {
     }
 
     fn arrived(&mut self, at: usize, bytes: Buffer, from: usize) {
-        self.work.lock().spans.push_back(Span { at, bytes, from });
+        self.work.lock().spans.push_back(RecordSpan { at, bytes, from });
         self.work.changed.notify_one();
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use merganser_storage::{Buffer, Completions, Operation, Storage, StorageExt};
 
-use super::{EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES, Store};
+use super::{BucketStore, EXTENT_BYTES_MAX, FLIGHT_BYTES, INDEX_STEP_BYTES};
 use crate::activity::{self, wait};
-use crate::distribute::bucket::Extent;
+use crate::distribute::bucket::BucketExtent;
 use crate::run::format::HEADER_BYTES;
 use crate::{Error, Result};
 
@@ -16,8 +16,8 @@ use crate::{Error, Result};
 /// # Errors
 /// The storage's own, [`Error::TempLimit`], [`Error::Memory`]; the caller passes them to
 /// [`Stops::fail`](crate::pipeline::Stops::fail).
-pub(crate) fn write(store: &Store, disk: usize) -> Result<()> {
-    Writer::new(store, disk).run()
+pub(crate) fn write(store: &BucketStore, disk: usize) -> Result<()> {
+    BucketWriter::new(store, disk).run()
 }
 
 /// The blocks of an extent, where it goes, and where among its bucket's checksums its own begin.
@@ -29,7 +29,7 @@ struct TakenExtent {
 }
 
 /// A write on its way.
-struct Flying {
+struct WriteInFlight {
     bucket: usize,
     /// The bytes that should be written.
     bytes: usize,
@@ -37,8 +37,8 @@ struct Flying {
     rest: Option<Buffer>,
 }
 
-struct Writer<'a> {
-    store: &'a Store,
+struct BucketWriter<'a> {
+    store: &'a BucketStore,
     disk: usize,
     storage: &'a Arc<dyn Storage>,
     completions: Completions,
@@ -47,17 +47,17 @@ struct Writer<'a> {
     /// Free memory to join them in.
     joined: Vec<Buffer>,
     /// Writes by token.
-    flying: Vec<Option<Flying>>,
+    flying: Vec<Option<WriteInFlight>>,
     in_flight: usize,
     /// Where the next extent goes.
     next: u64,
     allocated: u64,
 }
 
-impl<'a> Writer<'a> {
-    pub(super) fn new(store: &'a Store, disk: usize) -> Self {
+impl<'a> BucketWriter<'a> {
+    pub(super) fn new(store: &'a BucketStore, disk: usize) -> Self {
         let joined = std::mem::take(&mut *store.joined[disk].lock());
-        Writer {
+        BucketWriter {
             store,
             disk,
             storage: &store.disks[disk],
@@ -115,9 +115,9 @@ impl<'a> Writer<'a> {
         if let Some(limit_bytes) = plan.limit_bytes.filter(|l| state.written_bytes > *l) {
             return Err(Error::TempLimit { limit_bytes });
         }
-        let extent = Extent { file: self.disk as u32, physical: at, bytes };
+        let extent = BucketExtent { file: self.disk as u32, physical: at, bytes };
         state.extents[bucket].push(extent);
-        let grown = (size_of::<Extent>() + 4 * n) as u64;
+        let grown = (size_of::<BucketExtent>() + 4 * n) as u64;
         state.index_bytes += grown;
         // Vectors grow by doubling.
         let lists = (2 * state.index_bytes).next_multiple_of(INDEX_STEP_BYTES);
@@ -196,7 +196,7 @@ impl<'a> Writer<'a> {
             self.flying.push(None);
             self.flying.len() - 1
         });
-        self.flying[token] = Some(Flying { bucket, bytes: buffer.len(), rest });
+        self.flying[token] = Some(WriteInFlight { bucket, bytes: buffer.len(), rest });
         self.in_flight += 1;
         let operation = Operation::Write { offset, buffer };
         self.storage.submit(token as u64, operation, &self.completions);
@@ -209,7 +209,7 @@ impl<'a> Writer<'a> {
         };
         self.in_flight -= 1;
         let flying = self.flying[done.token as usize].take();
-        let Flying { bucket, bytes, rest } = flying.expect("in flight");
+        let WriteInFlight { bucket, bytes, rest } = flying.expect("in flight");
         let written = done.result?;
         if written != bytes {
             let text = format!("{}: {written} of {bytes} bytes written", self.storage.name());
@@ -230,7 +230,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Drop for Writer<'_> {
+impl Drop for BucketWriter<'_> {
     fn drop(&mut self) {
         // Buffers in flight belong to the kernel until they come back.
         while self.in_flight > 0 {

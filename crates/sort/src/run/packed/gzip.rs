@@ -4,17 +4,17 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-use super::Bytes;
+use super::PackedBytes;
 
 /// All members, one after the other. Zeros behind the last one are ignored, as gzip ignores them: tapes and block devices
 /// add them.
-pub(super) struct Members {
-    decoder: GzDecoder<Bytes>,
+pub(super) struct GzipMembers {
+    decoder: GzDecoder<PackedBytes>,
 }
 
-impl Members {
-    pub(super) fn new(bytes: Bytes) -> Self {
-        let mut members = Members { decoder: GzDecoder::new(Box::new(io::empty())) };
+impl GzipMembers {
+    pub(super) fn new(bytes: PackedBytes) -> Self {
+        let mut members = GzipMembers { decoder: GzDecoder::new(Box::new(io::empty())) };
         members.decoder.reset(bytes);
         members
     }
@@ -43,7 +43,7 @@ impl Members {
     }
 }
 
-impl Read for Members {
+impl Read for GzipMembers {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             let read = self.decoder.read(out)?;

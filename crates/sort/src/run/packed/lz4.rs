@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use lz4_flex::frame::FrameDecoder;
 
-use super::Bytes;
+use super::PackedBytes;
 use crate::run::magic::{self, Codec, ContentKind, Deed};
 
 /// The bytes of a frame's header that tell its memory: magic, flags, size of blocks.
@@ -21,17 +21,17 @@ pub(super) fn memory_bytes(header: &[u8]) -> u64 {
 }
 
 /// All frames, one after the other; skippable ones are skipped.
-pub(super) struct Frames {
+pub(super) struct Lz4Frames {
     decoder: FrameDecoder<Ahead>,
     memory_bytes: u64,
     within: bool,
 }
 
-impl Frames {
+impl Lz4Frames {
     /// Frames that take no more memory than `memory_bytes`.
-    pub(super) fn new(bytes: Bytes, memory_bytes: u64) -> Self {
+    pub(super) fn new(bytes: PackedBytes, memory_bytes: u64) -> Self {
         let ahead = Ahead { bytes, seen: Vec::new(), at: 0, ended: false };
-        Frames { decoder: FrameDecoder::new(ahead), memory_bytes, within: false }
+        Lz4Frames { decoder: FrameDecoder::new(ahead), memory_bytes, within: false }
     }
 
     /// Goes to the next frame; false at the end.
@@ -56,7 +56,7 @@ impl Frames {
     }
 }
 
-impl Read for Frames {
+impl Read for Lz4Frames {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         loop {
             if !self.within && !self.begin()? {
@@ -78,7 +78,7 @@ impl Read for Frames {
 
 /// Bytes, with a look at those that come next.
 struct Ahead {
-    bytes: Bytes,
+    bytes: PackedBytes,
     /// Bytes that were looked at, and how many of them were taken.
     seen: Vec<u8>,
     at: usize,

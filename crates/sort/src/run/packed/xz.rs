@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use liblzma::bufread::XzDecoder;
 use liblzma::stream::{CONCATENATED, Error, Stream};
 
-use super::Bytes;
+use super::PackedBytes;
 
 /// The dictionary of `xz` without options.
 pub(super) const DICTIONARY_BYTES_USUAL: u64 = 8 << 20;
@@ -60,12 +60,12 @@ fn number(fields: &mut &[u8]) -> Option<u64> {
 }
 
 /// A decoder of all streams that takes no more than `memory_bytes`.
-pub(super) fn decoder(bytes: Bytes, memory_bytes: u64) -> io::Result<impl Read + Send> {
+pub(super) fn decoder(bytes: PackedBytes, memory_bytes: u64) -> io::Result<impl Read + Send> {
     let stream = Stream::new_stream_decoder(memory_bytes, CONCATENATED)?;
     Ok(Limited(XzDecoder::new_stream(bytes, stream)))
 }
 
-struct Limited(XzDecoder<Bytes>);
+struct Limited(XzDecoder<PackedBytes>);
 
 impl Read for Limited {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {

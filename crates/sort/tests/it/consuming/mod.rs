@@ -4,19 +4,21 @@
 use std::ffi::OsStr;
 use std::sync::Arc;
 
-use merganser_sort::journal::{CommandNote, FileNote, InputProgress, Journal, Phase, Text};
+use merganser_sort::journal::{
+    CommandNote, FileNote, InputProgress, JournalText, SortJournal, SortPhase,
+};
 use merganser_sort::output::PARTIAL_NAME;
 use merganser_sort::view::Manifest;
 use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming};
 use merganser_storage::{Directory, Storage};
 
 /// A text of the journal.
-pub fn text(text: &str) -> Text {
-    Text::from(OsStr::new(text))
+pub fn text(text: &str) -> JournalText {
+    JournalText::from(OsStr::new(text))
 }
 
 /// The journal of a sort of these inputs at its beginning.
-pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Journal {
+pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> SortJournal {
     let command = CommandNote {
         words: vec![text("sort")],
         folder: text("/"),
@@ -38,7 +40,7 @@ pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Jour
         given_back: 0,
     };
     let inputs = (1..).zip(inputs).map(taken).collect();
-    Journal::new(command, options.order.clone(), inputs)
+    SortJournal::new(command, options.order.clone(), inputs)
 }
 
 /// Starts or continues a sort into `folder`; leaves its journal there.
@@ -48,8 +50,8 @@ pub fn consume(
     options: &SortOptions,
     progress: &dyn Progress,
 ) -> merganser_sort::Result<SortReport> {
-    let journal = match Journal::read(folder)? {
-        Some(journal) if journal.phase == Phase::Sorted => return report_of_view(folder),
+    let journal = match SortJournal::read(folder)? {
+        Some(journal) if journal.phase == SortPhase::Sorted => return report_of_view(folder),
         Some(journal) => journal,
         None => {
             let journal = fresh_journal(inputs, options);
@@ -71,7 +73,7 @@ pub fn report_of_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<Sor
 
 /// Whether `folder` has a journal.
 pub fn is_interrupted(folder: &Arc<dyn Directory>) -> bool {
-    Journal::read(folder).expect("reads").is_some()
+    SortJournal::read(folder).expect("reads").is_some()
 }
 
 /// Renames the complete output of a copy in `work` to `out`.
