@@ -7,8 +7,8 @@ use std::path::Path;
 
 use merganser_sort::journal::{JournalText, SortJournal};
 
-use crate::args::{Command, Typed};
-use crate::config::{Destination, SortConfig, Task, order_words};
+use crate::args::{CliCommand, CommandLine};
+use crate::config::{Destination, SortConfig, SortTask, order_words};
 use crate::input::Input;
 use crate::shown;
 
@@ -36,11 +36,13 @@ impl AdvisedCommand {
         words.extend(inputs.iter().map(|input| input.as_os_str().to_owned()));
         words.push(if note.view { "--view" } else { "-o" }.into());
         words.push(output.into());
-        let Ok(Typed { command: Command::Sort(typed) }) = Typed::of_words(words.clone()) else {
+        let Ok(CommandLine { command: CliCommand::Sort(typed) }) =
+            CommandLine::of_words(words.clone())
+        else {
             return None;
         };
         let config = SortConfig::try_from(typed).ok()?;
-        let Task::Sort(sorting) = &config.task else { return None };
+        let SortTask::Sort(sorting) = &config.task else { return None };
         let destination = match note.view {
             true => Destination::View(output.to_owned()),
             false => Destination::File(output.to_owned()),

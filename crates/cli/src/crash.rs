@@ -104,7 +104,7 @@ fn panicked(panic: &PanicHookInfo<'_>) {
         end(format_args!("{message}"));
     }
     for (error, what) in [(libc::ENOMEM, "memory"), (libc::EAGAIN, "thread")] {
-        let named = |text: &str| Line::of(format_args!("{text} {error}")).is_in(message);
+        let named = |text: &str| CrashLine::of(format_args!("{text} {error}")).is_in(message);
         if named("os error") || named("code:") {
             end(format_args!("the system has no {what} left for this process; {LESS}"));
         }
@@ -125,7 +125,7 @@ fn panicked(panic: &PanicHookInfo<'_>) {
 
 /// Prints one line to stderr without memory of the heap, and without a lock.
 pub fn tell(what: fmt::Arguments<'_>) {
-    Line::of(format_args!("{}: {what}", failure::called())).write();
+    CrashLine::of(format_args!("{}: {what}", failure::called())).write();
 }
 
 /// Prints the reason, removes unfinished files, and ends the process. It never waits for a lock that a
@@ -147,15 +147,15 @@ fn end(why: fmt::Arguments<'_>) -> ! {
 }
 
 /// One line of text that takes no memory of the heap.
-struct Line {
+struct CrashLine {
     bytes: [u8; 1024],
     len: usize,
 }
 
-impl Line {
+impl CrashLine {
     /// As much of it as has room.
     fn of(text: fmt::Arguments<'_>) -> Self {
-        let mut line = Line { bytes: [0; 1024], len: 0 };
+        let mut line = CrashLine { bytes: [0; 1024], len: 0 };
         let _ = line.write_fmt(text);
         line
     }
@@ -176,7 +176,7 @@ impl Line {
     }
 }
 
-impl fmt::Write for Line {
+impl fmt::Write for CrashLine {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for byte in text.bytes() {
             // The last place is for the line's end.
@@ -360,10 +360,10 @@ mod tests {
 
     #[test]
     fn lines_are_cut_and_hold_no_controls() {
-        let line = Line::of(format_args!("a\x1b[2Jb\n{}", "x".repeat(5000)));
+        let line = CrashLine::of(format_args!("a\x1b[2Jb\n{}", "x".repeat(5000)));
         assert_eq!(line.len, 1023);
         assert!(line.bytes.starts_with(b"a [2Jb x"));
-        let found = |number, text| Line::of(format_args!("code: {number}")).is_in(text);
+        let found = |number, text| CrashLine::of(format_args!("code: {number}")).is_in(text);
         assert!(found(12, "Os { code: 12, kind }") && found(12, "code: 12"));
         assert!(!found(12, "code: 122") && !found(12, "code"));
     }

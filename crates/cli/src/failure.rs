@@ -18,7 +18,7 @@ use merganser_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
 use merganser_node::ssdlet::SsdletError;
 use merganser_storage::file::FileError;
 
-use crate::args::Size;
+use crate::args::TypedSize;
 use crate::shown;
 use crate::unfinished::claimed_path;
 
@@ -397,19 +397,19 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
         }
         Error::Memory { owner, least_bytes, limit_bytes } => format!(
             "--memory {} is too small for {owner}: at least {least_bytes} bytes are needed; give {}",
-            Size(*limit_bytes).shown(),
-            Size(*least_bytes).at_least()
+            TypedSize(*limit_bytes).shown(),
+            TypedSize(*least_bytes).at_least()
         ),
         Error::Threads { threads, most, limit_bytes } => format!(
             "--threads {threads} are too many for --memory {}; give {most}, or more memory",
-            Size(*limit_bytes).shown()
+            TypedSize(*limit_bytes).shown()
         ),
         Error::NoTemp => {
             "the data does not fit into --memory, and there is no folder for temporary files; give one with --temp-dir".to_owned()
         }
         Error::TempLimit { limit_bytes } => format!(
             "temporary runs need more than --temp-limit {}; raise it or sort to a view",
-            Size(*limit_bytes).shown()
+            TypedSize(*limit_bytes).shown()
         ),
         Error::BeingConsumed { view, output } => {
             being_consumed(view, &shown::name(Path::new(output)))

@@ -98,13 +98,13 @@ impl Input {
     ///
     /// # Errors
     /// When it can't be read.
-    pub fn open(&self, cancel: &Cancel) -> Result<Reader, Failure> {
+    pub fn open(&self, cancel: &Cancel) -> Result<InputReader, Failure> {
         let opened = match self {
             Input::Stdin => standard::input(),
             Input::File(path) => open_without_waiting(path),
         };
         opened
-            .and_then(|file| Reader::new(file, cancel.clone()))
+            .and_then(|file| InputReader::new(file, cancel.clone()))
             .map_err(|error| self.failure(&error))
     }
 
@@ -137,7 +137,7 @@ impl Input {
         direct: Direct,
         cancel: &Cancel,
     ) -> io::Result<merganser_sort::run::SortInput> {
-        let reader = Reader::new(standard::input()?, cancel.clone())?;
+        let reader = InputReader::new(standard::input()?, cancel.clone())?;
         // A file that something else has read a part of is a stream of the rest.
         if !reader.whole {
             return Ok(self.stream(Box::new(reader)));
@@ -228,7 +228,7 @@ fn regular(
 }
 
 /// Opens a file, a device or a named pipe. A pipe is opened at once, also before it has a writer: nothing could end
-/// that wait. [`Reader`] waits for the writer with its first bytes.
+/// that wait. [`InputReader`] waits for the writer with its first bytes.
 fn open_without_waiting(path: &Path) -> io::Result<File> {
     let metadata = fs::metadata(path)?;
     if metadata.is_dir() {
@@ -275,7 +275,7 @@ fn has_size(file: &File, metadata: &fs::Metadata) -> io::Result<bool> {
 
 /// An open input. Its reads fail once the work is cancelled; otherwise a read of an idle pipe could
 /// wait forever.
-pub struct Reader {
+pub struct InputReader {
     file: File,
     /// The number of bytes after its position when it was opened; `None` if that is unknown.
     size: Option<u64>,
@@ -285,15 +285,15 @@ pub struct Reader {
     cancel: Cancel,
 }
 
-impl Reader {
+impl InputReader {
     fn new(mut file: File, cancel: Cancel) -> io::Result<Self> {
         let metadata = file.metadata()?;
         if !metadata.is_file() || !has_size(&file, &metadata)? {
-            return Ok(Reader { file, size: None, read: 0, whole: false, cancel });
+            return Ok(InputReader { file, size: None, read: 0, whole: false, cancel });
         }
         let position = file.stream_position()?;
         let size = Some(metadata.len().saturating_sub(position));
-        Ok(Reader { file, size, read: 0, whole: position == 0, cancel })
+        Ok(InputReader { file, size, read: 0, whole: position == 0, cancel })
     }
 
     /// Whether it is a file that is compressed, if that can be seen without reading on.
@@ -309,7 +309,7 @@ impl Reader {
     }
 }
 
-impl Read for Reader {
+impl Read for InputReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let Some(size) = self.size else {
             self.cancel.wait_for(&self.file, PollFlags::IN)?;
@@ -361,7 +361,7 @@ impl<S: Deref<Target: Storage>> Read for StorageReader<S> {
 /// others before.
 struct LateReader {
     path: PathBuf,
-    open: Option<Reader>,
+    open: Option<InputReader>,
     cancel: Cancel,
 }
 
@@ -371,7 +371,7 @@ impl Read for LateReader {
             Some(reader) => reader,
             none => {
                 let file = open_without_waiting(&self.path)?;
-                none.insert(Reader::new(file, self.cancel.clone())?)
+                none.insert(InputReader::new(file, self.cancel.clone())?)
             }
         };
         reader.read(out)

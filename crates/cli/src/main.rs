@@ -54,7 +54,7 @@ fn command() -> ExitCode {
     if is_sort {
         failure::call("sort");
     }
-    let typed = match args::Typed::of_words(words.iter().cloned()) {
+    let typed = match args::CommandLine::of_words(words.iter().cloned()) {
         Ok(typed) => typed,
         Err(refusal) => return refused(&refusal, &words, is_sort),
     };

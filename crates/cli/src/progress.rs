@@ -14,31 +14,31 @@ use crate::signals::Cancel;
 /// A bar when stderr is a terminal and `quiet` was not asked for; either way `cancel` is passed on.
 pub fn on_stderr(quiet: bool, cancel: &Cancel) -> Box<dyn Progress + Send> {
     if quiet || !std::io::stderr().is_terminal() {
-        return Box::new(Silent(cancel.clone()));
+        return Box::new(HiddenBar(cancel.clone()));
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(5));
     // Nothing to show before the first phase.
     bar.set_style(style(""));
     bar.enable_steady_tick(Duration::from_millis(500));
-    Box::new(Bar { bar, cancel: cancel.clone() })
+    Box::new(DrawnBar { bar, cancel: cancel.clone() })
 }
 
 /// Draws nothing.
-pub struct Silent(pub Cancel);
+pub struct HiddenBar(pub Cancel);
 
-impl Progress for Silent {
+impl Progress for HiddenBar {
     fn cancelled(&self) -> bool {
         self.0.is_set()
     }
 }
 
 /// Draws a bar, and wipes it at the end.
-struct Bar {
+struct DrawnBar {
     bar: ProgressBar,
     cancel: Cancel,
 }
 
-impl Progress for Bar {
+impl Progress for DrawnBar {
     fn phase(&self, name: &'static str, total_bytes: Option<u64>) {
         let template = match total_bytes {
             Some(_) => "{msg:10} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {left}",
@@ -78,7 +78,7 @@ fn style(template: &str) -> ProgressStyle {
     style.with_key("left", left).with_key("done", done)
 }
 
-impl Drop for Bar {
+impl Drop for DrawnBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -40,10 +40,10 @@ static UNFINISHED: Mutex<Vec<CString>> = Mutex::new(Vec::new());
 
 /// Whether a signal asked the process to end, and the number of that signal.
 #[derive(Debug, Clone, Default)]
-pub struct Cancel(Arc<State>);
+pub struct Cancel(Arc<CancelState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CancelState {
     /// The number of the signal; 0 if no signal has arrived.
     signal: AtomicI32,
     lock: Mutex<()>,

@@ -17,14 +17,14 @@ pub struct TempFolder {
     name: String,
     clock: Arc<RealClock>,
     folder: OnceLock<Arc<FileDirectory>>,
-    written: Arc<Written>,
+    written: Arc<TempBytesWritten>,
 }
 
 /// Counts the bytes that were written to temporary files.
 #[derive(Default)]
-struct Written(AtomicU64);
+struct TempBytesWritten(AtomicU64);
 
-impl Meter for Written {
+impl Meter for TempBytesWritten {
     fn began(&self, _: Transfer) {}
 
     fn ended(&self, transfer: Transfer, bytes: u64) {

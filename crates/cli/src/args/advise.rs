@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::Size;
+use super::TypedSize;
 
 /// Measure this machine and print settings that suit it
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ pub struct AdviseHadoopArgs {
 
     /// Advise on a job with this much input
     #[arg(long, value_name = "SIZE", help_heading = "Job")]
-    pub job: Option<Size>,
+    pub job: Option<TypedSize>,
 
     /// Bytes of map output per byte of input
     #[arg(long, value_name = "R", default_value_t = 1.0, requires = "job", help_heading = "Job")]
@@ -72,7 +72,7 @@ pub struct AdviseHadoopArgs {
         requires = "job",
         help_heading = "Job"
     )]
-    pub record_size: Size,
+    pub record_size: TypedSize,
 
     /// Say whether maps pay on the node of their blocks: the processor time of map tasks for each byte of
     /// input, in nanoseconds (CPU_MILLISECONDS of maps * 1000000 / bytes of input)
@@ -97,7 +97,7 @@ pub struct AdviseHadoopArgs {
         requires = "host_cpu",
         help_heading = "Job"
     )]
-    pub split: Size,
+    pub split: TypedSize,
 
     /// Seconds in which a map task starts and ends, on an idle processor, wherever its split is mapped
     #[arg(
@@ -166,11 +166,11 @@ pub struct AdviseHadoopArgs {
 
     /// Memory of the node; all of it but the heaps of tasks is page cache [default: that of this machine]
     #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Heap of each task [default: half of the memory, shared by all that run at the same time]
     #[arg(long, value_name = "SIZE", requires = "job", help_heading = "Job")]
-    pub heap: Option<Size>,
+    pub heap: Option<TypedSize>,
 
     /// Take the speed of this modelled device (simulate --list)
     #[arg(long, value_name = "DEVICE", requires = "job", help_heading = "Job")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
-use super::{NbdArgs, Size};
+use super::{NbdArgs, TypedSize};
 
 /// Make and serve a volume of hard disks and SSDs that stores equal pages once
 ///
@@ -70,16 +70,16 @@ pub struct ArrayCreateArgs {
 
     /// Bytes of the volume, a multiple of 4096
     #[arg(long, value_name = "SIZE")]
-    pub size: Size,
+    pub size: TypedSize,
 
     /// Bytes of all data members together that are made as files [default: what the volume needs]
     #[arg(long, value_name = "SIZE")]
-    pub data_size: Option<Size>,
+    pub data_size: Option<TypedSize>,
 
     /// Bytes of all buffer members together that are made as files [default: a sixteenth of the volume,
     /// at least 64M]
     #[arg(long, value_name = "SIZE")]
-    pub buffer_size: Option<Size>,
+    pub buffer_size: Option<TypedSize>,
 
     /// Allow the volume to be larger than its data members: they can then become full
     #[arg(long)]
@@ -111,11 +111,11 @@ pub struct ArrayCreateArgs {
 
     /// Consecutive bytes on one data member
     #[arg(long, value_name = "SIZE", default_value = "512K")]
-    pub chunk: Size,
+    pub chunk: TypedSize,
 
     /// Consecutive bytes on one buffer member
     #[arg(long, value_name = "SIZE", default_value = "1M")]
-    pub buffer_chunk: Size,
+    pub buffer_chunk: TypedSize,
 
     /// Use members that hold something; it is lost
     #[arg(long)]
@@ -186,7 +186,7 @@ pub struct ArrayServeArgs {
     /// Memory for maps, fingerprints and the directory of the buffer; each connection takes up to 2 MiB
     /// beyond it
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M")]
-    pub memory: Size,
+    pub memory: TypedSize,
 
     /// When pages move from the buffer to the data members
     #[arg(long, value_enum, default_value_t = MigrationName::Idle)]
@@ -218,7 +218,7 @@ pub struct ArrayCheckArgs {
 
     /// Memory for maps and fingerprints
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M")]
-    pub memory: Size,
+    pub memory: TypedSize,
 
     /// Print one JSON object
     #[arg(long)]

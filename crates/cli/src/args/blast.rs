@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{PartitionsName, Size};
+use super::{PartitionsName, TypedSize};
 
 /// Search FASTA files of any size with BLAST+, with the result of a search in one piece
 ///
@@ -47,7 +47,7 @@ pub struct BlastArgs {
 
     /// Bytes of formatted partitions and their hits, next to the output, at most [default: no limit]
     #[arg(long, value_name = "SIZE")]
-    pub temp_limit: Option<Size>,
+    pub temp_limit: Option<TypedSize>,
 
     /// How often a partition that fails is tried again [default: 1]
     #[arg(long, value_name = "N")]
@@ -61,7 +61,7 @@ pub struct BlastArgs {
     /// have half of it together. BLAST's own memory for queries and hits comes in addition [default:
     /// a share of what is free]
     #[arg(long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Write what was done and when: a page for people (FILE.html) or data for programs (FILE.json)
     #[arg(long, value_name = "FILE")]

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{ArgGroup, Args};
 
-use super::{DeviceArgs, NbdArgs, Size};
+use super::{DeviceArgs, NbdArgs, TypedSize};
 
 /// Emulate a disk in real time
 ///
@@ -59,7 +59,7 @@ pub struct EmulateArgs {
 
     /// Size of the disk [default: of the file, or in memory that of the device]
     #[arg(long, value_name = "SIZE", help_heading = "Data")]
-    pub size: Option<Size>,
+    pub size: Option<TypedSize>,
 
     /// Show the disk as the file DIR/disk; DIR is an existing empty folder
     #[arg(long, value_name = "DIR", help_heading = "Door")]

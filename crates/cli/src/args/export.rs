@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{NbdArgs, Size};
+use super::{NbdArgs, TypedSize};
 
 /// Serve views to NBD clients
 ///
@@ -35,5 +35,5 @@ pub struct ExportArgs {
     /// Use at most this much memory, an eighth of it for replies, the rest shared by the views; each
     /// connection takes up to 1 MiB beyond it [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Count, Size};
+use super::{TypedCount, TypedSize};
 
 /// Make test data, the same bytes for the same options on any machine
 ///
@@ -44,15 +44,15 @@ pub struct GenerateArgs {
 
     /// How many records; takes K, M, G (powers of 1000)
     #[arg(long, value_name = "N")]
-    pub records: Count,
+    pub records: TypedCount,
 
     /// Number of the first record: parts of one data set can be made on several machines
     #[arg(long, value_name = "N", default_value = "0", hide_default_value = true)]
-    pub first: Count,
+    pub first: TypedCount,
 
     /// Bytes of a record (gensort and ascii) [default: 100]
     #[arg(long, value_name = "B")]
-    pub record_size: Option<Size>,
+    pub record_size: Option<TypedSize>,
 
     /// Many keys begin alike (gensort -s; gensort and ascii)
     #[arg(long)]

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::Size;
+use super::TypedSize;
 
 /// What a guest may use.
 #[derive(Debug, Args, Default)]
@@ -19,5 +19,5 @@ pub struct GuestArgs {
 
     /// The most memory that a guest may declare for one worker [default: 256M]
     #[arg(long, value_name = "SIZE")]
-    pub guest_memory: Option<Size>,
+    pub guest_memory: Option<TypedSize>,
 }

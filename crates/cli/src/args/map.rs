@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{Count, FormatName, GuestArgs, ReportArgs, Size, TempArgs, TextArgs};
+use super::{FormatName, GuestArgs, ReportArgs, TempArgs, TextArgs, TypedCount, TypedSize};
 
 /// Run a program over records, close to the data
 ///
@@ -72,7 +72,7 @@ pub struct MapArgs {
 
     /// Keep only the N rows with the largest values; of equal ones, the smallest keys
     #[arg(long, value_name = "N", help_heading = "Result")]
-    pub top: Option<Count>,
+    pub top: Option<TypedCount>,
 
     /// The order of keyed rows: key, or value, the largest first [default: key; with --top: value]
     #[arg(
@@ -113,7 +113,7 @@ pub struct MapArgs {
     /// Use at most this much memory, on each node, too [default: a quarter of what is available; on a
     /// node, its own]
     #[arg(short = 'S', long, value_name = "SIZE", help_heading = "Resources")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// How much input is mapped before its rows are spilled: auto (as much as the memory allows),
     /// none (all of it, or an error), or a size such as 600M
@@ -244,7 +244,7 @@ pub struct ProgramArgs {
 
     /// sample: how many records
     #[arg(long, value_name = "N")]
-    pub records: Option<Count>,
+    pub records: Option<TypedCount>,
 
     /// sample: another number gives another sample [default: 0]
     #[arg(long, value_name = "N")]
@@ -296,8 +296,8 @@ impl FromStr for PartitionName {
             "auto" => Ok(PartitionName::Auto),
             "none" => Ok(PartitionName::Whole),
             _ => match typed.parse() {
-                Ok(Size(0)) => Err("a partition has at least 1 byte".to_owned()),
-                Ok(Size(bytes)) => Ok(PartitionName::Bytes(bytes)),
+                Ok(TypedSize(0)) => Err("a partition has at least 1 byte".to_owned()),
+                Ok(TypedSize(bytes)) => Ok(PartitionName::Bytes(bytes)),
                 Err(error) => Err(format!("{error}; or auto, or none")),
             },
         }

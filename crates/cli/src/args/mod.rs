@@ -51,7 +51,7 @@ pub use mount::MountArgs;
 pub use nbd::NbdArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
 pub use pipeline::{PartitionsName, PieceName, PipelineArgs, StageArgs};
-pub use range::Span;
+pub use range::TypedRange;
 pub use recover::RecoverArgs;
 pub use report::ReportArgs;
 pub use reproduce::ReproduceArgs;
@@ -62,7 +62,7 @@ pub use simulate::{
     WorkloadName,
 };
 pub use simulate_array::{ArrangementName, SimulateArrayArgs};
-pub use size::{BufferSize, Count, Size};
+pub use size::{BufferSize, TypedCount, TypedSize};
 pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
 pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 pub use temp::TempArgs;
@@ -90,13 +90,13 @@ Examples:
 A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
 
 Exit status: 0 done, 1 disorder found (verify, sort -c), 2 error.")]
-pub struct Typed {
+pub struct CommandLine {
     /// The subcommand.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
-impl Typed {
+impl CommandLine {
     /// Parses the words of a command line, the name of the program first. Called by the name
     /// `sort`, the program is its command `sort` alone.
     ///
@@ -121,7 +121,7 @@ impl Typed {
 
 /// The command that `words` name, if it has commands of its own: its name, and theirs.
 pub fn commands_of(words: &[OsString]) -> Option<(String, Vec<String>)> {
-    let mut command = Typed::command();
+    let mut command = CommandLine::command();
     let mut named = Vec::new();
     for word in words.iter().skip(1) {
         let Some(next) = word.to_str().and_then(|word| command.find_subcommand(word)) else {
@@ -144,7 +144,7 @@ pub fn is_sort(program: &OsStr) -> bool {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum Command {
+pub enum CliCommand {
     Sort(SortArgs),
     Cat(CatArgs),
     Mount(MountArgs),
@@ -201,10 +201,10 @@ pub struct ManArgs {
 mod tests {
     use clap::CommandFactory;
 
-    use super::Typed;
+    use super::CommandLine;
 
     #[test]
     fn the_declaration_is_consistent() {
-        Typed::command().debug_assert();
+        CommandLine::command().debug_assert();
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Size;
+use super::TypedSize;
 
 /// Show a view as a regular file
 ///
@@ -29,5 +29,5 @@ pub struct MountArgs {
 
     /// Use at most this much memory [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 }

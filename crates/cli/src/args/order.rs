@@ -151,9 +151,9 @@ impl std::str::FromStr for FormatName {
                         "'{typed}' is not lines, csv, fixed:N, keyed, fasta or fastq"
                     ));
                 };
-                match bytes.parse::<super::Size>() {
-                    Ok(super::Size(0)) => Err("a record has at least 1 byte".into()),
-                    Ok(super::Size(bytes)) if bytes <= 1 << 30 => {
+                match bytes.parse::<super::TypedSize>() {
+                    Ok(super::TypedSize(0)) => Err("a record has at least 1 byte".into()),
+                    Ok(super::TypedSize(bytes)) if bytes <= 1 << 30 => {
                         Ok(FormatName::Fixed(usize::try_from(bytes).expect("at most 1 GiB")))
                     }
                     Ok(_) => Err("a fixed record has at most 1 GiB".into()),

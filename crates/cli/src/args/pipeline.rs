@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-use super::Size;
+use super::TypedSize;
 
 /// Run programs over partitions of a stream, stage by stage
 ///
@@ -79,7 +79,7 @@ pub struct PipelineArgs {
 
     /// Bytes of temporary files, next to the output, at most [default: no limit]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
-    pub temp_limit: Option<Size>,
+    pub temp_limit: Option<TypedSize>,
 
     /// How often a stage that fails is tried again for the same partition [default: 1]
     #[arg(long, value_name = "N", help_heading = "Limits")]
@@ -92,7 +92,7 @@ pub struct PipelineArgs {
 
     /// Memory for decompressing inputs [default: a share of what is free]
     #[arg(long, value_name = "SIZE", help_heading = "Limits")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Write what each pool did and when, and how long a model says it takes: a page for people
     /// (FILE.html) or data for programs (FILE.json)
@@ -214,6 +214,6 @@ impl FromStr for PartitionsName {
             let count = typed.parse();
             return count.map(PartitionsName::Count).map_err(|_| "too many".to_owned());
         }
-        typed.parse().map(|Size(bytes)| PartitionsName::Bytes(bytes))
+        typed.parse().map(|TypedSize(bytes)| PartitionsName::Bytes(bytes))
     }
 }

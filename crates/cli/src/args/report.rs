@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Size;
+use super::TypedSize;
 
 /// The options of a report.
 #[derive(Debug, Args)]
@@ -26,5 +26,5 @@ pub struct ReportArgs {
     /// The bytes that may be written to the SSD in its life (its data sheet's TBW), such as 600TB;
     /// the report adds how much of that life was spent
     #[arg(long, value_name = "SIZE", help_heading = "Report")]
-    pub endurance: Option<Size>,
+    pub endurance: Option<TypedSize>,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use super::Size;
+use super::TypedSize;
 
 /// Repeat an experiment of the papers on this machine and compare the figures
 ///
@@ -80,7 +80,7 @@ pub struct ReproduceArgs {
     /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of
     /// input; ssd-hadoop-... 1 GB in place of the paper's 10; ppblast-... 128 MiB for the paper's 2 GB]
     #[arg(long, value_name = "SIZE")]
-    pub size: Option<Size>,
+    pub size: Option<TypedSize>,
 
     /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
     /// as the paper and the benchmark do) [default: 5, whole sorts, ppblast-... and ssd-hadoop-... 1,
@@ -112,7 +112,7 @@ pub struct ReproduceArgs {
     /// Let sorts use at most this much memory, or triton-disk's writers for what waits [default: a
     /// quarter of what is available; triton-disk a sixteenth of the data]
     #[arg(short = 'S', long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Let sorts use this many threads [default: one a processor; triton-internal-sort always 1]
     #[arg(long, value_name = "N")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 
-use super::{Count, GuestArgs, Size};
+use super::{GuestArgs, TypedCount, TypedSize};
 
 /// Serve programs near the data, run map tasks of Hadoop, or merge their outputs while reducers fetch them
 ///
@@ -94,7 +94,7 @@ pub struct ServeArgs {
 
     /// Open at most this many sessions at once
     #[arg(long, value_name = "N", default_value = "64", requires = "data", help_heading = "Node")]
-    pub sessions: Count,
+    pub sessions: TypedCount,
 
     /// Close a session that no client has used for this long
     #[arg(
@@ -104,7 +104,7 @@ pub struct ServeArgs {
         requires = "data",
         help_heading = "Node"
     )]
-    pub idle: Count,
+    pub idle: TypedCount,
 
     /// A session may keep this much of results and blobs on disk
     #[arg(
@@ -114,7 +114,7 @@ pub struct ServeArgs {
         requires = "data",
         help_heading = "Node"
     )]
-    pub scratch: Size,
+    pub scratch: TypedSize,
 
     /// Write spills, results and blobs here, in files without a name [default: $TMPDIR, or else /tmp]
     #[arg(short = 'T', long, value_name = "DIR", requires = "data", help_heading = "Node")]
@@ -183,7 +183,7 @@ pub struct ServeArgs {
     /// Use at most this much memory, and some 10 MiB beyond it for --shuffle, 64 MiB for --data and for
     /// --hdfs. Merges, map tasks, sessions and calls through files get equal parts of it
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "256M")]
-    pub memory: Size,
+    pub memory: TypedSize,
 
     #[command(flatten)]
     pub guest: GuestArgs,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Count, OrderArgs, SimulateArrayArgs, Size, StrategyName};
+use super::{OrderArgs, SimulateArrayArgs, StrategyName, TypedCount, TypedSize};
 
 /// Run workloads, traces and sorts on a modelled SSD or hard disk
 ///
@@ -144,7 +144,7 @@ pub struct SimulateRunArgs {
 
     /// Number of requests
     #[arg(long, value_name = "N", default_value = "100K", help_heading = "Workload")]
-    pub requests: Count,
+    pub requests: TypedCount,
 
     /// Share of reads; the other requests write
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, help_heading = "Workload")]
@@ -184,19 +184,19 @@ pub struct SimulateRunArgs {
 
     /// Bytes skipped after each request of --workload strided
     #[arg(long, value_name = "SIZE", default_value = "256K", help_heading = "Workload")]
-    pub gap: Size,
+    pub gap: TypedSize,
 
     /// First byte that requests address
     #[arg(long, value_name = "SIZE", default_value = "0", help_heading = "Workload")]
-    pub start: Size,
+    pub start: TypedSize,
 
     /// Number of bytes that requests address [default: the rest of the device]
     #[arg(long, value_name = "SIZE", help_heading = "Workload")]
-    pub span: Option<Size>,
+    pub span: Option<TypedSize>,
 
     /// Offsets and sizes are multiples of this
     #[arg(long, value_name = "SIZE", default_value = "4K", help_heading = "Workload")]
-    pub align: Size,
+    pub align: TypedSize,
 
     /// Play several workloads together, one per --stream: KEY=VALUE,... with the keys name, begin (a time,
     /// as 100ms), workload, requests, read, size, depth, rate, arrivals, random, theta, gap, start, span
@@ -234,7 +234,7 @@ pub struct SimulateRunArgs {
 pub enum Filled {
     Addressed,
     All,
-    First(Size),
+    First(TypedSize),
 }
 
 impl FromStr for Filled {
@@ -294,7 +294,7 @@ pub struct TraceArgs {
 
     /// Take all disks of a trace, one after the other, with this size each
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["unit", "units_together"], help_heading = "Trace")]
-    pub units_apart: Option<Size>,
+    pub units_apart: Option<TypedSize>,
 
     /// Multiply times: 0.5 is twice as fast
     #[arg(long, value_name = "F", default_value_t = 1.0, help_heading = "Trace")]
@@ -346,7 +346,7 @@ pub struct SimulateSortArgs {
 
     /// Use at most this much memory
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M")]
-    pub memory: Size,
+    pub memory: TypedSize,
 
     /// How to sort: auto, merge (sorted runs), or distribute (key ranges)
     #[arg(
@@ -392,7 +392,7 @@ pub struct SimulateRecordArgs {
 
     /// Let the sort use at most this much memory
     #[arg(short = 'S', long, value_name = "SIZE", default_value = "64M", help_heading = "Sort")]
-    pub memory: Size,
+    pub memory: TypedSize,
 
     /// Put the sort's temporary runs here
     #[arg(short = 'T', long, value_name = "DIR", default_value = ".", help_heading = "Sort")]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{MigrationName, Size, TraceArgs};
+use super::{MigrationName, TraceArgs, TypedSize};
 
 /// Play traces to a hybrid volume, or to SSDs or disks alone
 ///
@@ -62,7 +62,7 @@ pub struct SimulateArrayArgs {
 
     /// Bytes of the log on all disks together
     #[arg(long, value_name = "SIZE", default_value = "4G", help_heading = "Volume")]
-    pub buffer_size: Size,
+    pub buffer_size: TypedSize,
 
     /// When pages move from the disks to the SSDs
     #[arg(long, value_enum, default_value_t = MigrationName::Immediate, help_heading = "Volume")]

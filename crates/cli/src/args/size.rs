@@ -8,9 +8,9 @@ use std::str::FromStr;
 /// K, M, G, T (and KiB, MiB, ...) are powers of 1024 as in GNU sort; KB, MB, GB, TB are powers of
 /// 1000. A bare number, or one with `b`, is bytes. Case does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Size(pub u64);
+pub struct TypedSize(pub u64);
 
-impl FromStr for Size {
+impl FromStr for TypedSize {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
@@ -30,14 +30,14 @@ impl FromStr for Size {
             None => number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)),
             Some((whole, part)) => fractional(whole, part, factor),
         };
-        bytes.map(Size).ok_or_else(|| match number.parse::<f64>() {
+        bytes.map(TypedSize).ok_or_else(|| match number.parse::<f64>() {
             Ok(_) => format!("'{typed}' is more bytes than can be counted"),
             Err(_) => no_size(),
         })
     }
 }
 
-impl fmt::Display for Size {
+impl fmt::Display for TypedSize {
     /// The shortest exact form: `1G`, `1536M`, `100`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (unit, shift) in BINARY {
@@ -49,7 +49,7 @@ impl fmt::Display for Size {
     }
 }
 
-impl Size {
+impl TypedSize {
     /// This size or a little more, in few digits, to be typed: `4M`, `1.5G`, `97.7G`.
     pub fn at_least(self) -> String {
         self.in_few_digits(u128::div_ceil)
@@ -95,7 +95,7 @@ pub enum BufferSize {
 impl FromStr for BufferSize {
     type Err = String;
 
-    /// A bare number is KiB; otherwise it is a [`Size`] or a number of percents. White space and a plus
+    /// A bare number is KiB; otherwise it is a [`TypedSize`] or a number of percents. White space and a plus
     /// sign may be in front, as C's `strtoumax` has it.
     fn from_str(typed: &str) -> Result<Self, String> {
         let typed = typed.trim_ascii_start();
@@ -106,16 +106,16 @@ impl FromStr for BufferSize {
             return Ok(BufferSize::Percent(percent));
         }
         let is_bare = !typed.is_empty() && typed.bytes().all(|byte| byte.is_ascii_digit());
-        let Size(bytes) = if is_bare { format!("{typed}K").parse() } else { typed.parse() }?;
+        let TypedSize(bytes) = if is_bare { format!("{typed}K").parse() } else { typed.parse() }?;
         Ok(BufferSize::Bytes(bytes))
     }
 }
 
 /// A number of records, as typed: `1000`, `100M`, `1.5G`. K, M, G, T are powers of 1000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count(pub u64);
+pub struct TypedCount(pub u64);
 
-impl FromStr for Count {
+impl FromStr for TypedCount {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
@@ -125,7 +125,7 @@ impl FromStr for Count {
             _ => Err(String::new()),
         };
         match decimal {
-            Ok(Size(count)) => Ok(Count(count)),
+            Ok(TypedSize(count)) => Ok(TypedCount(count)),
             Err(_) => {
                 Err(format!("'{typed}' is no number of records: give one such as 1000, 5K or 100M"))
             }
@@ -166,7 +166,7 @@ fn fractional(whole: &str, part: &str, factor: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{BufferSize, Count, Size};
+    use super::{BufferSize, TypedCount, TypedSize};
 
     #[test]
     fn units_are_binary_with_a_letter_and_decimal_with_two() {
@@ -189,14 +189,14 @@ mod tests {
             ("0.1KB", 100),
         ];
         for (typed, bytes) in table {
-            assert_eq!(typed.parse(), Ok(Size(*bytes)), "{typed}");
+            assert_eq!(typed.parse(), Ok(TypedSize(*bytes)), "{typed}");
         }
     }
 
     #[test]
     fn what_is_no_size_says_so() {
         for typed in ["", "G", "-1", "1X", "1.G", "1..2", ".", "1KBB", "99999999999T", "1e3"] {
-            let error = typed.parse::<Size>().expect_err(typed);
+            let error = typed.parse::<TypedSize>().expect_err(typed);
             assert!(error.contains("size") || error.contains("more bytes"), "{typed}: {error}");
         }
     }
@@ -227,10 +227,10 @@ mod tests {
         for (typed, count) in
             [("0", 0), ("12", 12), ("5K", 5000), ("1.5m", 1_500_000), ("2G", 2_000_000_000)]
         {
-            assert_eq!(typed.parse(), Ok(Count(count)), "{typed}");
+            assert_eq!(typed.parse(), Ok(TypedCount(count)), "{typed}");
         }
         for typed in ["", "K", "5KB", "5KiB", "5b", "-1", "x", "99999999999T"] {
-            assert!(typed.parse::<Count>().is_err(), "{typed}");
+            assert!(typed.parse::<TypedCount>().is_err(), "{typed}");
         }
     }
 
@@ -238,9 +238,9 @@ mod tests {
     fn printing_and_parsing_are_inverse() {
         for bytes in [0, 1, 1000, 1023, 1024, 1025, 1 << 20, 3 << 29, 7_000_000, 1 << 40, u64::MAX]
         {
-            assert_eq!(Size(bytes).to_string().parse(), Ok(Size(bytes)));
+            assert_eq!(TypedSize(bytes).to_string().parse(), Ok(TypedSize(bytes)));
         }
-        assert_eq!(Size(3 << 29).to_string(), "1536M");
+        assert_eq!(TypedSize(3 << 29).to_string(), "1536M");
     }
 
     #[test]
@@ -257,12 +257,12 @@ mod tests {
             (u64::MAX, "16777215T", "16777216T"),
         ] {
             assert_eq!(
-                (Size(bytes).shown().as_str(), Size(bytes).at_least().as_str()),
+                (TypedSize(bytes).shown().as_str(), TypedSize(bytes).at_least().as_str()),
                 (shown, at_least)
             );
         }
         for bytes in (0..63).flat_map(|shift| [(1u64 << shift) - 1, 1 << shift, (1 << shift) + 1]) {
-            let Size(enough) = Size(bytes).at_least().parse().expect("a size");
+            let TypedSize(enough) = TypedSize(bytes).at_least().parse().expect("a size");
             assert!(enough >= bytes && enough - bytes <= bytes / 9 + 1, "{bytes}: {enough}");
         }
     }

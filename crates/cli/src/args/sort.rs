@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{BufferSize, Count, OrderArgs, ReportArgs, Size, TempArgs};
+use super::{BufferSize, OrderArgs, ReportArgs, TempArgs, TypedCount, TypedSize};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
@@ -55,7 +55,7 @@ pub struct SortArgs {
     /// Keep only the first N records of the result; records that can't be among them are never
     /// written
     #[arg(long, visible_alias = "head", value_name = "N", help_heading = "Result")]
-    pub top: Option<Count>,
+    pub top: Option<TypedCount>,
 
     /// Only check whether the input is sorted; name the first record that is not
     #[arg(short = 'c', overrides_with = "check_diagnose", help_heading = "Result")]
@@ -100,7 +100,7 @@ pub struct SortArgs {
 
     /// Use at most this much memory [default: a quarter of what is available]
     #[arg(long, value_name = "SIZE", help_heading = "Resources")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// The same as GNU sort has it: a bare number is KiB, N% is a share of the machine's memory, and
     /// too little means the least that works
@@ -118,7 +118,7 @@ pub struct SortArgs {
 
     /// Stop with an error before temporary runs take more than this
     #[arg(long, value_name = "SIZE", help_heading = "Resources")]
-    pub temp_limit: Option<Size>,
+    pub temp_limit: Option<TypedSize>,
 
     /// Compress runs: off, lz4, zstd, or auto, which tries it on a sample
     #[arg(

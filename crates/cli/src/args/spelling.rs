@@ -99,7 +99,7 @@ pub fn standard(
     dialect: Dialect,
 ) -> Result<Vec<OsString>, String> {
     let mut rewriter =
-        Rewriter { options: Options { command }, rest: words.into(), done: Vec::new() };
+        Rewriter { options: CommandOptions { command }, rest: words.into(), done: Vec::new() };
     let mut operands = Vec::new();
     let mut is_check = false;
     while let Some(word) = rewriter.rest.pop_front() {
@@ -141,7 +141,7 @@ fn is_output(word: &OsStr, rest: &std::collections::VecDeque<OsString>) -> bool 
 }
 
 struct Rewriter<'a> {
-    options: Options<'a>,
+    options: CommandOptions<'a>,
     rest: std::collections::VecDeque<OsString>,
     done: Vec<OsString>,
 }
@@ -325,11 +325,11 @@ fn whole_value(option: &Arg, value: OsString) -> OsString {
 }
 
 /// The options of the command.
-struct Options<'a> {
+struct CommandOptions<'a> {
     command: &'a Command,
 }
 
-impl<'a> Options<'a> {
+impl<'a> CommandOptions<'a> {
     fn names(option: &Arg) -> impl Iterator<Item = &str> {
         option.get_long().into_iter().chain(option.get_all_aliases().unwrap_or_default())
     }
@@ -373,12 +373,12 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
-    use crate::args::Typed;
+    use crate::args::CommandLine;
 
     const TODAY: (Option<i64>, bool) = (None, false);
 
     fn rewritten((version, posixly): (Option<i64>, bool), words: &str) -> Result<String, String> {
-        let command = Typed::command();
+        let command = CommandLine::command();
         let sort = command.find_subcommand("sort").expect("a command");
         let words = words.split(' ').map(OsString::from).collect();
         let done = standard(words, sort, Dialect::new(version, posixly))?;
@@ -387,10 +387,10 @@ mod tests {
 
     #[test]
     fn every_option_of_gnu_sort_is_an_option_here() {
-        let command = Typed::command();
+        let command = CommandLine::command();
         let sort = command.find_subcommand("sort").expect("a command");
         for name in GNU_OPTIONS.into_iter().chain([VERSION]) {
-            assert!(Options { command: sort }.get(name).is_some(), "--{name}");
+            assert!(CommandOptions { command: sort }.get(name).is_some(), "--{name}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{OrderArgs, Size};
+use super::{OrderArgs, TypedSize};
 
 /// Check that a file or a view is sorted, and count and sum its records
 ///
@@ -45,7 +45,7 @@ pub struct VerifyArgs {
 
     /// Use at most this much memory to read a view [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE", help_heading = "Resources")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Show no progress bar
     #[arg(long)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Count, ReportArgs, RowForm, Size, Span};
+use super::{ReportArgs, RowForm, TypedCount, TypedRange, TypedSize};
 
 /// Write a view, or a part of it, to standard output
 ///
@@ -29,14 +29,14 @@ pub struct CatArgs {
     pub view: PathBuf,
 
     /// Only these records
-    #[arg(long, value_name = "A..B", value_parser = Span::of_records)]
+    #[arg(long, value_name = "A..B", value_parser = TypedRange::of_records)]
     #[arg(conflicts_with_all = ["bytes", "from_key", "to_key"])]
-    pub records: Option<Span>,
+    pub records: Option<TypedRange>,
 
     /// Only these bytes, even if they begin or end within a record
-    #[arg(long, value_name = "A..B", value_parser = Span::of_bytes)]
+    #[arg(long, value_name = "A..B", value_parser = TypedRange::of_bytes)]
     #[arg(conflicts_with_all = ["from_key", "to_key", "head"])]
-    pub bytes: Option<Span>,
+    pub bytes: Option<TypedRange>,
 
     /// Begin with the first record whose key is not below KEY
     #[arg(long, value_name = "KEY")]
@@ -48,7 +48,7 @@ pub struct CatArgs {
 
     /// At most the first N records of that part
     #[arg(long, value_name = "N")]
-    pub head: Option<Count>,
+    pub head: Option<TypedCount>,
 
     /// The form of a map's rows: tsv, csv, jsonl or keyed [default: tsv]
     #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true)]
@@ -56,7 +56,7 @@ pub struct CatArgs {
 
     /// Use at most this much memory [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Use this many threads [default: one per processor]
     #[arg(long, value_name = "N")]
@@ -93,7 +93,7 @@ pub struct MaterializeArgs {
 
     /// Use at most this much memory [default: a quarter of what is available]
     #[arg(short = 'S', long, value_name = "SIZE")]
-    pub memory: Option<Size>,
+    pub memory: Option<TypedSize>,
 
     /// Use this many threads [default: one per processor]
     #[arg(long, value_name = "N")]

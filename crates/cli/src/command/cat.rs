@@ -7,27 +7,27 @@ use merganser_sort::view::{TypedKeyError, View};
 use merganser_storage::Storage;
 
 use super::map::result;
-use crate::args::{RowForm, Span};
-use crate::config::{CatConfig, Part};
+use crate::args::{RowForm, TypedRange};
+use crate::config::{CatConfig, CatPart};
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::progress::Silent;
+use crate::output::ResultOutput;
+use crate::progress::HiddenBar;
 use crate::shown;
 use crate::signals::Cancel;
 
 /// Prints a part of a view.
 pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     if let Some(result) = result::open(&config.view, config.memory_bytes, config.threads)? {
-        let wanted = result::Rows::new(&config.part, config.head, &result)?;
-        let mut output = Output::open(None, cancel)?;
+        let wanted = result::RowRange::new(&config.part, config.head, &result)?;
+        let mut output = ResultOutput::open(None, cancel)?;
         let form = config.form.unwrap_or(RowForm::Tsv);
-        result::write(&result, &wanted, form, &mut output, &Silent(cancel.clone()))?;
+        result::write(&result, &wanted, form, &mut output, &HiddenBar(cancel.clone()))?;
         return output.finish();
     }
     result::refuse_form(config.form)?;
     let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
     let range = range(&view, config)?;
-    let mut output = Output::open(None, cancel)?;
+    let mut output = ResultOutput::open(None, cancel)?;
     let mut stream = view.stream(range)?;
     while let Some(bytes) = stream.next_bytes()? {
         output.write_all(bytes).map_err(|error| Failure::named(&error))?;
@@ -44,11 +44,11 @@ fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
     let size = view.size();
     let records_from = view.manifest().preamble.len() as u64;
     let (start, end) = match &config.part {
-        Part::Bytes(Span { start, end }) => {
+        CatPart::Bytes(TypedRange { start, end }) => {
             refuse_beyond(config, "--bytes", *start, (size, "bytes"))?;
             (*start, end.unwrap_or(size))
         }
-        Part::Records(Span { start, end }) => {
+        CatPart::Records(TypedRange { start, end }) => {
             refuse_beyond(config, "--records", *start, (view.records(), "records"))?;
             let last = match (end, config.head) {
                 (Some(end), Some(head)) => Some(*end.min(&start.saturating_add(head))),
@@ -58,10 +58,10 @@ fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
             let end = last.map_or(Ok(size), |last| view.offset_of_record(last))?;
             (view.offset_of_record(*start)?, end)
         }
-        Part::Keys(None, None) => {
+        CatPart::Keys(None, None) => {
             (0, config.head.map_or(Ok(size), |head| view.offset_of_record(head))?)
         }
-        Part::Keys(from, to) => {
+        CatPart::Keys(from, to) => {
             let key = |flag, typed: &Option<Vec<u8>>| {
                 typed.as_deref().map(|typed| typed_key(view, flag, typed)).transpose()
             };

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use clap::CommandFactory;
 
-use super::simulate::model::Model;
-use crate::args::{Command, Typed};
+use super::simulate::model::ModelledDevice;
+use crate::args::{CliCommand, CommandLine};
 use crate::config::{
     AdviseConfig, AdviseOn, ArrayConfig, BlastConfig, CatConfig, DeviceChoice, EmulateConfig,
     ExportConfig, GenerateConfig, InfoConfig, MapConfig, MaterializeConfig, MountConfig,
@@ -82,41 +82,41 @@ fn helps(command: &clap::Command, texts: &mut Vec<String>) {
 
 /// Whether there is such a model, with these parameters.
 fn exists(choice: &DeviceChoice) -> Result<(), Failure> {
-    Model::chosen(choice)?.device(choice.seed, 0).map(drop)
+    ModelledDevice::chosen(choice)?.device(choice.seed, 0).map(drop)
 }
 
 /// Makes the settings of a command.
-fn meant(command: Command) -> Result<(), Failure> {
+fn meant(command: CliCommand) -> Result<(), Failure> {
     match command {
-        Command::Sort(typed) => SortConfig::try_from(typed).map(drop),
-        Command::Cat(typed) => CatConfig::try_from(typed).map(drop),
-        Command::Mount(typed) => MountConfig::try_from(typed).map(drop),
-        Command::Export(typed) => ExportConfig::try_from(typed).map(drop),
-        Command::Materialize(typed) => MaterializeConfig::try_from(typed).map(drop),
-        Command::Info(typed) => InfoConfig::try_from(typed).map(drop),
-        Command::Verify(typed) => VerifyConfig::try_from(typed).map(drop),
-        Command::Map(typed) => MapConfig::try_from(typed).map(drop),
-        Command::Pipeline(typed) => PipelineConfig::try_from(typed).map(drop),
-        Command::Blast(typed) => BlastConfig::try_from(typed).map(drop),
-        Command::Generate(typed) => GenerateConfig::try_from(typed).map(drop),
-        Command::Ssdlet(typed) => SsdletConfig::try_from(typed).map(drop),
-        Command::Array(typed) => ArrayConfig::try_from(typed).map(drop),
-        Command::Serve(typed) => ServeConfig::try_from(typed).map(drop),
-        Command::Reproduce(typed) => ReproduceConfig::try_from(typed).map(drop),
-        Command::Advise(typed) => match AdviseConfig::try_from(typed)? {
+        CliCommand::Sort(typed) => SortConfig::try_from(typed).map(drop),
+        CliCommand::Cat(typed) => CatConfig::try_from(typed).map(drop),
+        CliCommand::Mount(typed) => MountConfig::try_from(typed).map(drop),
+        CliCommand::Export(typed) => ExportConfig::try_from(typed).map(drop),
+        CliCommand::Materialize(typed) => MaterializeConfig::try_from(typed).map(drop),
+        CliCommand::Info(typed) => InfoConfig::try_from(typed).map(drop),
+        CliCommand::Verify(typed) => VerifyConfig::try_from(typed).map(drop),
+        CliCommand::Map(typed) => MapConfig::try_from(typed).map(drop),
+        CliCommand::Pipeline(typed) => PipelineConfig::try_from(typed).map(drop),
+        CliCommand::Blast(typed) => BlastConfig::try_from(typed).map(drop),
+        CliCommand::Generate(typed) => GenerateConfig::try_from(typed).map(drop),
+        CliCommand::Ssdlet(typed) => SsdletConfig::try_from(typed).map(drop),
+        CliCommand::Array(typed) => ArrayConfig::try_from(typed).map(drop),
+        CliCommand::Serve(typed) => ServeConfig::try_from(typed).map(drop),
+        CliCommand::Reproduce(typed) => ReproduceConfig::try_from(typed).map(drop),
+        CliCommand::Advise(typed) => match AdviseConfig::try_from(typed)? {
             AdviseConfig::Job(job) => of_advice(&job.on),
             AdviseConfig::Maps(maps) => of_advice(&maps.on),
             AdviseConfig::Deferring { .. } => Ok(()),
         },
-        Command::Simulate(typed) => match SimulateConfig::try_from(typed)? {
+        CliCommand::Simulate(typed) => match SimulateConfig::try_from(typed)? {
             SimulateConfig::Run(run) => exists(&run.device),
             SimulateConfig::Sort(sort) => exists(&sort.device),
             _ => Ok(()),
         },
-        Command::Emulate(typed) => {
+        CliCommand::Emulate(typed) => {
             super::emulate::check(&EmulateConfig::try_from(typed)?).map(drop)
         }
-        Command::Recover(_) | Command::Completions(_) | Command::Man(_) => Ok(()),
+        CliCommand::Recover(_) | CliCommand::Completions(_) | CliCommand::Man(_) => Ok(()),
     }
 }
 
@@ -129,14 +129,15 @@ fn of_advice(on: &AdviseOn) -> Result<(), Failure> {
 
 /// A command line, parsed, with its settings.
 fn taken(words: &[String]) -> Result<(), String> {
-    let typed = Typed::of_words(words.iter().map(OsString::from)).map_err(|e| e.to_string())?;
+    let typed =
+        CommandLine::of_words(words.iter().map(OsString::from)).map_err(|e| e.to_string())?;
     meant(typed.command).map_err(|failure| failure.sentence().unwrap_or("cancelled").to_owned())
 }
 
 #[test]
 fn every_example_of_the_help_is_taken() {
     let mut texts = Vec::new();
-    helps(&Typed::command(), &mut texts);
+    helps(&CommandLine::command(), &mut texts);
     let (mut seen, mut without_files) = (0, 0);
     for words in texts.iter().flat_map(|text| examples(text)) {
         seen += 1;

@@ -7,16 +7,16 @@ use merganser_sort::Progress;
 use crate::config::GenerateConfig;
 use crate::failure::Failure;
 use crate::generate::Generator;
-use crate::output::Output;
+use crate::output::ResultOutput;
 use crate::signals::Cancel;
 use crate::{generate, progress};
 
 /// Makes the data set, and the table of the truth about it where it has one.
 pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let GenerateConfig { generator, numbers, output, truth, threads, quiet } = config;
-    let mut output = Output::open(output.as_deref(), cancel)?;
+    let mut output = ResultOutput::open(output.as_deref(), cancel)?;
     let mut table = match &truth {
-        Some((_, path)) => Some(Output::open(Some(path), cancel)?),
+        Some((_, path)) => Some(ResultOutput::open(Some(path), cancel)?),
         None => None,
     };
     let progress = progress::on_stderr(quiet, cancel);
@@ -25,7 +25,7 @@ pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
         write("generating the truth", &**rows, numbers, threads, table, &*progress)?;
     }
     output.finish()?;
-    table.map_or(Ok(()), Output::finish)
+    table.map_or(Ok(()), ResultOutput::finish)
 }
 
 fn write(
@@ -33,7 +33,7 @@ fn write(
     generator: &dyn Generator,
     numbers: Range<u64>,
     threads: usize,
-    output: &mut Output,
+    output: &mut ResultOutput,
     progress: &dyn Progress,
 ) -> Result<(), Failure> {
     let records = numbers.end - numbers.start;

@@ -26,9 +26,9 @@ pub fn run(config: &InfoConfig) -> Result<(), Failure> {
     standard::print(text)
 }
 
-type Facts = serde_json::Map<String, Value>;
+type InfoFacts = serde_json::Map<String, Value>;
 
-fn view(config: &InfoConfig) -> Result<Facts, Failure> {
+fn view(config: &InfoConfig) -> Result<InfoFacts, Failure> {
     if let Some(result) = result::open(&config.path, config.memory_bytes, 1)? {
         let mut facts = facts_of(result.view(), config)?;
         let of = result.description();
@@ -45,7 +45,7 @@ fn view(config: &InfoConfig) -> Result<Facts, Failure> {
     facts_of(&super::open_view(&config.path, config.memory_bytes, 1)?, config)
 }
 
-fn facts_of(view: &View, config: &InfoConfig) -> Result<Facts, Failure> {
+fn facts_of(view: &View, config: &InfoConfig) -> Result<InfoFacts, Failure> {
     let manifest = view.manifest();
     if config.verify {
         view.verify_all(|_| Ok(()))?;
@@ -66,7 +66,7 @@ fn facts_of(view: &View, config: &InfoConfig) -> Result<Facts, Failure> {
     ]))
 }
 
-fn run_file(config: &InfoConfig) -> Result<Facts, Failure> {
+fn run_file(config: &InfoConfig) -> Result<InfoFacts, Failure> {
     let run = open_run(&config.path, config.memory_bytes)?;
     if config.verify {
         run.verify_all(|_| Ok(()))?;
@@ -108,7 +108,7 @@ fn refuse_other(path: &Path, storage: &FileStorage) -> Result<(), Failure> {
     Err(format!("{name}: {is} no run or view; name the folder of a view, or a run in it").into())
 }
 
-fn facts<const N: usize>(pairs: [(&str, Value); N]) -> Facts {
+fn facts<const N: usize>(pairs: [(&str, Value); N]) -> InfoFacts {
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
@@ -125,7 +125,7 @@ fn format_name(format: Format) -> String {
     }
 }
 
-fn table(facts: &Facts) -> String {
+fn table(facts: &InfoFacts) -> String {
     facts.iter().fold(String::new(), |mut text, (name, value)| {
         let value =
             value.as_str().map_or_else(|| value.to_string(), |text| shown::escaped(text, &[]));

@@ -17,7 +17,7 @@ use crate::unfinished::lock_file;
 const TRIES: u32 = 10;
 
 /// An open file that has its old content, locked if it is a regular one.
-pub struct Kept {
+pub struct ReportFile {
     path: PathBuf,
     file: File,
     /// This run made it, and has it locked.
@@ -25,7 +25,7 @@ pub struct Kept {
     begun: bool,
 }
 
-impl Kept {
+impl ReportFile {
     /// Opens a file to write, or makes an empty one.
     ///
     /// # Errors
@@ -34,7 +34,7 @@ impl Kept {
         let mut tries = 0;
         loop {
             let (file, made) = open_unlocked(path)?;
-            let mut kept = Kept { path: path.to_owned(), file, made: false, begun: false };
+            let mut kept = ReportFile { path: path.to_owned(), file, made: false, begun: false };
             let is_there = kept.lock()?;
             tries += 1;
             // Some file systems don't count the names of a file.
@@ -101,7 +101,7 @@ fn open_unlocked(path: &Path) -> Result<(File, bool), Failure> {
     }
 }
 
-impl Drop for Kept {
+impl Drop for ReportFile {
     fn drop(&mut self) {
         if self.made && !self.begun {
             // An empty file that no run has used. If it can't be removed, nothing is lost.
@@ -119,14 +119,14 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("report.json");
         fs::write(&path, "older").expect("written");
-        drop(Kept::open(&path).expect("opened"));
+        drop(ReportFile::open(&path).expect("opened"));
         assert_eq!(fs::read(&path).expect("there"), b"older");
-        let mut kept = Kept::open(&path).expect("opened");
+        let mut kept = ReportFile::open(&path).expect("opened");
         kept.begin().expect("begun");
         drop(kept);
         assert_eq!(fs::read(&path).expect("there"), b"");
         fs::write(&path, "older").expect("written");
-        Kept::open(&path).expect("opened").write("new").expect("written");
+        ReportFile::open(&path).expect("opened").write("new").expect("written");
         assert_eq!(fs::read(&path).expect("there"), b"new");
     }
 
@@ -135,12 +135,12 @@ mod tests {
     fn two_runs_do_not_write_one_file() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("report.json");
-        let first = Kept::open(&path).expect("opened");
-        let refused = Kept::open(&path).err().expect("refused");
+        let first = ReportFile::open(&path).expect("opened");
+        let refused = ReportFile::open(&path).err().expect("refused");
         assert!(refused.sentence().is_some_and(|said| said.contains("another run writes it now")));
         first.write("results").expect("written");
         assert_eq!(fs::read(&path).expect("there"), b"results");
-        drop(Kept::open(&path).expect("the first has ended"));
+        drop(ReportFile::open(&path).expect("the first has ended"));
         assert_eq!(fs::read(&path).expect("there"), b"results");
     }
 
@@ -148,15 +148,15 @@ mod tests {
     fn a_new_file_goes_unless_the_run_begins() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("trace");
-        drop(Kept::open(&path).expect("opened"));
+        drop(ReportFile::open(&path).expect("opened"));
         assert!(!path.exists());
-        let mut kept = Kept::open(&path).expect("opened");
+        let mut kept = ReportFile::open(&path).expect("opened");
         kept.begin().expect("begun");
         drop(kept);
         assert!(path.exists());
         let nowhere = place.path().join("no/such");
-        assert!(Kept::open(&nowhere).is_err());
+        assert!(ReportFile::open(&nowhere).is_err());
         // A device has nothing to drop.
-        Kept::open(Path::new("/dev/null")).expect("opened").begin().expect("begun");
+        ReportFile::open(Path::new("/dev/null")).expect("opened").begin().expect("begun");
     }
 }

@@ -2,14 +2,14 @@
 
 use clap::CommandFactory;
 
-use crate::args::{CompletionsArgs, ManArgs, Typed};
+use crate::args::{CommandLine, CompletionsArgs, ManArgs};
 use crate::failure::Failure;
 use crate::standard;
 
 /// Prints a shell's completion script.
 pub fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(typed.shell, &mut Typed::command(), "merganser", &mut script);
+    clap_complete::generate(typed.shell, &mut CommandLine::command(), "merganser", &mut script);
     standard::print(&script)
 }
 
@@ -17,11 +17,11 @@ pub fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
 pub fn pages(typed: &ManArgs) -> Result<(), Failure> {
     match &typed.dir {
         Some(dir) => {
-            clap_mangen::generate_to(Typed::command(), dir).map_err(|e| Failure::on(dir, &e))
+            clap_mangen::generate_to(CommandLine::command(), dir).map_err(|e| Failure::on(dir, &e))
         }
         None => {
             let mut page = Vec::new();
-            clap_mangen::Man::new(Typed::command())
+            clap_mangen::Man::new(CommandLine::command())
                 .render(&mut page)
                 .map_err(|e| Failure::on_stdout(&e))?;
             standard::print(&page)

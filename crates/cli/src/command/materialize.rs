@@ -21,12 +21,12 @@ use crate::apart::Precious;
 use crate::args::RowForm;
 use crate::config::MaterializeConfig;
 use crate::failure::{self, Failure};
-use crate::output::{Output, codec_by_name, refuse_compressed};
+use crate::output::{ResultOutput, codec_by_name, refuse_compressed};
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
 use crate::unfinished::{
-    Attributes, Target, WorkFolder, holder_of, lock_file, note_of, publish, taken,
+    ResultAttributes, Target, WorkFolder, holder_of, lock_file, note_of, publish, taken,
 };
 
 /// Why `--consume` writes no compressed file.
@@ -41,7 +41,7 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     let (view, output) = (&config.view, &config.output);
     let precious = || [Precious::Input(view), Precious::Result(output)];
     let files = || vec![view.clone(), output.clone()];
-    let watch = report::Watch::start(config.report.as_ref(), precious, files)?;
+    let watch = report::ReportWatch::start(config.report.as_ref(), precious, files)?;
     let activity = watch.activity();
     let _worker = activity.enroll("write");
     let progress = progress::on_stderr(config.quiet, cancel);
@@ -56,7 +56,7 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     };
     drop(phases);
     drop(progress);
-    watch.finish(|| report::Done {
+    watch.finish(|| report::CommandFigures {
         command: "materialize",
         inputs: vec![config.view.display().to_string()],
         output: config.output.display().to_string(),
@@ -64,13 +64,13 @@ pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
         memory_limit_bytes: config.memory_bytes,
         memory,
         detail: json!({ "output_bytes": bytes }),
-        ..report::Done::default()
+        ..report::CommandFigures::default()
     })
 }
 
 /// Whether an output can only be written from its beginning to its end.
 fn is_streamed(output: &Path) -> Result<bool, Failure> {
-    Ok(codec_by_name(output)?.is_some() || Output::is_special(output)?)
+    Ok(codec_by_name(output)?.is_some() || ResultOutput::is_special(output)?)
 }
 
 /// The view as a map's result, if it is one. A view that is gone may have been consumed.
@@ -100,10 +100,10 @@ fn reduced(
     cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<(Option<u64>, Vec<OwnerPeak>), Failure> {
-    let mut output = Output::open(Some(&config.output), cancel)?;
+    let mut output = ResultOutput::open(Some(&config.output), cancel)?;
     progress.phase("reducing", None);
     let form = config.form.unwrap_or(RowForm::Tsv);
-    result::write(result, &result::Rows::default(), form, &mut output, progress)?;
+    result::write(result, &result::RowRange::default(), form, &mut output, progress)?;
     output.finish()?;
     Ok((None, Vec::new()))
 }
@@ -115,7 +115,7 @@ fn write_through(
     progress: &dyn Progress,
 ) -> Result<(u64, Vec<OwnerPeak>), Failure> {
     let view = open_view(&config.view, config.memory_bytes, config.threads)?;
-    let mut output = Output::open(Some(&config.output), cancel)?;
+    let mut output = ResultOutput::open(Some(&config.output), cancel)?;
     progress.phase("merging", Some(view.manifest().size_bytes));
     let mut stream = view.stream(0..u64::MAX)?;
     while let Some(bytes) = stream.next_bytes()? {
@@ -134,9 +134,9 @@ fn to_file(
     let target = Target::new(&config.output)?;
     let replaced = target.check_file()?;
     let work = WorkFolder::open(&target)?;
-    let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
+    let attributes = replaced.as_ref().map_or_else(ResultAttributes::of_new, |old| old.attributes);
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
-    let goal = Goal { target: &target, replaces, attributes, before: &|_| Ok(()) };
+    let goal = CopyGoal { target: &target, replaces, attributes, before: &|_| Ok(()) };
     let view_path = match fs::canonicalize(&config.view) {
         Ok(path) => path,
         Err(error) if error.kind() == io::ErrorKind::NotFound && config.consume => {
@@ -193,7 +193,7 @@ fn what_is_left(config: &MaterializeConfig, work: &WorkFolder) -> Option<String>
 fn after_the_view(
     config: &MaterializeConfig,
     work: WorkFolder,
-    goal: &Goal<'_>,
+    goal: &CopyGoal<'_>,
     missing: &io::Error,
     progress: &dyn Progress,
 ) -> Result<(u64, Vec<OwnerPeak>), Failure> {
@@ -304,18 +304,18 @@ fn remove_folder(view: &Path) -> Result<(), Failure> {
 }
 
 /// The result of a copy.
-pub struct Goal<'a> {
+pub struct CopyGoal<'a> {
     /// Its name.
     pub target: &'a Target,
     /// The file that it replaces; another one is not replaced.
     pub replaces: Option<FileNote>,
     /// Its mode and owner.
-    pub attributes: Attributes,
+    pub attributes: ResultAttributes,
     /// Called with the complete file before it gets its name.
     pub before: &'a dyn Fn(&Path) -> io::Result<()>,
 }
 
-impl Goal<'_> {
+impl CopyGoal<'_> {
     /// Gives the complete file its name.
     fn publish(&self, partial: &Path) -> io::Result<()> {
         (self.before)(partial)?;
@@ -332,7 +332,7 @@ pub struct Copy<'a> {
     /// Where the copy grows.
     pub work: &'a WorkFolder,
     /// The result that it becomes.
-    pub goal: Goal<'a>,
+    pub goal: CopyGoal<'a>,
     /// Whether the view is removed while it is copied.
     pub consume: bool,
     /// The memory budget.

@@ -38,7 +38,7 @@ use merganser_sort::view::View;
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
-use crate::args::Command;
+use crate::args::CliCommand;
 use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
 
@@ -46,34 +46,34 @@ use crate::signals::Cancel;
 ///
 /// # Errors
 /// Any failure that keeps the command from its work.
-pub fn run(command: Command, cancel: &Cancel) -> Result<(), Failure> {
+pub fn run(command: CliCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
-        Command::Sort(typed) => sort::run(&typed.try_into()?, cancel),
-        Command::Cat(typed) => cat::run(&typed.try_into()?, cancel),
-        Command::Mount(typed) => mount::run(typed.try_into()?, cancel),
-        Command::Export(typed) => export::run(typed.try_into()?, cancel),
-        Command::Materialize(typed) => materialize::run(&typed.try_into()?, cancel),
-        Command::Info(typed) => info::run(&typed.try_into()?),
-        Command::Verify(typed) => verify::run(&typed.try_into()?, cancel),
-        Command::Recover(typed) => recover::run(&typed),
-        Command::Map(typed) => map::run(&typed.try_into()?, cancel),
-        Command::Pipeline(typed) => pipeline::run(&typed.try_into()?, cancel),
-        Command::Blast(typed) => blast::run(&typed.try_into()?, cancel),
-        Command::Generate(typed) => generate::run(typed.try_into()?, cancel),
-        Command::Advise(typed) => {
+        CliCommand::Sort(typed) => sort::run(&typed.try_into()?, cancel),
+        CliCommand::Cat(typed) => cat::run(&typed.try_into()?, cancel),
+        CliCommand::Mount(typed) => mount::run(typed.try_into()?, cancel),
+        CliCommand::Export(typed) => export::run(typed.try_into()?, cancel),
+        CliCommand::Materialize(typed) => materialize::run(&typed.try_into()?, cancel),
+        CliCommand::Info(typed) => info::run(&typed.try_into()?),
+        CliCommand::Verify(typed) => verify::run(&typed.try_into()?, cancel),
+        CliCommand::Recover(typed) => recover::run(&typed),
+        CliCommand::Map(typed) => map::run(&typed.try_into()?, cancel),
+        CliCommand::Pipeline(typed) => pipeline::run(&typed.try_into()?, cancel),
+        CliCommand::Blast(typed) => blast::run(&typed.try_into()?, cancel),
+        CliCommand::Generate(typed) => generate::run(typed.try_into()?, cancel),
+        CliCommand::Advise(typed) => {
             let assumed = crate::config::assumed_of_job(&typed);
             let config = typed.try_into()?;
             assumed.iter().for_each(|sentence| notice(sentence));
             advise::run(&config)
         }
-        Command::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
-        Command::Array(typed) => array::run(typed.try_into()?, cancel),
-        Command::Serve(typed) => serve::run(typed.try_into()?, cancel),
-        Command::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
-        Command::Emulate(typed) => emulate::run(&typed.try_into()?, cancel),
-        Command::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),
-        Command::Completions(typed) => manual::completions(&typed),
-        Command::Man(typed) => manual::pages(&typed),
+        CliCommand::Ssdlet(typed) => ssdlet::run(&typed.try_into()?),
+        CliCommand::Array(typed) => array::run(typed.try_into()?, cancel),
+        CliCommand::Serve(typed) => serve::run(typed.try_into()?, cancel),
+        CliCommand::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
+        CliCommand::Emulate(typed) => emulate::run(&typed.try_into()?, cancel),
+        CliCommand::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),
+        CliCommand::Completions(typed) => manual::completions(&typed),
+        CliCommand::Man(typed) => manual::pages(&typed),
     }
 }
 

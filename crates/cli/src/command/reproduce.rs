@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use merganser_papers::{Caller, ExperimentError};
 
-use super::kept::Kept;
+use super::kept::ReportFile;
 use crate::config::ReproduceConfig;
 use crate::failure::Failure;
 use crate::progress;
@@ -30,10 +30,10 @@ pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
     print(&report.text())?;
     if let Some(path) = &config.json {
         let text = format!("{:#}\n", report.json());
-        Kept::open(path)?.write(&text)?;
+        ReportFile::open(path)?.write(&text)?;
     }
     if let Some(path) = &config.plot {
-        Kept::open(path)?.write(&report.svg())?;
+        ReportFile::open(path)?.write(&report.svg())?;
     }
     Ok(())
 }

@@ -18,11 +18,11 @@ use super::debug::{self, Marked};
 use super::materialize::CONSUME_CONTINUES;
 use super::{consume, open_folder, report, verify};
 use crate::apart;
-use crate::args::{CompressionName, Size};
-use crate::config::{Destination, SortConfig, Sorting, Task, machine_bytes, view_name};
+use crate::args::{CompressionName, TypedSize};
+use crate::config::{Destination, SortChoices, SortConfig, SortTask, machine_bytes, view_name};
 use crate::failure::{self, Failure, notice};
 use crate::input::{Input, OpenInputs};
-use crate::output::{Output, refuse_compressed};
+use crate::output::{ResultOutput, refuse_compressed};
 use crate::progress;
 use crate::signals::Cancel;
 use crate::standard;
@@ -36,29 +36,29 @@ const UNNAMED: &str = " (unnamed)";
 pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     match &config.task {
-        Task::Check { diagnose } => verify::check(
+        SortTask::Check { diagnose } => verify::check(
             &config.inputs[0],
             &config.order,
             *diagnose,
-            &verify::Reading {
+            &verify::InputReading {
                 memory_bytes: config.memory_bytes,
                 content: config.content(),
                 quiet: config.quiet,
             },
             cancel,
         ),
-        Task::Sort(sorting) => sort(config, sorting, cancel),
+        SortTask::Sort(sorting) => sort(config, sorting, cancel),
     }
 }
 
 /// Sorts, and says what helps if a disk is full.
-fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), Failure> {
+fn sort(config: &SortConfig, sorting: &SortChoices, cancel: &Cancel) -> Result<(), Failure> {
     let temp: Vec<_> = sorting.temp_dirs.iter().map(|path| TempFolder::new(path)).collect();
     if let Some(typed) = config.too_much_memory {
         notice(&format!(
             "--memory {typed} is more than the {} that this machine or its control group has; {} is used",
-            Size(machine_bytes()).shown(),
-            Size(config.memory_bytes).shown()
+            TypedSize(machine_bytes()).shown(),
+            TypedSize(config.memory_bytes).shown()
         ));
     }
     if !config.inputs.contains(&Input::Stdin) && descriptors::are_few() {
@@ -74,22 +74,22 @@ fn sort(config: &SortConfig, sorting: &Sorting, cancel: &Cancel) -> Result<(), F
 fn full_disk(
     file: &str,
     config: &SortConfig,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     temp: &[Arc<TempFolder>],
 ) -> String {
     let free = |folder: &Path| {
         let free = statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
-        free.map_or_else(String::new, |bytes| format!(", {} free", Size(bytes).shown()))
+        free.map_or_else(String::new, |bytes| format!(", {} free", TypedSize(bytes).shown()))
     };
     let needed = match size_of(&config.inputs) {
-        Some(bytes) => format!("about {} needed", Size(bytes).at_least()),
+        Some(bytes) => format!("about {} needed", TypedSize(bytes).at_least()),
         None => "as much needed as the inputs hold".to_owned(),
     };
     let full = "No space left on device";
     if let Some(folder) = file.strip_suffix(UNNAMED)
         && let Some(temp) = temp.iter().find(|temp| temp.name() == folder)
     {
-        let written = Size(temp.written_bytes()).shown();
+        let written = TypedSize(temp.written_bytes()).shown();
         return format!(
             "{folder}: {full} for temporary files: {written} written, {needed}{}; name a larger disk with -T, or write less: --compress auto, --view, --consume",
             free(temp.path()),
@@ -110,7 +110,7 @@ fn full_disk(
 /// Opens everything, sorts, makes the result visible, and reports.
 fn sort_with(
     config: &SortConfig,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     temp: &[Arc<TempFolder>],
     cancel: &Cancel,
 ) -> Result<(), Failure> {
@@ -120,11 +120,12 @@ fn sort_with(
     }
     let plan = prediction(config, sorting, temp, cancel);
     let precious = || apart::precious(&config.inputs, sorting.destination.path());
-    let watch = report::Watch::start(sorting.report.as_ref(), precious, || files(config, sorting))?;
+    let watch =
+        report::ReportWatch::start(sorting.report.as_ref(), precious, || files(config, sorting))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
     let options = options(config, sorting, temp);
-    let told = |done: report::Done| report::Done {
+    let told = |done: report::CommandFigures| report::CommandFigures {
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: sorting.destination.to_string(),
         memory_limit_bytes: config.memory_bytes,
@@ -142,12 +143,12 @@ fn sort_with(
     if sorting.merge && !matches!(sorting.destination, Destination::View(_)) {
         let records = merge(config, sorting, &options, cancel)?;
         return watch.finish(|| {
-            told(report::Done {
+            told(report::CommandFigures {
                 command: "merge",
                 input_bytes: size_of(&config.inputs),
                 records: Some(records),
                 detail: serde_json::json!({ "records": records }),
-                ..report::Done::default()
+                ..report::CommandFigures::default()
             })
         });
     }
@@ -171,7 +172,7 @@ fn sort_with(
                 Destination::File(path) => Some(&**path),
                 _ => None,
             };
-            let mut output = Output::open(path, cancel)?;
+            let mut output = ResultOutput::open(path, cancel)?;
             let done = match output.storage() {
                 None if sorting.debug => {
                     let mut marked = marked(config, &mut output)?;
@@ -198,8 +199,8 @@ fn sort_with(
 }
 
 /// The facts of a sort for its report.
-fn of_sort(done: &SortReport, io: Vec<(&'static str, String)>) -> report::Done {
-    report::Done {
+fn of_sort(done: &SortReport, io: Vec<(&'static str, String)>) -> report::CommandFigures {
+    report::CommandFigures {
         command: "sort",
         // A sort that continued an earlier one has read nothing.
         input_bytes: Some(done.input_bytes).filter(|bytes| *bytes > 0),
@@ -207,12 +208,12 @@ fn of_sort(done: &SortReport, io: Vec<(&'static str, String)>) -> report::Done {
         records: Some(done.records),
         io,
         detail: serde_json::to_value(done).expect("plain data"),
-        ..report::Done::default()
+        ..report::CommandFigures::default()
     }
 }
 
 /// The files and folders whose devices do the work.
-fn files(config: &SortConfig, sorting: &Sorting) -> Vec<PathBuf> {
+fn files(config: &SortConfig, sorting: &SortChoices) -> Vec<PathBuf> {
     let inputs = config.inputs.iter().map(|input| match input {
         Input::Stdin => PathBuf::from("/dev/stdin"),
         Input::File(path) => path.clone(),
@@ -257,7 +258,7 @@ fn open_inputs(
 /// The plan, and its likely cost.
 fn explain(
     config: &SortConfig,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     temp: &[Arc<TempFolder>],
     cancel: &Cancel,
 ) -> Result<Explanation, Failure> {
@@ -277,7 +278,7 @@ fn explain(
 /// beforehand. Errors are ignored here, because the sort finds them again.
 fn prediction(
     config: &SortConfig,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     temp: &[Arc<TempFolder>],
     cancel: &Cancel,
 ) -> Option<Explanation> {
@@ -289,7 +290,7 @@ fn prediction(
 /// Merges inputs that are sorted already.
 fn merge(
     config: &SortConfig,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     options: &SortOptions,
     cancel: &Cancel,
 ) -> Result<u64, Failure> {
@@ -300,8 +301,8 @@ fn merge(
         Destination::File(path) => Some(&**path),
         _ => None,
     };
-    let mut output = Output::open(path, cancel)?;
-    let mut top = Top { left: sorting.top, format: options.order.format };
+    let mut output = ResultOutput::open(path, cancel)?;
+    let mut top = FirstRecords { left: sorting.top, format: options.order.format };
     let with = Merging {
         order: &options.order,
         budget: &options.budget,
@@ -324,7 +325,10 @@ fn merge(
 
 /// A writer that underlines the keys on the way to `output`. The doubts about the keys are printed
 /// first.
-fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, Output>, Failure> {
+fn marked<'a>(
+    config: &SortConfig,
+    output: &'a mut ResultOutput,
+) -> Result<Marked<'a, ResultOutput>, Failure> {
     let Format::Lines { delimiter } = config.order.format else {
         unreachable!("--debug is refused with other records")
     };
@@ -333,12 +337,12 @@ fn marked<'a>(config: &SortConfig, output: &'a mut Output) -> Result<Marked<'a, 
 }
 
 /// The first records of a stream, when only some are wanted.
-struct Top {
+struct FirstRecords {
     left: Option<u64>,
     format: Format,
 }
 
-impl Top {
+impl FirstRecords {
     /// The wanted part of some whole records, and whether more is wanted.
     fn take<'a>(&mut self, bytes: &'a [u8]) -> (&'a [u8], bool) {
         let Some(left) = &mut self.left else { return (bytes, true) };
@@ -353,7 +357,7 @@ impl Top {
     }
 }
 
-fn options(config: &SortConfig, sorting: &Sorting, temp: &[Arc<TempFolder>]) -> SortOptions {
+fn options(config: &SortConfig, sorting: &SortChoices, temp: &[Arc<TempFolder>]) -> SortOptions {
     SortOptions {
         order: config.order.clone(),
         budget: Budget::new(config.memory_bytes),

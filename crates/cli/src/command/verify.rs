@@ -12,7 +12,7 @@ use merganser_storage::Storage;
 use serde_json::json;
 
 use super::map::result;
-use crate::config::{Subject, VerifyConfig};
+use crate::config::{VerifyConfig, VerifySubject};
 use crate::failure::{self, Failure};
 use crate::input::Input;
 use crate::progress;
@@ -21,7 +21,7 @@ use crate::signals::Cancel;
 use crate::standard;
 
 /// How an input is read.
-pub struct Reading {
+pub struct InputReading {
     /// The memory budget.
     pub memory_bytes: u64,
     /// What it should hold.
@@ -34,8 +34,8 @@ pub struct Reading {
 pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     let (name, found) = match &config.subject {
-        Subject::Records(input, order) => {
-            let reading = Reading {
+        VerifySubject::Records(input, order) => {
+            let reading = InputReading {
                 memory_bytes: config.memory_bytes,
                 content: match config.decompress {
                     true => order.format.content(),
@@ -45,7 +45,7 @@ pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
             };
             (input.to_string(), stream(input, order, &reading, false, cancel)?)
         }
-        Subject::View(path) => (shown::name(path), view(path, config, cancel)?),
+        VerifySubject::View(path) => (shown::name(path), view(path, config, cancel)?),
     };
     let text = if config.json { json(&found) } else { table(&found) };
     standard::print(text)?;
@@ -68,7 +68,7 @@ pub fn check(
     input: &Input,
     order: &OrderSpec,
     diagnose: bool,
-    reading: &Reading,
+    reading: &InputReading,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     let found = stream(input, order, reading, true, cancel)?;
@@ -90,11 +90,11 @@ pub fn check(
 fn stream(
     input: &Input,
     order: &OrderSpec,
-    reading: &Reading,
+    reading: &InputReading,
     stop_at_disorder: bool,
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
-    let Reading { memory_bytes, content, quiet } = *reading;
+    let InputReading { memory_bytes, content, quiet } = *reading;
     let limits = limits(memory_bytes, stop_at_disorder);
     let name = input.to_string();
     let reader = input.open(cancel)?;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{DeviceChoice, memory};
-use crate::args::{AdviseArgs, AdviseCommand, Size};
+use crate::args::{AdviseArgs, AdviseCommand, TypedSize};
 use crate::failure::Failure;
 
 /// The most bytes of map output per byte of input: with more, the model's sums lose their meaning.
@@ -159,7 +159,7 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
     fn try_from(typed: AdviseArgs) -> Result<Self, Failure> {
         let AdviseCommand::Hadoop(typed) = typed.what;
         let dir = typed.dir.unwrap_or_else(|| ".".into());
-        let Some(Size(input_bytes)) = typed.job else {
+        let Some(TypedSize(input_bytes)) = typed.job else {
             return Ok(AdviseConfig::Deferring { dir, json: typed.json });
         };
         let least_one = |flag: &str| Failure::from(format!("{flag}: at least 1"));
@@ -245,18 +245,18 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
                 format!("--processor-speed: {speed}, expected {SPEED_MIN} to {SPEED_MAX}").into()
             );
         }
-        let memory = typed.memory.unwrap_or_else(|| Size(machine_mib() << 20));
+        let memory = typed.memory.unwrap_or_else(|| TypedSize(machine_mib() << 20));
         let memory_bytes = super::memory_bytes(Some(memory))? as f64;
         let heap_bytes = match typed.heap {
-            Some(Size(0)) => return Err("--heap: at least 1 byte".to_owned().into()),
-            Some(Size(bytes)) if bytes as f64 * f64::from(tasks) > memory_bytes => {
+            Some(TypedSize(0)) => return Err("--heap: at least 1 byte".to_owned().into()),
+            Some(TypedSize(bytes)) if bytes as f64 * f64::from(tasks) > memory_bytes => {
                 let taken = bytes as f64 * f64::from(tasks);
                 return Err(format!(
                     "--heap: {tasks} tasks take {taken} bytes, more than --memory, which is {memory_bytes}"
                 )
                 .into());
             }
-            Some(Size(bytes)) => bytes as f64,
+            Some(TypedSize(bytes)) => bytes as f64,
             None => memory_bytes * HEAP_SHARE / f64::from(tasks),
         };
         let job = HadoopJob {
@@ -278,11 +278,11 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     fn meant(words: &[&str]) -> AdviseConfig {
         let words = [&["advise", "hadoop"], words].concat();
-        let Command::Advise(typed) = config(&words) else { unreachable!() };
+        let CliCommand::Advise(typed) = config(&words) else { unreachable!() };
         AdviseConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
     }
 
@@ -300,7 +300,7 @@ mod tests {
     fn what_is_not_given_is_that_of_this_machine_and_is_said() {
         let told = |words: &[&str]| {
             let words = [&["advise", "hadoop"], words].concat();
-            let Command::Advise(typed) = config(&words) else { unreachable!() };
+            let CliCommand::Advise(typed) = config(&words) else { unreachable!() };
             assumed(&typed)
         };
         let AdviseConfig::Job(AdviseJob { job, .. }) = meant(&["--job", "10G", "--device", "830"])

@@ -7,7 +7,7 @@ use merganser_array::{Hash, MEMORY_BYTES_MIN, Migration, OpenOptions, VolumeSett
 use super::{DoorConfig, NbdConfig};
 use crate::args::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
-    ArraySalvageArgs, ArrayServeArgs, HashName, MigrationName, Size,
+    ArraySalvageArgs, ArrayServeArgs, HashName, MigrationName, TypedSize,
 };
 use crate::failure::Failure;
 
@@ -97,14 +97,14 @@ pub(super) fn migration(typed: MigrationName) -> Migration {
     }
 }
 
-fn memory(Size(bytes): Size) -> Result<u64, Failure> {
+fn memory(TypedSize(bytes): TypedSize) -> Result<u64, Failure> {
     match bytes {
         MEMORY_BYTES_MIN.. => Ok(bytes),
-        _ => Err(format!("--memory: at least {}", Size(MEMORY_BYTES_MIN)).into()),
+        _ => Err(format!("--memory: at least {}", TypedSize(MEMORY_BYTES_MIN)).into()),
     }
 }
 
-fn chunk(flag: &str, Size(bytes): Size) -> Result<u32, Failure> {
+fn chunk(flag: &str, TypedSize(bytes): TypedSize) -> Result<u32, Failure> {
     match u32::try_from(bytes) {
         Ok(chunk @ 4096..=0x400_0000) if chunk.is_multiple_of(4096) => Ok(chunk),
         _ => Err(format!("{flag}: from 4096 bytes to 64M, in pages of 4096").into()),
@@ -135,7 +135,7 @@ fn report(typed: ArrayReportArgs) -> Result<ArrayReportArgs, Failure> {
 }
 
 fn create(typed: ArrayCreateArgs) -> Result<ArrayCreate, Failure> {
-    let Size(size) = typed.size;
+    let TypedSize(size) = typed.size;
     if size == 0 || !size.is_multiple_of(4096) {
         return Err(format!("--size: a multiple of 4096 bytes, not {size}").into());
     }

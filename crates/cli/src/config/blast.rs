@@ -13,7 +13,7 @@ use super::pipeline::{partitions, time_limit};
 use super::simulate::report;
 use super::{ReportForm, memory_bytes, threads};
 use crate::apart::{Precious, refuse_overwriting};
-use crate::args::{BlastArgs, Size};
+use crate::args::{BlastArgs, TypedSize};
 use crate::failure::Failure;
 use crate::input::{Input, is_same_file};
 
@@ -132,7 +132,7 @@ impl TryFrom<BlastArgs> for BlastConfig {
             partition_bytes_max: (memory_bytes / PARTITION_SHARE / jobs as u64)
                 .max(PARTITION_BYTES_MIN),
             jobs,
-            temp_limit_bytes: typed.temp_limit.map(|Size(bytes)| bytes),
+            temp_limit_bytes: typed.temp_limit.map(|TypedSize(bytes)| bytes),
             retries: typed.retries.unwrap_or(RETRIES),
             time_limit: typed.time_limit.map(time_limit).transpose()?,
             memory_bytes,

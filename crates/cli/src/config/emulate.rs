@@ -7,7 +7,7 @@ use merganser_device::emulated::PathTime;
 
 use super::simulate::{device, report};
 use super::{DeviceChoice, NbdConfig, ReportForm};
-use crate::args::{EmulateArgs, Size};
+use crate::args::{EmulateArgs, TypedSize};
 use crate::failure::Failure;
 
 /// The disk that `merganser emulate` shows.
@@ -87,8 +87,8 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
 
     fn try_from(typed: EmulateArgs) -> Result<Self, Failure> {
         let size = match typed.size {
-            Some(Size(0)) => return Err("--size: at least 1 byte".to_owned().into()),
-            size => size.map(|Size(bytes)| bytes),
+            Some(TypedSize(0)) => return Err("--size: at least 1 byte".to_owned().into()),
+            size => size.map(|TypedSize(bytes)| bytes),
         };
         let backing = match typed.file {
             Some(path) => BackingConfig::File { path, size, existing: typed.existing },
@@ -132,17 +132,17 @@ mod tests {
 
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     #[test]
     fn a_disk_has_data_a_size_and_a_door() {
         let words =
             ["emulate", "--memory-backed", "--size", "1G", "--mount", "m", "--device", "830"];
-        let Command::Emulate(typed) = config(&words) else { unreachable!() };
+        let CliCommand::Emulate(typed) = config(&words) else { unreachable!() };
         let meant = EmulateConfig::try_from(typed).expect("meant");
         let memory = BackingConfig::Memory(Some(1 << 30));
         assert_eq!((meant.backing, &*meant.device.name), (memory, "830"));
-        let Command::Emulate(typed) = config(&["emulate", "--memory-backed", "--mount", "m"])
+        let CliCommand::Emulate(typed) = config(&["emulate", "--memory-backed", "--mount", "m"])
         else {
             unreachable!()
         };
@@ -158,7 +158,7 @@ mod tests {
         let words = ["emulate", "--file", "x", "--existing", "--nbd", "host:port"];
         assert!(refusal(&words).starts_with("--nbd: 'port' is no port"));
         let words = ["emulate", "--file", "x", "--existing", "--nbd", "s"];
-        let Command::Emulate(typed) = config(&words) else { unreachable!() };
+        let CliCommand::Emulate(typed) = config(&words) else { unreachable!() };
         let meant = EmulateConfig::try_from(typed).expect("meant");
         let path = "x".into();
         assert_eq!(meant.backing, BackingConfig::File { path, size: None, existing: true });

@@ -59,7 +59,7 @@ impl TryFrom<ExportArgs> for ExportConfig {
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     #[test]
     fn views_share_the_memory_and_have_names_of_their_own() {
@@ -71,7 +71,7 @@ mod tests {
         };
         let (a, b, other_a) = (view("a.view"), view("b.view"), view("other/a.view"));
         let words = ["export", &a, &format!("{b}/."), "--nbd", "localhost:0", "-S", "160M"];
-        let Command::Export(typed) = config(&words) else { unreachable!() };
+        let CliCommand::Export(typed) = config(&words) else { unreachable!() };
         let meant = ExportConfig::try_from(typed)
             .unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
         let names: Vec<_> = meant.views.iter().map(|(_, name)| &**name).collect();

@@ -13,7 +13,7 @@ use crate::generate::{Csv, Fasta, Generator, Gensort, GensortKind, RandomLines, 
 const RECORD_BYTES_MAX: u64 = 1 << 30;
 
 /// The generator of the table of the truth, and its file.
-type Truth = (Box<dyn Generator>, PathBuf);
+type TruthTable = (Box<dyn Generator>, PathBuf);
 
 /// A data set and its destination.
 pub struct GenerateConfig {
@@ -24,7 +24,7 @@ pub struct GenerateConfig {
     /// The output file; `None` is standard output.
     pub output: Option<PathBuf>,
     /// A second data set of the same record numbers, and the file that it goes to.
-    pub truth: Option<Truth>,
+    pub truth: Option<TruthTable>,
     /// How many threads make them.
     pub threads: usize,
     /// No bar.
@@ -75,7 +75,7 @@ fn fasta(typed: &GenerateArgs) -> Fasta {
 }
 
 /// The table of the truth, and where it goes.
-fn truth(typed: &GenerateArgs) -> Result<Option<Truth>, Failure> {
+fn truth(typed: &GenerateArgs) -> Result<Option<TruthTable>, Failure> {
     if typed.format != GenerateFormat::Fasta {
         let given = [(typed.alphabet.is_some(), "--alphabet"), (typed.truth.is_some(), "--truth")];
         return match given.into_iter().find(|(given, _)| *given) {
@@ -114,7 +114,7 @@ fn gensort(typed: &GenerateArgs, kind: GensortKind) -> Result<Gensort, Failure> 
 #[cfg(test)]
 mod tests {
     use super::super::tests::{config, refusal};
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     #[test]
     fn options_that_do_not_fit_together_are_named() {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn the_benchmark_is_the_default() {
-        let Command::Generate(typed) = config(&["generate", "--records", "1K"]) else {
+        let CliCommand::Generate(typed) = config(&["generate", "--records", "1K"]) else {
             unreachable!()
         };
         let meant = super::GenerateConfig::try_from(typed).expect("no conflict");

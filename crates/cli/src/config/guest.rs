@@ -44,7 +44,7 @@ fn call_time(seconds: f64) -> Result<Duration, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Size;
+    use crate::args::TypedSize;
 
     #[test]
     fn limits_leave_something() {
@@ -53,7 +53,7 @@ mod tests {
         let some = GuestArgs {
             fuel_per_byte: Some(7),
             time_limit: Some(0.5),
-            guest_memory: Some(Size(1 << 20)),
+            guest_memory: Some(TypedSize(1 << 20)),
         };
         let meant = GuestLimits {
             fuel_per_byte: Some(7),
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(flag(&time(0.1)), Some("--time-limit"));
         let fuel = GuestArgs { fuel_per_byte: Some(0), ..GuestArgs::default() };
         assert!(limits(&fuel).is_err());
-        let memory = GuestArgs { guest_memory: Some(Size(65_535)), ..GuestArgs::default() };
+        let memory = GuestArgs { guest_memory: Some(TypedSize(65_535)), ..GuestArgs::default() };
         assert!(limits(&memory).is_err());
         assert_eq!(flag(&memory), Some("--guest-memory"));
     }

@@ -22,13 +22,13 @@ mod program;
 
 pub use nodes::Nodes;
 use nodes::{Asked, TypedNodes};
-pub use program::{Program, ProgramName};
+pub use program::{MapProgram, ProgramName};
 
 /// The SSDlet, its inputs, and the form of its result.
 #[derive(Debug, PartialEq)]
 pub struct MapConfig {
     /// The SSDlet, and its arguments.
-    pub program: Program,
+    pub program: MapProgram,
     /// The inputs, in this order; at least one.
     pub inputs: Vec<Input>,
     /// Where the result goes.
@@ -113,7 +113,7 @@ impl TryFrom<MapArgs> for MapConfig {
             PartitionName::Bytes(bytes) => PartitionSize::Bytes(bytes),
         };
         let on_nodes = !typed.on.is_empty();
-        let program = Program::new(&typed.ssdlet, format, &inputs, on_nodes, typed.program)?;
+        let program = MapProgram::new(&typed.ssdlet, format, &inputs, on_nodes, typed.program)?;
         if let (Some(name), Some(flag)) = (program.builtin(), guest::flag(&typed.guest)) {
             return Err(
                 format!("{flag}: is for guests, and {name} is built in; leave it out").into()

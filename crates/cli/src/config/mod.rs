@@ -35,7 +35,7 @@ pub use blast::{BlastConfig, VOLUME};
 pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
-pub use map::{Choice, MapConfig, Nodes, Program, ProgramName};
+pub use map::{Choice, MapConfig, MapProgram, Nodes, ProgramName};
 pub use memory::machine_bytes;
 pub use nbd::NbdConfig;
 pub use order::{flags as order_flags, words as order_words};
@@ -44,27 +44,27 @@ pub use report::{ReportConfig, ReportForm};
 pub use reproduce::ReproduceConfig;
 pub use serve::{CallsConfig, HdfsConfig, NodeConfig, ServeConfig, ShuffleConfig};
 pub use simulate::{
-    DeviceChoice, Load, Reading, RecordOf, SimulateConfig, SimulateRecord, SimulateRun,
-    SimulateSort,
+    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRecord, SimulateRun, SimulateSort,
+    TraceReading,
 };
 pub use simulate_array::SimulateArray;
-pub use sort::{Destination, SortConfig, Sorting, Task};
+pub use sort::{Destination, SortChoices, SortConfig, SortTask};
 #[cfg(feature = "wasm")]
 pub use ssdlet::SsdletCheck;
 pub use ssdlet::SsdletConfig;
-pub use verify::{Subject, VerifyConfig};
-pub use view::{CatConfig, InfoConfig, MaterializeConfig, MountConfig, Part, view_name};
-pub use workload::{Made, StreamChoice};
+pub use verify::{VerifyConfig, VerifySubject};
+pub use view::{CatConfig, CatPart, InfoConfig, MaterializeConfig, MountConfig, view_name};
+pub use workload::{StreamChoice, SyntheticRequests};
 
-use crate::args::Size;
+use crate::args::TypedSize;
 use crate::failure::Failure;
 use order::order;
 
 /// The memory budget: as much as was asked for, or a share of the memory that is available.
-fn memory_bytes(typed: Option<Size>) -> Result<u64, Failure> {
+fn memory_bytes(typed: Option<TypedSize>) -> Result<u64, Failure> {
     match typed {
-        Some(Size(0)) => Err("--memory: at least 1 byte".to_owned().into()),
-        Some(Size(bytes)) => Ok(bytes),
+        Some(TypedSize(0)) => Err("--memory: at least 1 byte".to_owned().into()),
+        Some(TypedSize(bytes)) => Ok(bytes),
         None => Ok(memory::default_bytes()),
     }
 }
@@ -83,36 +83,36 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::{Command, Typed};
+    use crate::args::{CliCommand, CommandLine};
 
     /// The command of these words.
-    pub fn config(words: &[&str]) -> Command {
+    pub fn config(words: &[&str]) -> CliCommand {
         let words = [&["merganser"], words].concat();
-        Typed::try_parse_from(words).expect("parses").command
+        CommandLine::try_parse_from(words).expect("parses").command
     }
 
     /// The sentence of the refusal of these words.
     pub fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
-            Command::Sort(typed) => SortConfig::try_from(typed).err(),
-            Command::Cat(typed) => CatConfig::try_from(typed).err(),
-            Command::Mount(typed) => MountConfig::try_from(typed).err(),
-            Command::Export(typed) => ExportConfig::try_from(typed).err(),
-            Command::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
-            Command::Verify(typed) => VerifyConfig::try_from(typed).err(),
-            Command::Map(typed) => MapConfig::try_from(typed).err(),
-            Command::Pipeline(typed) => PipelineConfig::try_from(typed).err(),
-            Command::Blast(typed) => BlastConfig::try_from(typed).err(),
-            Command::Generate(typed) => GenerateConfig::try_from(typed).err(),
-            Command::Simulate(typed) => SimulateConfig::try_from(typed).err(),
-            Command::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
-            Command::Emulate(typed) => EmulateConfig::try_from(typed).err(),
-            Command::Serve(typed) => ServeConfig::try_from(typed).err(),
-            Command::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
-            Command::Array(typed) => ArrayConfig::try_from(typed).err(),
-            Command::Info(typed) => InfoConfig::try_from(typed).err(),
-            Command::Advise(typed) => AdviseConfig::try_from(typed).err(),
-            Command::Recover(_) | Command::Completions(_) | Command::Man(_) => None,
+            CliCommand::Sort(typed) => SortConfig::try_from(typed).err(),
+            CliCommand::Cat(typed) => CatConfig::try_from(typed).err(),
+            CliCommand::Mount(typed) => MountConfig::try_from(typed).err(),
+            CliCommand::Export(typed) => ExportConfig::try_from(typed).err(),
+            CliCommand::Materialize(typed) => MaterializeConfig::try_from(typed).err(),
+            CliCommand::Verify(typed) => VerifyConfig::try_from(typed).err(),
+            CliCommand::Map(typed) => MapConfig::try_from(typed).err(),
+            CliCommand::Pipeline(typed) => PipelineConfig::try_from(typed).err(),
+            CliCommand::Blast(typed) => BlastConfig::try_from(typed).err(),
+            CliCommand::Generate(typed) => GenerateConfig::try_from(typed).err(),
+            CliCommand::Simulate(typed) => SimulateConfig::try_from(typed).err(),
+            CliCommand::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),
+            CliCommand::Emulate(typed) => EmulateConfig::try_from(typed).err(),
+            CliCommand::Serve(typed) => ServeConfig::try_from(typed).err(),
+            CliCommand::Ssdlet(typed) => SsdletConfig::try_from(typed).err(),
+            CliCommand::Array(typed) => ArrayConfig::try_from(typed).err(),
+            CliCommand::Info(typed) => InfoConfig::try_from(typed).err(),
+            CliCommand::Advise(typed) => AdviseConfig::try_from(typed).err(),
+            CliCommand::Recover(_) | CliCommand::Completions(_) | CliCommand::Man(_) => None,
         };
         refused.as_ref().and_then(Failure::sentence).expect("refused").to_owned()
     }

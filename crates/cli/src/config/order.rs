@@ -267,10 +267,10 @@ fn letters_of(order: &OrderSpec) -> String {
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     fn ordered(words: &[&str]) -> OrderSpec {
-        let Command::Verify(typed) = config(&[&["verify", "file"], words].concat()) else {
+        let CliCommand::Verify(typed) = config(&[&["verify", "file"], words].concat()) else {
             unreachable!()
         };
         order(&typed.order).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))

@@ -11,7 +11,7 @@ use merganser_sort::run::magic::ContentKind;
 
 use super::simulate::report;
 use super::{ReportForm, memory_bytes};
-use crate::args::{PartitionsName, PieceName, PipelineArgs, Size, StageArgs};
+use crate::args::{PartitionsName, PieceName, PipelineArgs, StageArgs, TypedSize};
 use crate::failure::Failure;
 use crate::input::Input;
 
@@ -132,7 +132,7 @@ impl TryFrom<PipelineArgs> for PipelineConfig {
             pools,
             merge,
             in_flight: typed.in_flight,
-            temp_limit_bytes: typed.temp_limit.map(|Size(bytes)| bytes),
+            temp_limit_bytes: typed.temp_limit.map(|TypedSize(bytes)| bytes),
             retries: typed.retries.unwrap_or(RETRIES),
             time_limit: typed.time_limit.map(time_limit).transpose()?,
             memory_bytes: memory_bytes(typed.memory)?,
@@ -224,11 +224,11 @@ fn pool(text: &str) -> Result<StagePool, Failure> {
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     fn pools_of(words: &[&str]) -> Vec<(String, String, usize)> {
         let words = [&["pipeline", "-o", "x", "in"], words].concat();
-        let Command::Pipeline(typed) = config(&words) else { unreachable!() };
+        let CliCommand::Pipeline(typed) = config(&words) else { unreachable!() };
         let meant = PipelineConfig::try_from(typed).expect("meant");
         let threads = |pool: &str| {
             meant.pools.iter().find(|known| known.name == pool).expect("a pool").threads

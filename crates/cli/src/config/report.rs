@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::apart::{Precious, refuse_overwriting};
-use crate::args::{ReportArgs, Size};
+use crate::args::{ReportArgs, TypedSize};
 use crate::failure::Failure;
 
 /// A report that was asked for.
@@ -86,7 +86,7 @@ impl ReportConfig {
                 return Err(format!("{flag}: a number of {what} above 0").into());
             }
         }
-        let endurance_bytes = endurance.map(|Size(bytes)| bytes);
+        let endurance_bytes = endurance.map(|TypedSize(bytes)| bytes);
         if endurance_bytes.is_some_and(|bytes| bytes < ENDURANCE_BYTES_MIN) {
             let why =
                 "--endurance: less than any drive endures; give its TBW with a unit, such as 600TB";

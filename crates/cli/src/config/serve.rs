@@ -292,10 +292,10 @@ fn node(typed: &ServeArgs, memory_bytes: u64) -> Result<Option<NodeConfig>, Fail
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     fn meant(words: &[&str]) -> ServeConfig {
-        let Command::Serve(typed) = config(words) else { unreachable!() };
+        let CliCommand::Serve(typed) = config(words) else { unreachable!() };
         ServeConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
     }
 

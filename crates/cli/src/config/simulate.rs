@@ -9,11 +9,11 @@ use merganser_sort::key::OrderSpec;
 
 use super::order;
 use super::simulate_array::{SimulateArray, simulate_array};
-use super::workload::{Made, StreamChoice, WorkloadWords, streams};
+use super::workload::{StreamChoice, SyntheticRequests, WorkloadWords, streams};
 use crate::args::{
     DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
-    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, Size, StrategyName, TraceArgs,
-    TraceFormatName,
+    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, StrategyName, TraceArgs,
+    TraceFormatName, TypedSize,
 };
 use crate::config::ReportForm;
 use crate::failure::Failure;
@@ -57,7 +57,7 @@ pub struct SimulateRun {
     /// How it is worn before, if at all, and whether by the writes of the workload.
     pub precondition: Option<(Bounds, bool)>,
     /// The requests to play.
-    pub load: Load,
+    pub load: PlayedLoad,
     /// The file of the report, and its kind.
     pub report: Option<(PathBuf, ReportForm)>,
     /// The file of all requests with their times.
@@ -68,9 +68,9 @@ pub struct SimulateRun {
 
 /// The requests to play.
 #[derive(Debug)]
-pub enum Load {
+pub enum PlayedLoad {
     /// Made-up requests.
-    Made(Made),
+    Made(SyntheticRequests),
     /// Made-up requests of several streams together.
     Streams(Vec<StreamChoice>),
     /// A recorded trace.
@@ -78,7 +78,7 @@ pub enum Load {
         /// Where it is.
         input: Input,
         /// How it is read; the device's size is still to be filled in.
-        reading: Reading,
+        reading: TraceReading,
         /// How often.
         times: u64,
         /// Requests in flight, instead of the trace's own times.
@@ -88,7 +88,7 @@ pub enum Load {
 
 /// How a trace is read.
 #[derive(Debug)]
-pub struct Reading {
+pub struct TraceReading {
     /// All that does not need the device.
     pub options: TraceOptions,
     /// Addresses beyond the device begin again.
@@ -127,7 +127,7 @@ pub struct SimulateRecord {
 #[derive(Debug)]
 pub enum RecordOf {
     /// Another trace.
-    Trace(Input, Reading),
+    Trace(Input, TraceReading),
     /// A sort of these, with so much memory and temporary runs there.
     Sort {
         /// The inputs of the sort.
@@ -213,10 +213,10 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
                     .into());
             }
             let reading = reading(&typed.reading)?;
-            Load::Trace { input, reading, times: typed.repeat, depth: typed.depth }
+            PlayedLoad::Trace { input, reading, times: typed.repeat, depth: typed.depth }
         }
-        None if typed.stream.is_empty() => Load::Made(words.meaning()?),
-        None => Load::Streams(streams(&typed.stream, &words)?),
+        None if typed.stream.is_empty() => PlayedLoad::Made(words.meaning()?),
+        None => PlayedLoad::Streams(streams(&typed.stream, &words)?),
     };
     let (device, filled) = (device(typed.device), typed.filled);
     let (latencies, json) = (typed.latencies, typed.json);
@@ -262,7 +262,7 @@ fn words(typed: &SimulateRunArgs) -> WorkloadWords {
     }
 }
 
-pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
+pub(super) fn reading(typed: &TraceArgs) -> Result<TraceReading, Failure> {
     if !(typed.time_scale.is_finite() && typed.time_scale >= 0.0) {
         return Err(format!("--time-scale: {}, expected 0 or more", typed.time_scale).into());
     }
@@ -276,7 +276,7 @@ pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
             Disks::Only(unit.parse().map_err(|why| Failure::from(format!("--unit: {why}")))?)
         }
         (None, true, _) => Disks::Together,
-        (None, false, Some(Size(0))) => {
+        (None, false, Some(TypedSize(0))) => {
             return Err("--units-apart: at least 1 byte".to_owned().into());
         }
         (None, false, Some(size)) => Disks::Apart(size.0),
@@ -300,11 +300,11 @@ pub(super) fn reading(typed: &TraceArgs) -> Result<Reading, Failure> {
     let skip_bad = typed.skip_bad;
     let options =
         TraceOptions { format, event, disks, time_scale, address, limit_bytes: None, skip_bad };
-    Ok(Reading { options, wrap: typed.wrap })
+    Ok(TraceReading { options, wrap: typed.wrap })
 }
 
 fn sort(typed: SimulateSortArgs) -> Result<SimulateSort, Failure> {
-    if typed.memory == Size(0) {
+    if typed.memory == TypedSize(0) {
         return Err("--memory: at least 1 byte".to_owned().into());
     }
     Ok(SimulateSort {

@@ -5,7 +5,7 @@ use merganser_device::profile::SsdProfile;
 use merganser_papers::hcdd::{Arrangement, NodeSetup};
 
 use super::array::migration;
-use super::simulate::{Reading, reading};
+use super::simulate::{TraceReading, reading};
 use crate::args::{ArrangementName, SimulateArrayArgs};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -21,7 +21,7 @@ pub struct SimulateArray {
     /// The traces to play.
     pub traces: Vec<Input>,
     /// How they are read; the size of the volume is still to be filled in.
-    pub reading: Reading,
+    pub reading: TraceReading,
     /// Share of writes that are duplicates, if the traces don't decide.
     pub duplicates: Option<f64>,
     /// Requests in flight, instead of the traces' own times.

@@ -11,7 +11,9 @@ use merganser_sort::run::magic::ContentKind;
 
 use super::report::refuse_overwriting_lists;
 use super::{ReportConfig, list, memory, memory_bytes, order, threads};
-use crate::args::{CheckHow, CompressionName, FormatName, Size, SortArgs, StrategyName, TempArgs};
+use crate::args::{
+    CheckHow, CompressionName, FormatName, SortArgs, StrategyName, TempArgs, TypedSize,
+};
 use crate::failure::Failure;
 use crate::input::Input;
 
@@ -23,11 +25,11 @@ pub struct SortConfig {
     /// How records are ordered.
     pub order: OrderSpec,
     /// What to do.
-    pub task: Task,
+    pub task: SortTask,
     /// The memory budget.
     pub memory_bytes: u64,
     /// The size that `--memory` asked for, if the machine does not have it.
-    pub too_much_memory: Option<Size>,
+    pub too_much_memory: Option<TypedSize>,
     /// How many threads.
     pub threads: usize,
     /// Whether compressed inputs are read as what they hold.
@@ -38,19 +40,19 @@ pub struct SortConfig {
 
 /// The task of a sort command.
 #[derive(Debug, PartialEq)]
-pub enum Task {
+pub enum SortTask {
     /// Check whether the single input is sorted.
     Check {
         /// Whether to name the first disorder.
         diagnose: bool,
     },
     /// Sort.
-    Sort(Sorting),
+    Sort(SortChoices),
 }
 
 /// How to sort, and where to.
 #[derive(Debug, PartialEq)]
-pub struct Sorting {
+pub struct SortChoices {
     /// The destination of the result.
     pub destination: Destination,
     /// Whether the text that each key compares is underlined.
@@ -136,9 +138,9 @@ impl TryFrom<SortArgs> for SortConfig {
         let task = match check(&typed)? {
             Some(diagnose) => {
                 refuse_with_check(&typed, &inputs)?;
-                Task::Check { diagnose }
+                SortTask::Check { diagnose }
             }
-            None => Task::Sort(sorting(typed, &inputs)?),
+            None => SortTask::Sort(sorting(typed, &inputs)?),
         };
         Ok(SortConfig {
             inputs,
@@ -257,7 +259,7 @@ fn refuse_with_check(typed: &SortArgs, inputs: &[Input]) -> Result<(), Failure> 
     }
 }
 
-fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
+fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<SortChoices, Failure> {
     if typed.uniform && typed.strategy != StrategyName::Distribute {
         return Err("--uniform: says how to distribute; add --strategy distribute"
             .to_owned()
@@ -285,7 +287,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<Sorting, Failure> {
         (_, None) => Destination::Stdout,
     };
     let temp_dirs = temp_dirs(typed.temp, &destination);
-    Ok(Sorting {
+    Ok(SortChoices {
         destination,
         debug: typed.debug,
         merge: typed.merge,
@@ -334,17 +336,17 @@ mod tests {
 
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     fn meant(words: &[&str]) -> SortConfig {
-        let Command::Sort(typed) = config(&[&["sort"], words].concat()) else { unreachable!() };
+        let CliCommand::Sort(typed) = config(&[&["sort"], words].concat()) else { unreachable!() };
         SortConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
     }
 
-    fn sorting(words: &[&str]) -> Sorting {
+    fn sorting(words: &[&str]) -> SortChoices {
         match meant(words).task {
-            Task::Sort(sorting) => sorting,
-            task @ Task::Check { .. } => panic!("{task:?}"),
+            SortTask::Sort(sorting) => sorting,
+            task @ SortTask::Check { .. } => panic!("{task:?}"),
         }
     }
 
@@ -378,7 +380,7 @@ mod tests {
         assert_eq!((config.memory_bytes, config.threads), (1 << 30, 3));
         let file = |name: &str| Input::File(name.into());
         assert_eq!(config.inputs, [file("x"), Input::Stdin, file("y")]);
-        let Task::Sort(sorting) = config.task else { panic!() };
+        let SortTask::Sort(sorting) = config.task else { panic!() };
         assert_eq!(sorting.temp_dirs, [Path::new("/a"), Path::new("/b")]);
         assert_eq!((sorting.merge, sorting.destination), (true, Destination::File("out".into())));
         let long = meant(&["--buffer-size=1G", "--temporary-directory=/a", "--output=out", "x"]);
@@ -397,10 +399,10 @@ mod tests {
     #[test]
     fn checking_has_five_spellings() {
         for words in [&["-c"][..], &["--check"], &["--check=diagnose-first"]] {
-            assert_eq!(meant(words).task, Task::Check { diagnose: true }, "{words:?}");
+            assert_eq!(meant(words).task, SortTask::Check { diagnose: true }, "{words:?}");
         }
         for words in [&["-C"][..], &["--check=quiet"], &["--check=silent"], &["-Cu", "file"]] {
-            assert_eq!(meant(words).task, Task::Check { diagnose: false }, "{words:?}");
+            assert_eq!(meant(words).task, SortTask::Check { diagnose: false }, "{words:?}");
         }
     }
 

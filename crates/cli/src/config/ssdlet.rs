@@ -79,10 +79,12 @@ mod tests {
 
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
     fn meant(words: &[&str]) -> SsdletConfig {
-        let Command::Ssdlet(typed) = config(&[&["ssdlet"], words].concat()) else { unreachable!() };
+        let CliCommand::Ssdlet(typed) = config(&[&["ssdlet"], words].concat()) else {
+            unreachable!()
+        };
         SsdletConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
     }
 

@@ -13,7 +13,7 @@ use crate::input::Input;
 #[derive(Debug)]
 pub struct VerifyConfig {
     /// The subject of the check.
-    pub subject: Subject,
+    pub subject: VerifySubject,
     /// The memory budget.
     pub memory_bytes: u64,
     /// How many threads merge a view.
@@ -28,7 +28,7 @@ pub struct VerifyConfig {
 
 /// The subject of a check.
 #[derive(Debug)]
-pub enum Subject {
+pub enum VerifySubject {
     /// Records in this order.
     Records(Input, OrderSpec),
     /// A view, in its own.
@@ -48,9 +48,9 @@ impl TryFrom<VerifyArgs> for VerifyConfig {
                 )
                 .into());
             }
-            Subject::View(typed.input)
+            VerifySubject::View(typed.input)
         } else {
-            Subject::Records(Input::named(&typed.input), order)
+            VerifySubject::Records(Input::named(&typed.input), order)
         };
         let memory_bytes = memory_bytes(typed.memory)?;
         Ok(VerifyConfig {

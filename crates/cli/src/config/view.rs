@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use merganser_sort::view::unescape_key;
 
 use super::{ReportConfig, memory_bytes, threads};
-use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, RowForm, Span};
+use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, RowForm, TypedRange};
 use crate::failure::Failure;
 
 /// The part of a view that `merganser cat` prints.
@@ -15,7 +15,7 @@ pub struct CatConfig {
     /// The view.
     pub view: PathBuf,
     /// Which part of it.
-    pub part: Part,
+    pub part: CatPart,
     /// The most records of that part.
     pub head: Option<u64>,
     /// The form of a map's rows, if one was asked for.
@@ -28,11 +28,11 @@ pub struct CatConfig {
 
 /// A part of a view.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum CatPart {
     /// Records by number.
-    Records(Span),
+    Records(TypedRange),
     /// Bytes, wherever records begin.
-    Bytes(Span),
+    Bytes(TypedRange),
     /// Records whose key is not below the first and below the second.
     Keys(Option<Vec<u8>>, Option<Vec<u8>>),
 }
@@ -43,10 +43,10 @@ impl TryFrom<CatArgs> for CatConfig {
     fn try_from(typed: CatArgs) -> Result<Self, Failure> {
         let key = |flag, key: &Option<_>| key.as_deref().map(|key| unescape(flag, key)).transpose();
         let part = match (typed.records, typed.bytes) {
-            (Some(records), _) => Part::Records(records),
-            (None, Some(bytes)) => Part::Bytes(bytes),
+            (Some(records), _) => CatPart::Records(records),
+            (None, Some(bytes)) => CatPart::Bytes(bytes),
             (None, None) => {
-                Part::Keys(key("--from-key", &typed.from_key)?, key("--to-key", &typed.to_key)?)
+                CatPart::Keys(key("--from-key", &typed.from_key)?, key("--to-key", &typed.to_key)?)
             }
         };
         Ok(CatConfig {
@@ -186,10 +186,10 @@ fn unescape(flag: &str, typed: &OsStr) -> Result<Vec<u8>, Failure> {
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
 
-    fn part(words: &[&str]) -> Part {
-        let Command::Cat(typed) = config(&[&["cat", "v.view"], words].concat()) else {
+    fn part(words: &[&str]) -> CatPart {
+        let CliCommand::Cat(typed) = config(&[&["cat", "v.view"], words].concat()) else {
             unreachable!()
         };
         CatConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence())).part
@@ -197,10 +197,16 @@ mod tests {
 
     #[test]
     fn parts_are_records_bytes_or_keys() {
-        assert_eq!(part(&[]), Part::Keys(None, None));
-        assert_eq!(part(&["--records", "1K.."]), Part::Records(Span { start: 1000, end: None }));
-        assert_eq!(part(&["--bytes", "..1K"]), Part::Bytes(Span { start: 0, end: Some(1024) }));
-        let keys = Part::Keys(Some(b"a\x00\xff\\".to_vec()), Some(b"\t\n\r".to_vec()));
+        assert_eq!(part(&[]), CatPart::Keys(None, None));
+        assert_eq!(
+            part(&["--records", "1K.."]),
+            CatPart::Records(TypedRange { start: 1000, end: None })
+        );
+        assert_eq!(
+            part(&["--bytes", "..1K"]),
+            CatPart::Bytes(TypedRange { start: 0, end: Some(1024) })
+        );
+        let keys = CatPart::Keys(Some(b"a\x00\xff\\".to_vec()), Some(b"\t\n\r".to_vec()));
         assert_eq!(part(&["--from-key", r"a\0\xfF\\", "--to-key", r"\t\n\r"]), keys);
     }
 
@@ -217,7 +223,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().to_str().expect("text");
         let meant = |words: &[&str]| {
-            let Command::Info(typed) = config(&[&["info"], words].concat()) else { unreachable!() };
+            let CliCommand::Info(typed) = config(&[&["info"], words].concat()) else {
+                unreachable!()
+            };
             InfoConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
         };
         let view = meant(&[path, "--verify"]);
@@ -236,7 +244,7 @@ mod tests {
         let view = dir.path().join("big.view");
         std::fs::create_dir(&view).expect("made");
         let words = ["mount", &format!("{}/.", view.display()), "/mnt"];
-        let Command::Mount(typed) = config(&words) else { unreachable!() };
+        let CliCommand::Mount(typed) = config(&words) else { unreachable!() };
         let meant = MountConfig::try_from(typed)
             .unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
         assert_eq!(meant.file_name, "big");

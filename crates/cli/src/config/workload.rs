@@ -7,12 +7,12 @@ use merganser_device::profile::ParameterUnit;
 use merganser_device::request::SimTime;
 use merganser_device::workload::{ARRIVAL_NS_MAX, AccessPattern, Arrivals, Sizes};
 
-use crate::args::{ArrivalsName, Count, Size, WorkloadName};
+use crate::args::{ArrivalsName, TypedCount, TypedSize, WorkloadName};
 use crate::failure::Failure;
 
 /// Made-up requests, for a device whose size is not known yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Made {
+pub struct SyntheticRequests {
     /// Where they go.
     pub pattern: AccessPattern,
     /// Share of reads.
@@ -39,14 +39,14 @@ pub struct StreamChoice {
     /// When it begins, since the start of the run.
     pub begin: SimTime,
     /// Its requests.
-    pub made: Made,
+    pub made: SyntheticRequests,
 }
 
 /// A workload as it is typed, in options or in the keys of a stream.
 #[derive(Debug, Clone)]
 pub(super) struct WorkloadWords {
     pub workload: WorkloadName,
-    pub requests: Count,
+    pub requests: TypedCount,
     pub read: f64,
     pub size: String,
     pub depth: Option<u32>,
@@ -54,20 +54,20 @@ pub(super) struct WorkloadWords {
     pub arrivals: ArrivalsName,
     pub random: f64,
     pub theta: f64,
-    pub gap: Size,
-    pub start: Size,
-    pub span: Option<Size>,
-    pub align: Size,
+    pub gap: TypedSize,
+    pub start: TypedSize,
+    pub span: Option<TypedSize>,
+    pub align: TypedSize,
 }
 
 impl WorkloadWords {
     /// The requests that are meant.
-    pub fn meaning(&self) -> Result<Made, Failure> {
+    pub fn meaning(&self) -> Result<SyntheticRequests, Failure> {
         let arrivals = match self.rate {
             None => Arrivals::Closed(self.depth.unwrap_or(1)),
             Some(rate) => arrivals(rate, self.arrivals)?,
         };
-        Ok(Made {
+        Ok(SyntheticRequests {
             pattern: match self.workload {
                 WorkloadName::Sequential => AccessPattern::Sequential,
                 WorkloadName::Strided => AccessPattern::Strided(self.gap.0),
@@ -123,7 +123,7 @@ impl WorkloadWords {
             "theta" => number(&mut self.theta, text),
             "gap" => read(&mut self.gap, text),
             "start" => read(&mut self.start, text),
-            "span" => read(self.span.insert(Size(0)), text),
+            "span" => read(self.span.insert(TypedSize(0)), text),
             "align" => read(&mut self.align, text),
             _ => return None,
         })
@@ -230,7 +230,7 @@ fn arrivals(rate: f64, how: ArrivalsName) -> Result<Arrivals, Failure> {
 /// `4K`, `4K..64K`, `exp:16K` or `4K:3,64K:1`.
 fn sizes(typed: &str) -> Result<Sizes, Failure> {
     let size = |text: &str| {
-        text.parse::<Size>()
+        text.parse::<TypedSize>()
             .map(|size| size.0)
             .map_err(|why| Failure::from(format!("--size: {why}")))
     };
@@ -274,7 +274,7 @@ mod tests {
     fn options() -> WorkloadWords {
         WorkloadWords {
             workload: WorkloadName::Random,
-            requests: Count(100),
+            requests: TypedCount(100),
             read: 1.0,
             size: "4K".to_owned(),
             depth: Some(4),
@@ -282,10 +282,10 @@ mod tests {
             arrivals: ArrivalsName::Poisson,
             random: 0.5,
             theta: 0.99,
-            gap: Size(0),
-            start: Size(0),
+            gap: TypedSize(0),
+            start: TypedSize(0),
             span: None,
-            align: Size(4096),
+            align: TypedSize(4096),
         }
     }
 

@@ -32,7 +32,7 @@ pub fn write(
     let records_per_block = (BLOCK_BYTES / generator.record_bytes_mean()).max(1);
     let blocks = (numbers.end - numbers.start).div_ceil(records_per_block);
     let next = AtomicU64::new(0);
-    let outlet = Outlet { turns: Turns::new((out, 0)), failed: FirstError::default() };
+    let outlet = BlockOutlet { turns: Turns::new((out, 0)), failed: FirstError::default() };
     std::thread::scope(|scope| {
         let crew = Crew::new(scope, &outlet);
         let work = || {
@@ -71,12 +71,12 @@ pub fn write(
 }
 
 /// The writer that receives the blocks, and the number of bytes that it has received.
-struct Outlet<'a> {
+struct BlockOutlet<'a> {
     turns: Turns<(&'a mut (dyn Write + Send), u64)>,
     failed: FirstError,
 }
 
-impl Stops for Outlet<'_> {
+impl Stops for BlockOutlet<'_> {
     fn fail(&self, error: Error) {
         self.failed.note(error);
         self.turns.stop();
@@ -87,7 +87,7 @@ impl Stops for Outlet<'_> {
 mod tests {
     use super::super::{Csv, Gensort, GensortKind, RandomLines};
     use super::*;
-    use crate::progress::Silent;
+    use crate::progress::HiddenBar;
     use crate::signals::Cancel;
 
     fn generators() -> Vec<Box<dyn Generator>> {
@@ -101,7 +101,7 @@ mod tests {
 
     fn written(generator: &dyn Generator, numbers: Range<u64>, threads: usize) -> Vec<u8> {
         let mut out = Vec::new();
-        let silent = Silent(Cancel::default());
+        let silent = HiddenBar(Cancel::default());
         let bytes =
             write(generator, numbers, threads, &mut out, &silent).expect("a vector takes all");
         assert_eq!(bytes, out.len() as u64);
@@ -149,7 +149,7 @@ mod tests {
             }
         }
         let generator = RandomLines::new(0);
-        let silent = Silent(Cancel::default());
+        let silent = HiddenBar(Cancel::default());
         let error = write(&generator, 0..u64::MAX, 3, &mut Full(5 * BLOCK_BYTES), &silent);
         assert_eq!(error.expect_err("full").kind(), io::ErrorKind::StorageFull);
     }
@@ -158,7 +158,8 @@ mod tests {
     fn a_cancelled_generation_stops() {
         let cancel = Cancel::default();
         cancel.set(libc::SIGINT);
-        let error = write(&RandomLines::new(0), 0..u64::MAX, 2, &mut Vec::new(), &Silent(cancel));
+        let error =
+            write(&RandomLines::new(0), 0..u64::MAX, 2, &mut Vec::new(), &HiddenBar(cancel));
         assert_eq!(Stopped::of(&error.expect_err("cancelled")), Some(Stopped::Cancelled));
     }
 }

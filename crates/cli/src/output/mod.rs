@@ -19,23 +19,23 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use crate::failure::{Failure, Stopped};
 use crate::shown;
 use crate::signals::Cancel;
-use stream::Stream;
+use stream::OutputStream;
 
-/// An open result. If it is dropped before [`Output::finish`], a new file leaves nothing behind.
-pub struct Output {
-    target: Target,
+/// An open result. If it is dropped before [`ResultOutput::finish`], a new file leaves nothing behind.
+pub struct ResultOutput {
+    target: OutputTarget,
     /// Compresses on the way, because the name says so.
     compressed: Option<Compressed>,
 }
 
-enum Target {
-    Stdout(Stream),
+enum OutputTarget {
+    Stdout(OutputStream),
     /// A device or a named pipe, which is written in place.
-    Special(Stream, PathBuf),
+    Special(OutputStream, PathBuf),
     New(NewFile),
 }
 
-impl Output {
+impl ResultOutput {
     /// Opens `path`; `None` and `-` are standard output. Writes that wait for a reader end with
     /// `cancel`.
     ///
@@ -43,8 +43,9 @@ impl Output {
     /// When it can't be written.
     pub fn open(path: Option<&Path>, cancel: &Cancel) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            let stream = Stream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
-            return Ok(Output { target: Target::Stdout(stream), compressed: None });
+            let stream =
+                OutputStream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
+            return Ok(ResultOutput { target: OutputTarget::Stdout(stream), compressed: None });
         };
         let compressed = compressed_by_name(path)?;
         let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
@@ -52,16 +53,16 @@ impl Output {
         let target = match kind {
             OutputKind::Fifo | OutputKind::Device => {
                 // This opens the resolved file, even if another file has its name now.
-                let stream = Stream::open(&resolved.reopen_path(), cancel);
+                let stream = OutputStream::open(&resolved.reopen_path(), cancel);
                 let stream = stream.map_err(|error| Failure::on(path, &error))?;
-                Target::Special(stream, path.to_owned())
+                OutputTarget::Special(stream, path.to_owned())
             }
             OutputKind::Folder => {
                 let name = shown::name(path);
                 return Err(format!("{name}: is a directory; -o takes a file").into());
             }
             OutputKind::Absent | OutputKind::Regular | OutputKind::Socket => {
-                Target::New(NewFile::create(resolved, path).map_err(|error| match kind {
+                OutputTarget::New(NewFile::create(resolved, path).map_err(|error| match kind {
                     OutputKind::Regular if error.kind() == io::ErrorKind::PermissionDenied => {
                         no_room_beside(path)
                     }
@@ -69,7 +70,7 @@ impl Output {
                 })?)
             }
         };
-        Ok(Output { target, compressed })
+        Ok(ResultOutput { target, compressed })
     }
 
     /// Whether `path` is a device or a named pipe, which is written in place.
@@ -85,7 +86,7 @@ impl Output {
     /// compressed on the way.
     pub fn storage(&self) -> Option<Arc<FileStorage>> {
         match &self.target {
-            Target::New(file) if self.compressed.is_none() => Some(Arc::clone(&file.storage)),
+            OutputTarget::New(file) if self.compressed.is_none() => Some(Arc::clone(&file.storage)),
             _ => None,
         }
     }
@@ -99,8 +100,8 @@ impl Output {
             compressed.finish(&mut self.target).map_err(|e| Failure::named(&e))?;
         }
         match self.target {
-            Target::New(file) => file.publish().map_err(|e| Failure::named(&e)),
-            Target::Stdout(_) | Target::Special(..) => Ok(()),
+            OutputTarget::New(file) => file.publish().map_err(|e| Failure::named(&e)),
+            OutputTarget::Stdout(_) | OutputTarget::Special(..) => Ok(()),
         }
     }
 }
@@ -112,7 +113,7 @@ fn no_room_beside(path: &Path) -> Failure {
     format!("{name}: no new file may be made in its folder; write to another folder, then copy the result over with cat").into()
 }
 
-impl Write for Output {
+impl Write for ResultOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.compressed {
             None => self.target.write(bytes),
@@ -129,7 +130,7 @@ impl Write for Output {
 }
 
 /// Errors name where they happened.
-impl Write for Target {
+impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let named = |name: &dyn fmt::Display, error: io::Error| match error.kind() {
             io::ErrorKind::Interrupted => error,
@@ -137,11 +138,13 @@ impl Write for Target {
             kind => io::Error::new(kind, format!("{name}: {error}")),
         };
         match self {
-            Target::Stdout(stream) => stream.write(bytes).map_err(|e| named(&"standard output", e)),
-            Target::Special(stream, path) => {
+            OutputTarget::Stdout(stream) => {
+                stream.write(bytes).map_err(|e| named(&"standard output", e))
+            }
+            OutputTarget::Special(stream, path) => {
                 stream.write(bytes).map_err(|e| named(&shown::name(path), e))
             }
-            Target::New(file) => file.write(bytes),
+            OutputTarget::New(file) => file.write(bytes),
         }
     }
 
@@ -301,7 +304,7 @@ mod tests {
         let bytes: Vec<u8> =
             (0..20 * NewFile::PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
         for len in [0, 1, NewFile::PIECE_BYTES, NewFile::PIECE_BYTES + 1, bytes.len() - 3] {
-            let mut output = Output::open(Some(&path), &Cancel::default()).expect("writable");
+            let mut output = ResultOutput::open(Some(&path), &Cancel::default()).expect("writable");
             for piece in bytes[..len].chunks(777_777) {
                 output.write_all(piece).expect("written");
             }
@@ -334,7 +337,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("file");
         fs::write(&path, "old").expect("written");
-        let mut output = Output::open(Some(&path), &Cancel::default()).expect("writable");
+        let mut output = ResultOutput::open(Some(&path), &Cancel::default()).expect("writable");
         output.write_all(&[1; 5 << 20]).expect("written");
         drop(output);
         assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1);

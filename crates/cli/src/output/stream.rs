@@ -26,7 +26,7 @@ const PIPE_BYTES: usize = 1 << 20;
 const RETRY: Duration = Duration::from_millis(20);
 
 /// An output whose writes fail once the work is cancelled.
-pub struct Stream {
+pub struct OutputStream {
     /// The error code of opening, if there is no file. It is returned only by a write.
     closed: Option<i32>,
     file: File,
@@ -35,7 +35,7 @@ pub struct Stream {
     cancel: Cancel,
 }
 
-impl Stream {
+impl OutputStream {
     /// Standard output, until `cancel`.
     ///
     /// # Errors
@@ -44,7 +44,10 @@ impl Stream {
         match standard::output() {
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
                 let nothing = OpenOptions::new().write(true).open("/dev/null")?;
-                Ok(Stream { closed: Some(libc::EBADF), ..Self::new(nothing, usize::MAX, cancel) })
+                Ok(OutputStream {
+                    closed: Some(libc::EBADF),
+                    ..Self::new(nothing, usize::MAX, cancel)
+                })
             }
             file => Self::shared(file?, cancel),
         }
@@ -88,11 +91,11 @@ impl Stream {
     fn new(file: File, write_bytes_max: usize, cancel: &Cancel) -> Self {
         // Anything but a pipe, and a refusal, is left as it is.
         let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_BYTES);
-        Stream { closed: None, file, write_bytes_max, cancel: cancel.clone() }
+        OutputStream { closed: None, file, write_bytes_max, cancel: cancel.clone() }
     }
 }
 
-impl Write for Stream {
+impl Write for OutputStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if let Some(errno) = self.closed.filter(|_| !bytes.is_empty()) {
             return Err(io::Error::from_raw_os_error(errno));

@@ -8,17 +8,17 @@ use merganser_storage::file;
 
 /// Mode and owner of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Attributes {
+pub struct ResultAttributes {
     /// Permission bits of a file.
     pub mode: u32,
     /// User and group, where they are to be other than this process's.
     pub owner: Option<(u32, u32)>,
 }
 
-impl Attributes {
+impl ResultAttributes {
     /// The attributes of a new file: mode 0666 without the bits of the process's mask.
     pub fn of_new() -> Self {
-        Attributes { mode: file::new_file_mode(), owner: None }
+        ResultAttributes { mode: file::new_file_mode(), owner: None }
     }
 
     /// The attributes of a result that replaces these files: a user may read the result only if the
@@ -26,8 +26,10 @@ impl Attributes {
     pub fn of_sources<'a>(sources: impl IntoIterator<Item = &'a Metadata>) -> Self {
         let mut sources = sources.into_iter();
         let Some(first) = sources.next() else { return Self::of_new() };
-        let mut all =
-            Attributes { mode: first.mode() & 0o666, owner: Some((first.uid(), first.gid())) };
+        let mut all = ResultAttributes {
+            mode: first.mode() & 0o666,
+            owner: Some((first.uid(), first.gid())),
+        };
         for source in sources {
             all.mode &= source.mode() & 0o666;
             all.owner = all.owner.filter(|owner| *owner == (source.uid(), source.gid()));
@@ -51,14 +53,14 @@ impl Attributes {
     /// list the folder.
     ///
     /// # Errors
-    /// As [`Attributes::apply`].
+    /// As [`ResultAttributes::apply`].
     pub fn apply_to_folder(self, folder: &File) -> io::Result<()> {
-        Attributes { mode: self.mode | (self.mode & 0o444) >> 2, ..self }.apply(folder)
+        ResultAttributes { mode: self.mode | (self.mode & 0o444) >> 2, ..self }.apply(folder)
     }
 }
 
-impl From<file::Attributes> for Attributes {
+impl From<file::Attributes> for ResultAttributes {
     fn from(old: file::Attributes) -> Self {
-        Attributes { mode: old.mode(), owner: Some(old.owner()) }
+        ResultAttributes { mode: old.mode(), owner: Some(old.owner()) }
     }
 }

@@ -18,7 +18,7 @@ use rustix::fs::{Mode, fchmod};
 
 use super::publish::{open_own_file, rename_to_free};
 use super::verdict::{Verdict, WorkContents, is_ours, judge};
-use super::{Attributes, LOCK_PATIENCE, Target, find, holder_of, note_of, unclaim_all};
+use super::{LOCK_PATIENCE, ResultAttributes, Target, find, holder_of, note_of, unclaim_all};
 use crate::failure::{self, Failure};
 use crate::input::Input;
 use crate::shown;
@@ -249,7 +249,11 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When a file already has the name, or the system refuses.
-    pub fn become_view(&mut self, target: &Target, attributes: Attributes) -> Result<(), Failure> {
+    pub fn become_view(
+        &mut self,
+        target: &Target,
+        attributes: ResultAttributes,
+    ) -> Result<(), Failure> {
         let on_target = |error: io::Error| Failure::on(target.shown(), &error);
         for name in self.names()? {
             let file = open_own_file(&self.path.join(name)).map_err(on_target)?;
@@ -411,7 +415,7 @@ impl UnfinishedView {
         let mut folder = self.folder.take().expect("published once");
         // Another process may soon have a folder of this name, which a signal to this one must not remove.
         signals::forget(&self.path);
-        let done = folder.become_view(&self.target, Attributes::of_new());
+        let done = folder.become_view(&self.target, ResultAttributes::of_new());
         if done.is_err() && !folder.is_view() {
             // The folder is still locked. If the removal fails, the next process that makes this view removes it.
             let _ = fs::remove_dir_all(&self.path);

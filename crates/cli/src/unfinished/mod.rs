@@ -26,7 +26,7 @@ mod verdict;
 
 use std::time::Duration;
 
-pub use attributes::Attributes;
+pub use attributes::ResultAttributes;
 pub use claim::{
     OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed, is_at,
     is_restored, lock_file, open_input, unclaim_all,

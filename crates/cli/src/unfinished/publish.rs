@@ -9,7 +9,7 @@ use merganser_sort::journal::FileNote;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{Attributes, Target, note_of};
+use super::{ResultAttributes, Target, note_of};
 
 /// Gives the file `partial`, in the same file system, the name `target`, durably, with these
 /// attributes. A file that already has the name is replaced only if it is `replaces`. Any other file
@@ -21,7 +21,7 @@ pub fn publish(
     partial: &Path,
     target: &Target,
     replaces: Option<&FileNote>,
-    attributes: Attributes,
+    attributes: ResultAttributes,
 ) -> io::Result<()> {
     let file = open_own_file(partial)?;
     attributes.apply(&file)?;

@@ -11,7 +11,7 @@ use merganser_sort::journal::FileNote;
 use merganser_storage::file::{self, OutputKind, own};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
-use super::Attributes;
+use super::ResultAttributes;
 use crate::failure::Failure;
 
 /// The longest name that Linux file systems take, in bytes.
@@ -23,7 +23,7 @@ pub struct Replaced {
     /// Its metadata.
     pub found: Metadata,
     /// The attributes that the result inherits.
-    pub attributes: Attributes,
+    pub attributes: ResultAttributes,
 }
 
 /// The place of a result: a name in a folder. Symbolic links are followed when it is made, so that

@@ -14,8 +14,8 @@ use merganser_device::workload::{SubmissionPace, play};
 use merganser_node::shuffle::calibration::calibrate;
 use serde_json::{Value, json};
 
-use super::super::simulate::model::Model;
-use super::passes::{Cost, Disk, Settings, cost, sort_bytes_max};
+use super::super::simulate::model::ModelledDevice;
+use super::passes::{AdvisedCost, AdvisedSettings, DiskRates, cost, sort_bytes_max};
 use crate::config::{AdviseJob, AdviseOn, DeviceChoice, HadoopJob};
 use crate::failure::Failure;
 use crate::standard;
@@ -41,14 +41,14 @@ pub fn run(config: &AdviseJob) -> Result<(), Failure> {
             (modelled(choice, tasks as u32, bytes)?, choice.name.clone())
         }
     };
-    let advice = Advice::of(&config.job, disk)?;
+    let advice = SettingsAdvice::of(&config.job, disk)?;
     standard::print(if config.json { advice.json(&of) } else { advice.text(&of) })
 }
 
 /// The speed of the disk that `dir` is on, measured.
-pub(super) fn disk_of(dir: &Path) -> Result<Disk, Failure> {
+pub(super) fn disk_of(dir: &Path) -> Result<DiskRates, Failure> {
     let found = calibrate(dir, &[100], &[10]).map_err(|error| error.to_string())?;
-    Ok(Disk { read_ns: found.read_ns, write_ns: found.write_ns, seek_ns: found.seek_ns })
+    Ok(DiskRates { read_ns: found.read_ns, write_ns: found.write_ns, seek_ns: found.seek_ns })
 }
 
 /// What streams get of a modelled device, in virtual time: requests of 1 MiB in order, as many in flight as
@@ -58,7 +58,7 @@ pub(super) fn modelled(
     choice: &DeviceChoice,
     streams: u32,
     job_bytes: u64,
-) -> Result<Disk, Failure> {
+) -> Result<DiskRates, Failure> {
     const LARGE: u64 = 1 << 20;
     const SMALL: u64 = 128 << 10;
     const REQUESTS: u64 = 1000;
@@ -66,10 +66,10 @@ pub(super) fn modelled(
     const STREAMS: u64 = 4;
     /// Of an SSD only what was written takes time to read, and its places are all alike.
     const FILLED: u64 = 4 << 30;
-    let model = Model::chosen(choice)?;
+    let model = ModelledDevice::chosen(choice)?;
     let spread = match model {
-        Model::Ssd(_) => FILLED,
-        Model::Hdd(_) => job_bytes.max(FILLED),
+        ModelledDevice::Ssd(_) => FILLED,
+        ModelledDevice::Hdd(_) => job_bytes.max(FILLED),
     };
     let failed = |error: String| Failure::from(format!("--device {}: {error}", choice.name));
     let played = |filled, requests: &mut dyn Iterator<Item = DeviceRequest>, in_flight| {
@@ -101,21 +101,21 @@ pub(super) fn modelled(
     });
     let turn_ns = played(FILLED, &mut turns, 1)? * 1e9 / REQUESTS as f64;
     let seek_ns = (turn_ns - read_ns * SMALL as f64).max(0.0);
-    Ok(Disk { read_ns, write_ns, seek_ns })
+    Ok(DiskRates { read_ns, write_ns, seek_ns })
 }
 
 /// The advised settings, and what leads to them.
-struct Advice {
+struct SettingsAdvice {
     job: HadoopJob,
-    disk: Disk,
-    best: Settings,
-    cost: Cost,
+    disk: DiskRates,
+    best: AdvisedSettings,
+    cost: AdvisedCost,
     /// Every combination that was tried, with its seconds.
-    all: Vec<(Settings, f64)>,
+    all: Vec<(AdvisedSettings, f64)>,
 }
 
-impl Advice {
-    fn of(job: &HadoopJob, disk: Disk) -> Result<Self, Failure> {
+impl SettingsAdvice {
+    fn of(job: &HadoopJob, disk: DiskRates) -> Result<Self, Failure> {
         let all = combinations(job);
         if all.is_empty() {
             return Err(format!(
@@ -126,12 +126,12 @@ impl Advice {
             )
             .into());
         }
-        let timed: Vec<(Settings, Cost)> =
+        let timed: Vec<(AdvisedSettings, AdvisedCost)> =
             all.into_iter().map(|settings| (settings, cost(job, &disk, &settings))).collect();
         let least = timed.iter().map(|(_, cost)| cost.seconds()).fold(f64::INFINITY, f64::min);
         let all = timed.iter().map(|(settings, cost)| (*settings, cost.seconds())).collect();
         let same = timed.into_iter().filter(|(_, cost)| cost.seconds() <= least * SAME);
-        let modest = |settings: &Settings| {
+        let modest = |settings: &AdvisedSettings| {
             let from_default = (settings.block_bytes / MIB / BLOCK_MIB[2]).log2().abs();
             (settings.sort_bytes, settings.factor, from_default, settings.defer)
         };
@@ -140,27 +140,27 @@ impl Advice {
                 modest(a).partial_cmp(&modest(b)).expect("no setting is not a number")
             })
             .expect("the least is among them");
-        Ok(Advice { job: *job, disk, best, cost, all })
+        Ok(SettingsAdvice { job: *job, disk, best, cost, all })
     }
 
     /// Each parameter with its values, and the seconds of each with the others as advised.
     fn others(&self) -> Vec<(&'static str, Vec<(String, f64)>)> {
-        let seconds = |settings: Settings| cost(&self.job, &self.disk, &settings).seconds();
+        let seconds = |settings: AdvisedSettings| cost(&self.job, &self.disk, &settings).seconds();
         let mebibytes = |bytes: f64| format!("{:.0}", bytes / MIB);
         let most = sort_bytes_max(&self.job);
         let sorts = SORT_MIB.iter().map(|mib| mib * MIB).filter(|bytes| *bytes <= most);
         let sorts = sorts.map(|sort_bytes| {
-            (mebibytes(sort_bytes), seconds(Settings { sort_bytes, ..self.best }))
+            (mebibytes(sort_bytes), seconds(AdvisedSettings { sort_bytes, ..self.best }))
         });
         let factors = FACTORS
             .iter()
-            .map(|&factor| (factor.to_string(), seconds(Settings { factor, ..self.best })));
+            .map(|&factor| (factor.to_string(), seconds(AdvisedSettings { factor, ..self.best })));
         let blocks = BLOCK_MIB.iter().map(|mib| mib * MIB).map(|block_bytes| {
-            (mebibytes(block_bytes), seconds(Settings { block_bytes, ..self.best }))
+            (mebibytes(block_bytes), seconds(AdvisedSettings { block_bytes, ..self.best }))
         });
         let defers = [false, true].map(|defer| {
             let word = if defer { "on" } else { "off" };
-            (word.to_owned(), seconds(Settings { defer, ..self.best }))
+            (word.to_owned(), seconds(AdvisedSettings { defer, ..self.best }))
         });
         vec![
             ("io.sort.mb", sorts.collect()),
@@ -171,7 +171,7 @@ impl Advice {
     }
 
     fn properties(&self) -> [(&'static str, String); 4] {
-        let Settings { sort_bytes, factor, block_bytes, defer } = self.best;
+        let AdvisedSettings { sort_bytes, factor, block_bytes, defer } = self.best;
         [
             ("mapreduce.task.io.sort.mb", format!("{:.0}", sort_bytes / MIB)),
             ("mapreduce.task.io.sort.factor", factor.to_string()),
@@ -181,7 +181,7 @@ impl Advice {
     }
 
     fn text(&self, of: &str) -> String {
-        let Advice { job, disk, cost, .. } = self;
+        let SettingsAdvice { job, disk, cost, .. } = self;
         let rate = |ns: f64| 1000.0 / ns;
         let mut lines = vec![
             format!(
@@ -237,7 +237,7 @@ impl Advice {
     }
 
     fn json(&self, of: &str) -> String {
-        let Advice { job, disk, cost, .. } = self;
+        let SettingsAdvice { job, disk, cost, .. } = self;
         let others: serde_json::Map<String, Value> = self
             .others()
             .into_iter()
@@ -296,14 +296,14 @@ impl Advice {
     }
 }
 
-fn combinations(job: &HadoopJob) -> Vec<Settings> {
+fn combinations(job: &HadoopJob) -> Vec<AdvisedSettings> {
     let most = sort_bytes_max(job);
     let mut all = Vec::new();
     for sort_bytes in SORT_MIB.map(|mib| mib * MIB).into_iter().filter(|bytes| *bytes <= most) {
         for factor in FACTORS {
             for block_bytes in BLOCK_MIB.map(|mib| mib * MIB) {
                 for defer in [false, true] {
-                    all.push(Settings { sort_bytes, factor, block_bytes, defer });
+                    all.push(AdvisedSettings { sort_bytes, factor, block_bytes, defer });
                 }
             }
         }
@@ -323,8 +323,8 @@ mod tests {
     #[test]
     fn what_is_advised_is_within_a_percent_of_all_that_was_tried() {
         for (read_ns, write_ns, seek_ns) in [(8.0, 8.0, 12e6), (1.9, 2.5, 0.1e6), (0.3, 0.4, 0.0)] {
-            let disk = Disk { read_ns, write_ns, seek_ns };
-            let advice = Advice::of(&job(), disk).expect("advice");
+            let disk = DiskRates { read_ns, write_ns, seek_ns };
+            let advice = SettingsAdvice::of(&job(), disk).expect("advice");
             for settings in combinations(&job()) {
                 let other = cost(&job(), &disk, &settings).seconds();
                 assert!(advice.cost.seconds() <= other * SAME, "{settings:?} takes {other}");
@@ -337,9 +337,9 @@ mod tests {
 
     #[test]
     fn too_little_memory_is_said() {
-        let disk = Disk { read_ns: 8.0, write_ns: 8.0, seek_ns: 12e6 };
+        let disk = DiskRates { read_ns: 8.0, write_ns: 8.0, seek_ns: 12e6 };
         let small = HadoopJob { memory_bytes: 256e6, heap_bytes: 32e6, ..job() };
-        let said = Advice::of(&small, disk).err().expect("refused");
+        let said = SettingsAdvice::of(&small, disk).err().expect("refused");
         let said = said.sentence().expect("a sentence");
         assert!(said.starts_with("--memory: a task gets 31 MiB of heap, too little"), "{said}");
     }

@@ -49,14 +49,14 @@ pub fn run(config: &AdviseConfig) -> Result<(), Failure> {
 
 fn deferring(dir: &Path, json: bool) -> Result<(), Failure> {
     let found = calibrate(dir, &RECORD_BYTES, &FAN_INS).map_err(|e| e.to_string())?;
-    let advice = Advice::from(&found);
+    let advice = DeferAdvice::from(&found);
     let text = if json { advice.json(&found) } else { advice.text(&found) };
     standard::print(text)
 }
 
 /// The thresholds, `None` where deferring never pays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Advice {
+struct DeferAdvice {
     min_record_bytes: Option<u64>,
     min_segment_bytes: Option<u64>,
     min_spills: u64,
@@ -73,7 +73,7 @@ fn paid(found: &Calibration, merge_ns: f64, segment_bytes: f64) -> f64 {
     (found.seek_ns + found.segment_ns) / segment_bytes + merge_ns * AGAIN
 }
 
-impl From<&Calibration> for Advice {
+impl From<&Calibration> for DeferAdvice {
     fn from(found: &Calibration) -> Self {
         let at = |fan_in| found.merges.iter().filter(move |m| m.fan_in == fan_in);
         let pays =
@@ -102,7 +102,7 @@ impl From<&Calibration> for Advice {
             .into_iter()
             .take_while(|fan_in| at(*fan_in).filter(allowed).all(|merge| pays(merge, segment)))
             .last();
-        Advice {
+        DeferAdvice {
             min_record_bytes,
             min_segment_bytes,
             min_spills: 2,
@@ -111,7 +111,7 @@ impl From<&Calibration> for Advice {
     }
 }
 
-impl Advice {
+impl DeferAdvice {
     /// The thresholds, where deferring pays at all.
     fn thresholds(self) -> Option<[(&'static str, u64); 4]> {
         Some([
@@ -267,21 +267,21 @@ mod tests {
     #[test]
     fn a_disk_that_is_slower_than_merging_pays_for_all() {
         let found = found(10.0, 90_000.0, 0.5);
-        let advice = Advice::from(&found);
+        let advice = DeferAdvice::from(&found);
         assert_eq!(advice.thresholds().expect("it pays").map(|(_, n)| n), [0, 8192, 2, 64]);
         assert!(advice.text(&found).contains("predicts no loss at any size of record"));
     }
 
     #[test]
     fn long_seeks_ask_for_large_segments() {
-        let advice = Advice::from(&found(10.0, 8_000_000.0, 0.5));
+        let advice = DeferAdvice::from(&found(10.0, 8_000_000.0, 0.5));
         assert_eq!(advice.min_segment_bytes, Some(512 << 10));
     }
 
     #[test]
     fn where_writing_is_nearly_free_small_records_are_left_out() {
         let found = found(0.1, 1000.0, 2.0);
-        let advice = Advice::from(&found);
+        let advice = DeferAdvice::from(&found);
         assert_eq!(advice.min_record_bytes, Some(512));
         assert!(advice.text(&found).contains("min-record-bytes 512: of smaller records"));
     }
@@ -289,7 +289,7 @@ mod tests {
     #[test]
     fn where_nothing_pays_that_is_said() {
         let found = found(0.0001, 1000.0, 5.0);
-        let advice = Advice::from(&found);
+        let advice = DeferAdvice::from(&found);
         assert_eq!(advice.thresholds(), None);
         let text = advice.text(&found);
         assert!(text.contains("Do not defer") && text.contains("<value>false</value>"), "{text}");

@@ -13,7 +13,7 @@
 use serde_json::json;
 
 use super::job::{disk_of, modelled};
-use super::passes::Disk;
+use super::passes::DiskRates;
 use crate::config::{AdviseMaps, AdviseOn, TaskStart};
 use crate::failure::Failure;
 use crate::standard;
@@ -36,13 +36,13 @@ pub fn run(config: &AdviseMaps) -> Result<(), Failure> {
             (modelled(choice, config.cores as u32, bytes as u64)?, choice.name.clone())
         }
     };
-    let advice = Advice::of(config, &disk);
+    let advice = NearAdvice::of(config, &disk);
     standard::print(if config.json { advice.json(&of) } else { advice.text(&of) })
 }
 
 /// Where the seconds of a map phase go.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Phase {
+struct MapPhase {
     /// Processor time for each byte of input without the start of tasks, in nanoseconds.
     cpu_ns: f64,
     /// All processors, one after the other, with the starts of tasks.
@@ -55,8 +55,8 @@ struct Phase {
     task_bytes: f64,
 }
 
-impl Phase {
-    fn of(config: &AdviseMaps, disk: &Disk, cpu_ns: f64, task_bytes: f64) -> Self {
+impl MapPhase {
+    fn of(config: &AdviseMaps, disk: &DiskRates, cpu_ns: f64, task_bytes: f64) -> Self {
         let AdviseMaps { input_bytes, ratio, tasks, start, .. } = *config;
         let maps = config.maps();
         let disk_ns = disk.read_ns + ratio * disk.write_ns;
@@ -72,7 +72,7 @@ impl Phase {
             start_seconds += waves * starts;
             seconds += waves * (starts + work);
         }
-        Phase {
+        MapPhase {
             cpu_ns,
             cpu_seconds: maps * start.cpu_seconds + input_bytes * cpu_ns / 1e9,
             disk_seconds: input_bytes * disk_ns / 1e9,
@@ -84,19 +84,19 @@ impl Phase {
 }
 
 /// Both ways to run the maps, and which one to choose.
-struct Advice<'a> {
+struct NearAdvice<'a> {
     config: &'a AdviseMaps,
-    task: Phase,
-    node: Phase,
+    task: MapPhase,
+    node: MapPhase,
 }
 
-impl<'a> Advice<'a> {
-    fn of(config: &'a AdviseMaps, disk: &Disk) -> Self {
+impl<'a> NearAdvice<'a> {
+    fn of(config: &'a AdviseMaps, disk: &DiskRates) -> Self {
         let AdviseMaps { input_bytes, ratio, node_ns, .. } = *config;
         let node_ns = node_ns + ratio * HANDOVER_NS;
-        let task = Phase::of(config, disk, config.mapper_ns(), input_bytes);
-        let node = Phase::of(config, disk, node_ns, input_bytes * ratio);
-        Advice { config, task, node }
+        let task = MapPhase::of(config, disk, config.mapper_ns(), input_bytes);
+        let node = MapPhase::of(config, disk, node_ns, input_bytes * ratio);
+        NearAdvice { config, task, node }
     }
 
     fn faster(&self) -> f64 {
@@ -107,7 +107,7 @@ impl<'a> Advice<'a> {
         self.task.cpu_seconds / self.node.cpu_seconds
     }
 
-    /// The same as [`Advice::faster`] for the whole job, whose other phases take as long in both cases.
+    /// The same as [`NearAdvice::faster`] for the whole job, whose other phases take as long in both cases.
     fn job_faster(&self) -> f64 {
         let rest = self.config.rest_seconds;
         (self.task.seconds + rest) / (self.node.seconds + rest)
@@ -161,11 +161,11 @@ impl<'a> Advice<'a> {
     }
 
     fn text(&self, of: &str) -> String {
-        let Advice { config, task, node } = self;
+        let NearAdvice { config, task, node } = self;
         let mb = |bytes: f64| bytes / 1e6;
         let maps = config.maps();
         let each = config.input_bytes / maps;
-        let row = |name: &str, phase: &Phase| {
+        let row = |name: &str, phase: &MapPhase| {
             format!(
                 "  {name:<13}{:>12.1}{:>14.0}{:>10.0}{:>11.0}{:>10.0}{:>18.0}",
                 phase.cpu_ns,
@@ -216,7 +216,7 @@ impl<'a> Advice<'a> {
     }
 
     fn json(&self, of: &str) -> String {
-        let phase = |phase: &Phase| {
+        let phase = |phase: &MapPhase| {
             json!({
                 "cpu_ns_per_byte": phase.cpu_ns,
                 "cpu_seconds": phase.cpu_seconds,
@@ -255,7 +255,7 @@ impl<'a> Advice<'a> {
 mod tests {
     use super::*;
 
-    const DISK: Disk = Disk { read_ns: 2.0, write_ns: 2.5, seek_ns: 0.0 };
+    const DISK: DiskRates = DiskRates { read_ns: 2.0, write_ns: 2.5, seek_ns: 0.0 };
     const NO_START: TaskStart = TaskStart { seconds: 0.0, cpu_seconds: 0.0, counted_seconds: 0.0 };
 
     /// Tasks that start in no time.
@@ -277,7 +277,7 @@ mod tests {
 
     /// Whether it pays, and all reasons.
     fn advice_on(config: &AdviseMaps) -> (bool, String) {
-        let advice = Advice::of(config, &DISK);
+        let advice = NearAdvice::of(config, &DISK);
         let text = advice.text("a disk");
         let data: serde_json::Value = serde_json::from_str(&advice.json("a disk")).expect("data");
         assert_eq!(data["pays"], advice.pays());
@@ -297,7 +297,7 @@ mod tests {
     #[test]
     fn a_count_of_words_pays() {
         let config = job(0.01, 100.0, 20.0);
-        let Advice { task, node, .. } = Advice::of(&config, &DISK);
+        let NearAdvice { task, node, .. } = NearAdvice::of(&config, &DISK);
         assert!(near(task.cpu_seconds, 1000.0) && near(task.seconds, 500.0), "{task:?}");
         assert!(near(node.cpu_ns, 20.02) && near(node.seconds, 100.1), "{node:?}");
         assert!(near(node.disk_seconds, 20.25));
@@ -313,7 +313,7 @@ mod tests {
         let config = AdviseMaps { start, rest_seconds: 10.0, ..job(0.01, 104.0, 20.0) };
         // 0.5 s in 125 MB are 4 ns for each byte.
         assert!(near(config.mapper_ns(), 100.0));
-        let advice = Advice::of(&config, &DISK);
+        let advice = NearAdvice::of(&config, &DISK);
         let (task, node) = (advice.task, advice.node);
         // Two starts take 3 s on two processors, 40 times.
         assert!(near(task.start_seconds, 120.0) && near(node.start_seconds, 120.0), "{task:?}");
@@ -322,11 +322,11 @@ mod tests {
         assert!(near(advice.job_faster(), 630.0 / 230.1));
         // One at a time, with a processor to spare.
         let config = AdviseMaps { tasks: 1.0, ..config };
-        let Advice { task, .. } = Advice::of(&config, &DISK);
+        let NearAdvice { task, .. } = NearAdvice::of(&config, &DISK);
         assert!(near(task.start_seconds, 120.0) && near(task.seconds, 1120.0), "{task:?}");
         // 80 in waves of three: the last one has two.
         let config = AdviseMaps { tasks: 3.0, ..config };
-        let Advice { task, .. } = Advice::of(&config, &DISK);
+        let NearAdvice { task, .. } = NearAdvice::of(&config, &DISK);
         assert!(near(task.start_seconds, 26.0 * 4.5 + 3.0), "{task:?}");
         assert!(near(task.seconds, 26.0 * (4.5 + 18.75) + 3.0 + 12.5), "{task:?}");
     }
@@ -387,7 +387,7 @@ mod tests {
         const GAINS: std::ops::RangeInclusive<f64> = 0.75..=1.33;
         const START: TaskStart = TaskStart { seconds: 1.8, cpu_seconds: 2.7, counted_seconds: 0.4 };
         /// The disk of that machine was not the limit: the files are read at some hundred MB/s.
-        const DISK: Disk = Disk { read_ns: 2.0, write_ns: 2.0, seek_ns: 0.0 };
+        const DISK: DiskRates = DiskRates { read_ns: 2.0, write_ns: 2.0, seek_ns: 0.0 };
 
         fn median(mut all: Vec<f64>) -> f64 {
             all.sort_by(f64::total_cmp);
@@ -501,7 +501,7 @@ mod tests {
             ] {
                 let rounds = Rounds::of(job, 64_000_000, 1);
                 let config = rounds.config(job, 1);
-                let advice = Advice::of(&config, &DISK);
+                let advice = NearAdvice::of(&config, &DISK);
                 let seconds = [
                     (advice.task.seconds, rounds.at("/stock/task_s/0")),
                     (advice.node.seconds, rounds.at("/node/task_s/0")),
@@ -546,7 +546,7 @@ mod tests {
             for (files, name) in [(1, "128 MB"), (2, "256 MB"), (4, "512 MB"), (8, "1 GB")] {
                 let rounds = Rounds::of("wordcount", 128_000_000, files);
                 let config = rounds.config("wordcount", files);
-                let advice = Advice::of(&config, &DISK);
+                let advice = NearAdvice::of(&config, &DISK);
                 let row = format!(
                     "| {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} | {:.2} |",
                     advice.task.seconds,

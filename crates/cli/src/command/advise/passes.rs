@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A phase takes at least as long as the slower of the disk and the processors, and longer because each waits for
-//! the other at times ([`together`]). The disk's time is its bytes at the rates of [`Disk`], and a seek whenever it
+//! the other at times ([`together`]). The disk's time is its bytes at the rates of [`DiskRates`], and a seek whenever it
 //! turns to another stream. A single stream turns after
 //! [`STREAM_BYTES`] or at its end. A merge turns after each window of a segment: its segments
 //! run out of records at different times. Bytes are read from the page cache if that has room for all that
@@ -56,7 +56,7 @@ const AGAIN: f64 = 0.1;
 
 /// The disk, as a stream sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Disk {
+pub struct DiskRates {
     /// Nanoseconds per byte of reads in order.
     pub read_ns: f64,
     /// Nanoseconds per byte of writes in order.
@@ -67,7 +67,7 @@ pub struct Disk {
 
 /// The settings that are advised on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Settings {
+pub struct AdvisedSettings {
     /// `mapreduce.task.io.sort.mb`, in bytes.
     pub sort_bytes: f64,
     /// `mapreduce.task.io.sort.factor`.
@@ -80,7 +80,7 @@ pub struct Settings {
 
 /// What a job costs with some settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cost {
+pub struct AdvisedCost {
     /// Map tasks.
     pub maps: u64,
     /// Spills of each.
@@ -95,7 +95,7 @@ pub struct Cost {
     pub reduce_seconds: f64,
 }
 
-impl Cost {
+impl AdvisedCost {
     /// Seconds of the job.
     pub fn seconds(&self) -> f64 {
         self.map_seconds + self.reduce_seconds
@@ -109,7 +109,7 @@ pub fn sort_bytes_max(job: &HadoopJob) -> f64 {
 
 /// Work of the disk and the processors in one phase.
 #[derive(Debug, Clone, Copy, Default)]
-struct Load {
+struct PhaseLoad {
     read: f64,
     written: f64,
     seeks: f64,
@@ -117,7 +117,7 @@ struct Load {
     processor: f64,
 }
 
-impl Load {
+impl PhaseLoad {
     /// `bytes` are read once, one segment of `segment_bytes` after the other.
     fn read(&mut self, bytes: f64, segment_bytes: f64) {
         self.read += bytes;
@@ -139,8 +139,8 @@ impl Load {
     }
 
     /// With `tasks` tasks at once.
-    fn seconds(&self, disk: &Disk, tasks: f64) -> f64 {
-        let Disk { read_ns, write_ns, seek_ns } = *disk;
+    fn seconds(&self, disk: &DiskRates, tasks: f64) -> f64 {
+        let DiskRates { read_ns, write_ns, seek_ns } = *disk;
         let disk_ns = self.read * read_ns + self.written * write_ns + self.seeks * seek_ns;
         together(disk_ns / 1e9, self.processor, CUSTOMERS_PER_TASK * tasks)
     }
@@ -177,7 +177,7 @@ fn task_times(job: &HadoopJob, count: f64) -> f64 {
 }
 
 /// What `job` costs on `disk` with `settings`.
-pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
+pub fn cost(job: &HadoopJob, disk: &DiskRates, settings: &AdvisedSettings) -> AdvisedCost {
     let maps = (job.input_bytes / settings.block_bytes).ceil().max(1.0);
     let at_once = job.tasks.min(maps);
     let output = job.input_bytes * job.ratio;
@@ -193,7 +193,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     let (task_seconds, work_ns, merge_ns) =
         (TASK_SECONDS / job.speed, WORK_NS / job.speed, MERGE_NS / job.speed);
 
-    let mut map = Load::default();
+    let mut map = PhaseLoad::default();
     map.read(job.input_bytes, settings.block_bytes);
     map.write(output);
     let mut of_task = task_seconds + (job.input_bytes / maps + of_map) * work_ns / 1e9;
@@ -208,7 +208,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     }
     map.processor = of_task * task_times(job, maps);
 
-    let mut reduce = Load::default();
+    let mut reduce = PhaseLoad::default();
     let again = if settings.defer { 1.0 + AGAIN } else { 1.0 };
     // All maps have read their blocks and written their outputs.
     let fetched = output * again * from_disk(job.input_bytes + output);
@@ -234,7 +234,7 @@ pub fn cost(job: &HadoopJob, disk: &Disk, settings: &Settings) -> Cost {
     let of_task = task_seconds + of_reducer * (work_ns + (1.0 + passes + again) * merge_ns) / 1e9;
     reduce.processor = of_task * task_times(job, job.reducers);
 
-    Cost {
+    AdvisedCost {
         maps: maps as u64,
         spills: spills as u64,
         disk_bytes: map.read + map.written + reduce.read + reduce.written,
@@ -328,12 +328,12 @@ pub(super) mod tests {
         }
     }
 
-    fn settings(sort: f64, factor: u32, block: f64) -> Settings {
-        Settings { sort_bytes: sort * MIB, factor, block_bytes: block * MIB, defer: false }
+    fn settings(sort: f64, factor: u32, block: f64) -> AdvisedSettings {
+        AdvisedSettings { sort_bytes: sort * MIB, factor, block_bytes: block * MIB, defer: false }
     }
 
     /// 125 MB/s both ways, 10 ms.
-    const DISK: Disk = Disk { read_ns: 8.0, write_ns: 8.0, seek_ns: 10e6 };
+    const DISK: DiskRates = DiskRates { read_ns: 8.0, write_ns: 8.0, seek_ns: 10e6 };
 
     #[test]
     fn hadoops_merge_writes_each_byte_so_often() {
@@ -394,14 +394,14 @@ pub(super) mod tests {
     fn what_defers_saves_bytes_and_pays_seeks() {
         let many = HadoopJob { reducers: 64.0, input_bytes: 40e9, ..job() };
         let merged = settings(32.0, 10, 128.0);
-        let deferred = Settings { defer: true, ..merged };
+        let deferred = AdvisedSettings { defer: true, ..merged };
         let (merged, deferred) = (cost(&many, &DISK, &merged), cost(&many, &DISK, &deferred));
         assert!(deferred.disk_bytes < merged.disk_bytes - 30e9, "{deferred:?} {merged:?}");
         assert!(deferred.seeks > merged.seeks, "{deferred:?} {merged:?}");
         // Without seeks, it pays; where each takes long, it does not.
         let seconds = |seek_ns, defer| {
-            let disk = Disk { seek_ns, ..DISK };
-            cost(&many, &disk, &Settings { defer, ..settings(32.0, 10, 128.0) }).seconds()
+            let disk = DiskRates { seek_ns, ..DISK };
+            cost(&many, &disk, &AdvisedSettings { defer, ..settings(32.0, 10, 128.0) }).seconds()
         };
         assert!(seconds(0.0, true) < seconds(0.0, false));
         assert!(seconds(50e6, true) > seconds(50e6, false));
@@ -410,7 +410,7 @@ pub(super) mod tests {
     #[test]
     fn a_merge_turns_at_each_window_unless_one_segment_is_most_of_it() {
         let turns = |largest: f64| {
-            let mut load = Load::default();
+            let mut load = PhaseLoad::default();
             load.merge(128.0 * MIB, 64.0 * MIB, MERGE_WINDOW_BYTES, largest);
             load.seeks
         };
@@ -418,7 +418,7 @@ pub(super) mod tests {
         assert_eq!((turns(0.1), turns(0.5), turns(1.0)), (1024.0, 1024.0, 32.0));
         // Each of the 256 windows of the smaller one is between two of the larger one.
         assert_eq!(turns(0.75), 512.0 + 16.0);
-        let mut small = Load::default();
+        let mut small = PhaseLoad::default();
         small.merge(128.0 * MIB, MIB / 64.0, MERGE_WINDOW_BYTES, 0.1);
         assert_eq!(small.seeks, 8192.0, "a window is at most a segment");
     }
@@ -445,7 +445,7 @@ pub(super) mod tests {
         assert_eq!((times(1.0, 2.0, 8.0), times(1.0, 2.0, 7.0)), (8.0, 7.0));
         assert_eq!((times(8.0, 2.0, 8.0), times(4.0, 8.0, 18.0)), (4.0, 5.0));
         // Without a disk, processors of twice the speed take half the time.
-        let none = Disk { read_ns: 0.0, write_ns: 0.0, seek_ns: 0.0 };
+        let none = DiskRates { read_ns: 0.0, write_ns: 0.0, seek_ns: 0.0 };
         let seconds = |speed| {
             cost(&HadoopJob { speed, ..job() }, &none, &settings(64.0, 10, 128.0)).seconds()
         };

@@ -12,7 +12,7 @@ use merganser_storage::Storage;
 use merganser_storage::file::{check_new, own};
 use rustix::fs::{Advice, fadvise};
 
-use super::file::{Description, Hold, lock_new, member_of, open_member};
+use super::file::{MemberHold, VolumeFile, lock_new, member_of, open_member};
 use super::space;
 use crate::config::ArrayCreate;
 use crate::failure::{Failure, notice, plain};
@@ -25,7 +25,7 @@ const FILL_BYTES: usize = 4 << 20;
 /// Makes a volume. When that fails, the files that it made are gone.
 pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     refuse_existing(&config.volume)?;
-    let mut description = Description::new(&config.volume, &config.data, &config.buffer)?;
+    let mut description = VolumeFile::new(&config.volume, &config.data, &config.buffer)?;
     let data_bytes = match config.data_member_bytes {
         Some(bytes) => bytes,
         None if config.settings.thin => 0,
@@ -37,7 +37,8 @@ pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
         false => "make room, or leave holes with --sparse",
     };
     check_space(config, data_bytes, remedy)?;
-    let mut made = Made { files: Vec::new(), replace: config.replace, remedy, unreserved: None };
+    let mut made =
+        NewMemberFiles { files: Vec::new(), replace: config.replace, remedy, unreserved: None };
     let data = config.data.iter().map(|member| {
         made.member(member, config.sparse, |file| match config.sparse {
             true => Ok(file.set_len(data_bytes).map(|()| true)?),
@@ -121,7 +122,7 @@ fn fill(mut file: &File, bytes: u64, progress: &dyn Progress) -> Result<bool, Ex
 }
 
 /// Files that are removed unless the volume is made.
-struct Made {
+struct NewMemberFiles {
     files: Vec<PathBuf>,
     /// Whether files that are there may be used.
     replace: bool,
@@ -131,7 +132,7 @@ struct Made {
     unreserved: Option<PathBuf>,
 }
 
-impl Made {
+impl NewMemberFiles {
     /// Opens a member, or makes it and gives it its bytes with `extend`, which says whether it has blocks for all of them.
     /// One that is there gets blocks for its holes, unless it is to stay `sparse`.
     fn member(
@@ -180,7 +181,7 @@ impl Made {
             }
             Err(error) => return Err(on(error)),
         }
-        let member = open_member(path, Hold::Alone)?;
+        let member = open_member(path, MemberHold::Alone)?;
         // Now that no other process has it.
         let found = fs::metadata(path).map_err(on)?;
         if !sparse && found.is_file() {
@@ -198,7 +199,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for NewMemberFiles {
     fn drop(&mut self) {
         for file in &self.files {
             // It was made a moment ago, and is of no use.

@@ -3,7 +3,7 @@
 use merganser_array::{Hash, Volume, VolumeDescription, VolumeUsage};
 use serde_json::{Value, json};
 
-use super::super::kept::Kept;
+use super::super::kept::ReportFile;
 use super::{file, page};
 use crate::args::{ArrayInfoArgs, ArrayReportArgs};
 use crate::failure::Failure;
@@ -13,14 +13,14 @@ use crate::standard;
 const PAGE: u64 = 4096;
 
 /// The facts about a volume that its members tell.
-pub struct Facts {
+pub struct VolumeFacts {
     /// Its nature, and its counts.
     pub found: VolumeDescription,
     /// How full it is.
     pub usage: VolumeUsage,
 }
 
-impl Facts {
+impl VolumeFacts {
     /// Pages of the data members without data.
     pub fn pages_free(&self) -> u64 {
         self.found.pages.saturating_sub(self.usage.pages_used)
@@ -61,7 +61,7 @@ impl Facts {
 
 /// Prints the description of a volume.
 pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
-    let (_, facts) = describe(&file::Description::read(&typed.volume)?)?;
+    let (_, facts) = describe(&file::VolumeFile::read(&typed.volume)?)?;
     let found = &facts.found;
     let dedup = match found.dedup {
         None => "off",
@@ -89,12 +89,12 @@ pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
 
 /// Prints the counts of a volume, and writes a page of them.
 pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
-    let description = file::Description::read(&typed.volume)?;
+    let description = file::VolumeFile::read(&typed.volume)?;
     let (name, facts) = describe(&description)?;
     let counters = facts.found.counters;
     if let Some(path) = &typed.page {
         description.refuse_as_result("--page", path)?;
-        Kept::open(path)?.write(&page::page(&name, &facts))?;
+        ReportFile::open(path)?.write(&page::page(&name, &facts))?;
     }
     let derived = [
         ("data_bytes_written", json!(counters.data_bytes_written())),
@@ -108,11 +108,11 @@ pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
 }
 
 /// The name of a volume, and what is known about it.
-fn describe(description: &file::Description) -> Result<(String, Facts), Failure> {
-    let (name, members) = (description.name(), description.open(file::Hold::Nothing)?);
+fn describe(description: &file::VolumeFile) -> Result<(String, VolumeFacts), Failure> {
+    let (name, members) = (description.name(), description.open(file::MemberHold::Nothing)?);
     let found = Volume::describe(&name, &members)?;
     let usage = Volume::usage(&name, &members)?;
-    Ok((name, Facts { found, usage }))
+    Ok((name, VolumeFacts { found, usage }))
 }
 
 fn print(as_json: bool, facts: impl Iterator<Item = (&'static str, Value)>) -> Result<(), Failure> {

@@ -26,14 +26,14 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// A volume's members.
 #[derive(Debug)]
-pub struct Description {
+pub struct VolumeFile {
     path: PathBuf,
-    content: Content,
+    content: VolumeFileContent,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct VolumeFileContent {
     format: String,
     version: u32,
     /// The identity of the volume, from version 2 on.
@@ -43,7 +43,7 @@ struct Content {
     buffer: Vec<PathBuf>,
 }
 
-impl Description {
+impl VolumeFile {
     /// The description of a volume that is to be at `path`.
     pub fn new(path: &Path, data: &[PathBuf], buffer: &[PathBuf]) -> Result<Self, Failure> {
         let folder = folder_of(path)?;
@@ -53,9 +53,14 @@ impl Description {
         };
         let data = data.iter().map(relative).collect::<Result<_, Failure>>()?;
         let buffer = buffer.iter().map(relative).collect::<Result<_, Failure>>()?;
-        let content =
-            Content { format: FORMAT.to_owned(), version: VERSION, id: None, data, buffer };
-        Ok(Description { path: path.to_owned(), content })
+        let content = VolumeFileContent {
+            format: FORMAT.to_owned(),
+            version: VERSION,
+            id: None,
+            data,
+            buffer,
+        };
+        Ok(VolumeFile { path: path.to_owned(), content })
     }
 
     /// Reads a description.
@@ -67,7 +72,7 @@ impl Description {
         }
         let text = fs::read_to_string(path).map_err(|error| on(&error))?;
         let refuse = |why: String| Failure::from(format!("{}: {why}", shown::name(path)));
-        let content: Content = serde_json::from_str(&text)
+        let content: VolumeFileContent = serde_json::from_str(&text)
             .map_err(|error| refuse(format!("is no description of a volume: {error}")))?;
         if content.format != FORMAT {
             return Err(refuse(format!("is a '{}', not a '{FORMAT}'", content.format)));
@@ -84,7 +89,7 @@ impl Description {
         if content.data.is_empty() {
             return Err(refuse("names no data member".to_owned()));
         }
-        Ok(Description { path: path.to_owned(), content })
+        Ok(VolumeFile { path: path.to_owned(), content })
     }
 
     /// Notes the identity of the volume that was made.
@@ -132,7 +137,7 @@ impl Description {
     }
 
     /// Opens the members. Those that were made into another volume since are refused.
-    pub fn open(&self, hold: Hold) -> Result<Members, Failure> {
+    pub fn open(&self, hold: MemberHold) -> Result<Members, Failure> {
         let folder = folder_of(&self.path)?;
         let open = |member: &PathBuf| open_member(&folder.join(member), hold);
         let data = self.content.data.iter().map(open).collect::<Result<_, Failure>>()?;
@@ -160,7 +165,7 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
 
 /// The access to a member that other processes keep while this one has it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hold {
+pub enum MemberHold {
     /// Anything: this process looks at a volume that may be served.
     Nothing,
     /// Read it.
@@ -170,8 +175,8 @@ pub enum Hold {
 }
 
 /// Opens a member, and keeps it locked as `hold` says until it is closed.
-pub fn open_member(path: &Path, hold: Hold) -> Result<Arc<dyn Storage>, Failure> {
-    let writable = hold == Hold::Alone;
+pub fn open_member(path: &Path, hold: MemberHold) -> Result<Arc<dyn Storage>, Failure> {
+    let writable = hold == MemberHold::Alone;
     let is_device = |found: fs::Metadata| found.file_type().is_block_device();
     let on = |error: io::Error| Failure::on(path, &error);
     let storage = if writable && fs::metadata(path).is_ok_and(is_device) {
@@ -180,9 +185,9 @@ pub fn open_member(path: &Path, hold: Hold) -> Result<Arc<dyn Storage>, Failure>
         FileStorage::open_path(path, writable).map_err(|error| Failure::named(&error))?
     };
     let lock = match hold {
-        Hold::Nothing => return Ok(storage),
-        Hold::Unchanged => FlockOperation::NonBlockingLockShared,
-        Hold::Alone => FlockOperation::NonBlockingLockExclusive,
+        MemberHold::Nothing => return Ok(storage),
+        MemberHold::Unchanged => FlockOperation::NonBlockingLockShared,
+        MemberHold::Alone => FlockOperation::NonBlockingLockExclusive,
     };
     // The process that had it before may have removed it.
     let is_free = lock_soon(storage.file(), lock);
@@ -243,11 +248,11 @@ mod tests {
     const WITH_ID: &str = r#"{"format": "merganser-array", "version": 2, "id": "5e", "data": ["a", "/b"], "buffer": ["c"]}"#;
 
     /// A description, or one sentence that begins with its name.
-    fn read(bytes: &[u8]) -> Option<Description> {
+    fn read(bytes: &[u8]) -> Option<VolumeFile> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("vol.json");
         fs::write(&path, bytes).expect("written");
-        match Description::read(&path) {
+        match VolumeFile::read(&path) {
             Ok(description) => Some(description),
             Err(failure) => {
                 let sentence = failure.sentence().expect("a sentence");
@@ -274,7 +279,7 @@ mod tests {
             let len = bytes.len();
             changes.iter().for_each(|(at, byte)| bytes[at.index(len)] = *byte);
             bytes.truncate(cut.map_or(len, |cut| cut.index(len)));
-            if let Some(Description { content, .. }) = read(&bytes) {
+            if let Some(VolumeFile { content, .. }) = read(&bytes) {
                 prop_assert_eq!(&*content.format, FORMAT);
                 prop_assert!((1..=VERSION).contains(&content.version));
                 // A damaged name of the field would open the members of any volume.

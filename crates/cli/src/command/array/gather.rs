@@ -18,31 +18,31 @@ use parking_lot::{Condvar, Mutex};
 const THREADS: usize = 16;
 
 /// A storage whose requests are done by threads of this object, in any order. Dropping it waits for them to end.
-pub struct Gathered {
-    shared: Arc<Shared>,
+pub struct GatheredStorage {
+    shared: Arc<GatherShared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-struct Shared {
+struct GatherShared {
     storage: Arc<dyn Storage>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<GatherQueue>,
     work: Condvar,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct GatherQueue {
     requests: VecDeque<(u64, Operation, Completions)>,
     closed: bool,
 }
 
-impl Gathered {
+impl GatheredStorage {
     /// Starts the threads in front of `storage`.
     ///
     /// # Errors
     /// When the system refuses a thread.
     pub fn start(storage: Arc<dyn Storage>) -> io::Result<Self> {
-        let shared = Shared { storage, waiting: Mutex::default(), work: Condvar::new() };
-        let mut gathered = Gathered { shared: Arc::new(shared), threads: Vec::new() };
+        let shared = GatherShared { storage, waiting: Mutex::default(), work: Condvar::new() };
+        let mut gathered = GatheredStorage { shared: Arc::new(shared), threads: Vec::new() };
         for number in 0..THREADS {
             let shared = Arc::clone(&gathered.shared);
             gathered.threads.push(spawn(format!("array-{number}"), move || shared.work())?);
@@ -51,7 +51,7 @@ impl Gathered {
     }
 }
 
-impl Drop for Gathered {
+impl Drop for GatheredStorage {
     fn drop(&mut self) {
         self.shared.waiting.lock().closed = true;
         self.shared.work.notify_all();
@@ -64,7 +64,7 @@ impl Drop for Gathered {
     }
 }
 
-impl Shared {
+impl GatherShared {
     fn work(&self) {
         while let Some((token, operation, completions)) = self.next() {
             let submit = || self.storage.submit(token, operation, &completions);
@@ -91,7 +91,7 @@ impl Shared {
     }
 }
 
-impl Storage for Gathered {
+impl Storage for GatheredStorage {
     fn name(&self) -> &str {
         self.shared.storage.name()
     }
@@ -141,7 +141,7 @@ mod tests {
         }
         let memory = MemoryStorage::new("memory");
         memory.run(Operation::SetSize { size: 1 << 20 }).expect("sized");
-        let gathered = Gathered::start(Arc::new(Panics(memory))).expect("threads");
+        let gathered = GatheredStorage::start(Arc::new(Panics(memory))).expect("threads");
         assert_eq!((gathered.name(), gathered.size()), ("panics", 1 << 20));
         for _ in 0..2 * THREADS {
             let error = gathered.run(Operation::Discard { offset: 0, len: 1 }).expect_err("panics");

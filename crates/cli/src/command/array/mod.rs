@@ -19,7 +19,7 @@ use crate::config::ArrayConfig;
 use crate::failure::{Failure, notice};
 use crate::signals::Cancel;
 use crate::{progress, shown, standard};
-use file::{Description, Hold};
+use file::{MemberHold, VolumeFile};
 
 /// Does what was asked.
 pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
@@ -51,8 +51,8 @@ fn check(
     options: merganser_array::OpenOptions,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let description = Description::read(&typed.volume)?;
-    let members = description.open(Hold::Alone)?;
+    let description = VolumeFile::read(&typed.volume)?;
+    let members = description.open(MemberHold::Alone)?;
     // Opening it would make the superblocks equal, and say nothing.
     let advised = |error| advised(error, &typed.volume);
     let mended = Volume::mend(&description.name(), &members).map_err(advised)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use merganser_array::{Hash, VolumeDescription};
 use merganser_papers::Chart;
 
-use super::facts::Facts;
+use super::facts::VolumeFacts;
 use crate::command::report::page::frame;
 use crate::command::report::page::text::{self, Escaped};
 
@@ -14,7 +14,7 @@ const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 const PAGE: u64 = 4096;
 
 /// The page's text.
-pub fn page(name: &str, facts: &Facts) -> String {
+pub fn page(name: &str, facts: &VolumeFacts) -> String {
     let found = &facts.found;
     let counters = &found.counters;
     let figures = [

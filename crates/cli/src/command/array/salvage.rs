@@ -6,27 +6,27 @@ use std::path::Path;
 use merganser_array::{Salvage, Trust};
 use serde_json::json;
 
-use super::file::{Description, Hold};
+use super::file::{MemberHold, VolumeFile};
 use crate::apart::{Precious, refuse_overwriting};
 use crate::args::ArraySalvageArgs;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::ResultOutput;
 use crate::signals::Cancel;
 use crate::{progress, shown, standard};
 
 const PAGE: u64 = 4096;
 
 /// Pages in turn: the first, and how many.
-type Stretch = (u64, u64);
+type PageStretch = (u64, u64);
 
 /// Pages of one kind.
 #[derive(Default)]
-struct Pages {
-    stretches: Vec<Stretch>,
+struct PagesOfKind {
+    stretches: Vec<PageStretch>,
     count: u64,
 }
 
-impl Pages {
+impl PagesOfKind {
     fn add(&mut self, page: u64) {
         self.count += 1;
         match self.stretches.last_mut() {
@@ -38,7 +38,7 @@ impl Pages {
 
 /// Copies what is good of a volume into an image.
 pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let description = Description::read(&typed.volume)?;
+    let description = VolumeFile::read(&typed.volume)?;
     let name = description.name();
     description.refuse_as_result("-o", &typed.output)?;
     if let Some(report) = &typed.report {
@@ -46,15 +46,15 @@ pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
         refuse_overwriting("--report", report, [Precious::Result(&typed.output)])?;
     }
     // What another process changed meanwhile would look like damage.
-    let members = description.open(Hold::Unchanged)?;
+    let members = description.open(MemberHold::Unchanged)?;
     let mut salvage = Salvage::open(&name, &members)?;
-    let mut report = typed.report.as_deref().map(|path| Output::open(Some(path), cancel));
+    let mut report = typed.report.as_deref().map(|path| ResultOutput::open(Some(path), cancel));
     let mut report = report.take().transpose()?;
-    let mut image = Output::open(Some(&typed.output), cancel)?;
+    let mut image = ResultOutput::open(Some(&typed.output), cancel)?;
     let pages = salvage.size() / PAGE;
     let progress = progress::on_stderr(typed.quiet, cancel);
     progress.phase("copying", Some(salvage.size()));
-    let (mut old, mut lost) = (Pages::default(), Pages::default());
+    let (mut old, mut lost) = (PagesOfKind::default(), PagesOfKind::default());
     let mut bytes = vec![0; PAGE as usize];
     for page in 0..pages {
         if progress.cancelled() {
@@ -90,7 +90,7 @@ pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
         report.write_all(text.as_bytes()).map_err(|error| Failure::named(&error))?;
     }
     image.finish()?;
-    report.map_or(Ok(()), Output::finish)?;
+    report.map_or(Ok(()), ResultOutput::finish)?;
     if typed.output != Path::new("-") {
         standard::print(format!(
             "pages             {pages}\npages good        {good}\npages maybe old   {}\npages lost        {}\nproblems          {problems}\n",

@@ -8,8 +8,8 @@ use merganser_export::nbd::Export;
 use merganser_storage::Storage;
 
 use super::advised;
-use super::file::{Description, Hold};
-use super::gather::Gathered;
+use super::file::{MemberHold, VolumeFile};
+use super::gather::GatheredStorage;
 use crate::command::{mount, nbd};
 use crate::config::{ArrayServe, DoorConfig};
 use crate::failure::{Failure, export_sentence, notice};
@@ -20,8 +20,8 @@ const NAME: &str = "volume";
 
 /// Serves a volume until a signal ends it or its folder is unmounted, and closes it.
 pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
-    let description = Description::read(&config.volume)?;
-    let members = description.open(Hold::Alone)?;
+    let description = VolumeFile::read(&config.volume)?;
+    let members = description.open(MemberHold::Alone)?;
     let volume = Arc::new(
         Volume::open(&description.name(), &members, config.options)
             .map_err(|error| advised(error, &config.volume))?,
@@ -61,7 +61,8 @@ fn serve(volume: &Arc<Volume>, door: DoorConfig, cancel: &Cancel) -> Result<(), 
             nbd::serve(nbd::options(&config, exports), cancel)
         }
         DoorConfig::Mount { mountpoint, allow_other } => {
-            let storage = Gathered::start(storage).map_err(|error| Failure::named(&error))?;
+            let storage =
+                GatheredStorage::start(storage).map_err(|error| Failure::named(&error))?;
             let mount = Mount::disk(DiskOptions {
                 mountpoint,
                 name: NAME.into(),

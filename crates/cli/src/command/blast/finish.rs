@@ -17,7 +17,7 @@ use merganser_node::pipeline::{JOURNAL_NAME, PARTS_NAME, PipelineEvent, Pipeline
 
 use super::stages::{FORMAT, NO_LETTERS, SEARCH, formatter_options, printed_options};
 use super::tools::{quoted, run, search, unknown, usual_batch};
-use super::{Facts, at_once};
+use super::{SearchFacts, at_once};
 use crate::config::{BlastConfig, VOLUME};
 use crate::failure::{self, Failure};
 use crate::progress;
@@ -39,7 +39,7 @@ const WHOLE: &str = "whole";
 /// Merges the archives of all partitions, and writes the output into `partial`.
 pub fn finish(
     config: &BlastConfig,
-    facts: &Facts,
+    facts: &SearchFacts,
     (work, partial): (&Path, &Path),
     cancel: &Cancel,
 ) -> Result<(), Failure> {
@@ -139,7 +139,7 @@ struct Searched {
 /// The partitions that were searched, with the sequences that makeblastdb took of each.
 fn with_letters(
     config: &BlastConfig,
-    facts: &Facts,
+    facts: &SearchFacts,
     folder: &Own,
     partitions: &[u64],
     cancel: &Cancel,
@@ -167,7 +167,7 @@ fn with_letters(
 /// Makes the database of all partitions, under its name, and compares its counts with those that the searches used.
 fn link_whole(
     config: &BlastConfig,
-    facts: &Facts,
+    facts: &SearchFacts,
     folder: &Own,
     partitions: &[Searched],
     cancel: &Cancel,
@@ -319,7 +319,7 @@ fn tell_exceptions(config: &BlastConfig, merged: &Merged) {
 /// Makes the output of the same search without hits, and passes on what BLAST warns about.
 fn make_frame(
     config: &BlastConfig,
-    facts: &Facts,
+    facts: &SearchFacts,
     folder: &Own,
     cancel: &Cancel,
 ) -> Result<(), Failure> {

@@ -22,22 +22,22 @@ use merganser_sort::run::magic::ContentKind;
 use merganser_storage::thread::spawn_scoped;
 
 use super::map::sources;
-use super::pipeline::{Job, execute};
+use super::pipeline::{PipelineJob, execute};
 use crate::config::BlastConfig;
 use crate::failure::{self, Failure};
-use crate::output::{Output, refuse_compressed};
+use crate::output::{ResultOutput, refuse_compressed};
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
 use crate::unfinished::Target;
 use queries::Queries;
-use tools::Tools;
+use tools::BlastTools;
 
 /// The version of BLAST+ that the tests compare with.
 const TESTED: &str = "2.12.";
 
 /// Everything that a search depends on and that is looked at once.
-struct Facts {
+struct SearchFacts {
     /// The version of BLAST+.
     version: String,
     /// The counts of the database.
@@ -49,12 +49,12 @@ struct Facts {
 /// Searches.
 pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     check_output(config)?;
-    let tools = Tools::find(config.search.program)?;
+    let tools = BlastTools::find(config.search.program)?;
     let query = FileMark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if queries::look(config)? == Queries::None {
         let shown = shown::name(&config.query);
         failure::notice(&format!("-query: {shown} has no query, so the output is empty"));
-        return Output::open(Some(&config.output), cancel)?.finish();
+        return ResultOutput::open(Some(&config.output), cancel)?.finish();
     }
     let progress = progress::on_stderr(config.quiet, cancel);
     let (version, counts) = try_and_count(config, tools, &*progress, cancel)?;
@@ -76,8 +76,8 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
             counts.empty, counts.sequences
         ));
     }
-    let facts = Facts { version, counts, query };
-    let job = Job {
+    let facts = SearchFacts { version, counts, query };
+    let job = PipelineJob {
         inputs: &config.inputs,
         content: ContentKind::Text,
         output: &config.output,
@@ -93,7 +93,7 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
 /// programs take most of the time. A search that BLAST refuses ends the counting.
 fn try_and_count(
     config: &BlastConfig,
-    tools: Tools,
+    tools: BlastTools,
     progress: &dyn Progress,
     cancel: &Cancel,
 ) -> Result<(String, DatabaseCounts), Failure> {

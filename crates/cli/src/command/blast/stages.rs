@@ -7,7 +7,7 @@ use merganser_node::blast::options::BlastSearch;
 use merganser_node::pipeline::{MergeBy, PieceFormat, PipelineSettings, PipelineStage, StagePool};
 use merganser_sort::journal::CommandNote;
 
-use super::Facts;
+use super::SearchFacts;
 use super::tools::{command, quoted, search, usual_batch};
 use crate::config::{BlastConfig, VOLUME};
 
@@ -19,7 +19,7 @@ pub const NO_LETTERS: &str = "no-letters";
 
 pub fn settings(
     config: &BlastConfig,
-    facts: &Facts,
+    facts: &SearchFacts,
     folder: PathBuf,
     note: CommandNote,
 ) -> PipelineSettings {
@@ -55,7 +55,7 @@ pub fn settings(
 }
 
 /// Formats a partition from standard input, and makes it count as the whole database.
-fn format_command(config: &BlastConfig, facts: &Facts) -> String {
+fn format_command(config: &BlastConfig, facts: &SearchFacts) -> String {
     let molecule = config.search.program.database();
     let (name, suffix) = (&config.name, molecule.alias_suffix());
     let alias = alias::text(name, &[VOLUME.to_owned()], Some(facts.counts));
@@ -73,7 +73,7 @@ fn format_command(config: &BlastConfig, facts: &Facts) -> String {
 
 /// Searches a formatted partition. A comment names the queries and the version, so that a search of other queries, or by
 /// another version, is not continued.
-fn search_command(config: &BlastConfig, facts: &Facts) -> String {
+fn search_command(config: &BlastConfig, facts: &SearchFacts) -> String {
     let of = &config.search;
     let options = [
         of.options.clone(),
@@ -87,7 +87,7 @@ fn search_command(config: &BlastConfig, facts: &Facts) -> String {
     if facts.counts.empty > 0 {
         search = format!("if test -e {NO_LETTERS}; then : >{{out}}; else {search}; fi");
     }
-    let Facts { version, query, .. } = facts;
+    let SearchFacts { version, query, .. } = facts;
     let depends = format!("# BLAST+ {version}, queries {} {:08x}", query.bytes, query.crc);
     format!("{} {depends}", command(&format!("{{{FORMAT}.dir}}"), &search))
 }

@@ -25,11 +25,11 @@ const UNKNOWN_LETTERS: usize = 30;
 
 /// The programs that a search needs, all installed.
 #[derive(Debug, Clone, Copy)]
-pub struct Tools {
+pub struct BlastTools {
     program: BlastProgram,
 }
 
-impl Tools {
+impl BlastTools {
     /// Looks for all programs.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl Tools {
                 .into());
             }
         }
-        Ok(Tools { program })
+        Ok(BlastTools { program })
     }
 
     /// The version of BLAST+, such as `2.12.0+`.

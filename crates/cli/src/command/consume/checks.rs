@@ -11,11 +11,11 @@ use merganser_sort::run::magic::{self, ContentKind, Deed, Foreign, HEAD_BYTES};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use crate::config::{Destination, SortConfig, Sorting};
+use crate::config::{Destination, SortChoices, SortConfig};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::unfinished::{
-    Attributes, NAME_BYTES_MAX, Target, claimed_path, find, may_remove, note_of, open_input,
+    NAME_BYTES_MAX, ResultAttributes, Target, claimed_path, find, may_remove, note_of, open_input,
 };
 
 /// The inputs of a command, by name and as they are now.
@@ -63,11 +63,11 @@ fn place_of(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The inputs, checked, for a journal, and the result's attributes.
-pub struct Checked {
+pub struct CheckedInputs {
     /// One for each input.
     pub inputs: Vec<InputProgress>,
     /// The attributes of the result.
-    pub attributes: Attributes,
+    pub attributes: ResultAttributes,
 }
 
 /// Checks inputs and result.
@@ -77,9 +77,9 @@ pub struct Checked {
 pub fn check(
     inputs: &Inputs,
     target: &Target,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     content: ContentKind,
-) -> Result<Checked, Failure> {
+) -> Result<CheckedInputs, Failure> {
     let mut found = Vec::new();
     for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
         found.push(check_input(path, shown)?);
@@ -95,7 +95,7 @@ pub fn check(
     };
     let attributes = match &old {
         Some(old) => old.attributes,
-        None => Attributes::of_sources(&found),
+        None => ResultAttributes::of_sources(&found),
     };
     let taken = |(path, found): (&PathBuf, &Metadata)| InputProgress {
         path: JournalText::from(path.as_os_str()),
@@ -103,7 +103,7 @@ pub fn check(
         taken: 0,
         given_back: 0,
     };
-    Ok(Checked { inputs: inputs.paths.iter().zip(&found).map(taken).collect(), attributes })
+    Ok(CheckedInputs { inputs: inputs.paths.iter().zip(&found).map(taken).collect(), attributes })
 }
 
 fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {

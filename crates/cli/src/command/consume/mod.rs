@@ -16,11 +16,11 @@ mod work;
 use merganser_sort::activity::Activity;
 use merganser_sort::{SortOptions, SortReport};
 
-use crate::config::{Destination, SortConfig, Sorting};
+use crate::config::{Destination, SortChoices, SortConfig};
 use crate::failure::Failure;
 use crate::progress;
 use crate::signals::Cancel;
-use work::Work;
+use work::ConsumeWork;
 
 /// Sorts while the inputs' space is given back. Interrupted, the same command continues.
 ///
@@ -29,7 +29,7 @@ use work::Work;
 /// work, which a notice names.
 pub fn run(
     config: &SortConfig,
-    sorting: &Sorting,
+    sorting: &SortChoices,
     options: &SortOptions,
     cancel: &Cancel,
 ) -> Result<SortReport, Failure> {
@@ -43,7 +43,7 @@ pub fn run(
     let activity = Activity::here();
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let Some(mut work) = Work::open(config, sorting, path, options, &phases)? else {
+    let Some(mut work) = ConsumeWork::open(config, sorting, path, options, &phases)? else {
         return Ok(SortReport::default());
     };
     let ended = protocol::run(&mut work);

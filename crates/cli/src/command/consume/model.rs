@@ -15,37 +15,37 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
 use merganser_sort::journal::SortPhase;
 
-use super::protocol::{self, Begun, Found, Refusal, Steps};
+use super::protocol::{self, ConsumeRefusal, ConsumeSteps, InputState, WorkProgress};
 use crate::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
 
 /// A record: the file that it came with, and which one of that file's two.
-type Record = (u8, u8);
+type ModelRecord = (u8, u8);
 
 /// A file: its identity (a new file has a new one), and its records.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct File {
+struct ModelFile {
     id: u8,
     /// The records that it was made of, in order.
-    content: Vec<Record>,
-    records: BTreeSet<Record>,
+    content: Vec<ModelRecord>,
+    records: BTreeSet<ModelRecord>,
     /// Whether something was appended since the file was made.
     appended: bool,
 }
 
-impl File {
-    fn new(id: u8, content: Vec<Record>) -> Self {
-        File { id, records: content.iter().copied().collect(), content, appended: false }
+impl ModelFile {
+    fn new(id: u8, content: Vec<ModelRecord>) -> Self {
+        ModelFile { id, records: content.iter().copied().collect(), content, appended: false }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Journal {
-    command: Command,
+struct ModelJournal {
+    command: ModelCommand,
     phase: PhaseNote,
     /// The file under the input's name when the sort began.
     input: u8,
     /// Its records.
-    content: Vec<Record>,
+    content: Vec<ModelRecord>,
     /// How many of them are in runs.
     taken: usize,
     /// The file that is the result.
@@ -74,15 +74,15 @@ impl From<PhaseNote> for SortPhase {
 
 /// The folder of unfinished work of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-struct Work {
-    journal: Option<Journal>,
+struct ModelWork {
+    journal: Option<ModelJournal>,
     /// Whether the note says that the input loses its bytes.
     note: Evidence<()>,
     /// Whether the journal is there and can't be read.
     bad_journal: bool,
-    runs: BTreeSet<Record>,
+    runs: BTreeSet<ModelRecord>,
     /// The output, before it has its name.
-    partial: Option<BTreeSet<Record>>,
+    partial: Option<BTreeSet<ModelRecord>>,
     resume: ResumeNote,
     /// Whether the view in the folder has the marker: parts of it may be given back.
     marked: bool,
@@ -100,14 +100,14 @@ enum ResumeNote {
     Complete,
 }
 
-impl Work {
+impl ModelWork {
     /// Whether the output has got its name, so that the runs belong to it.
     fn is_published(&self) -> bool {
         self.resume == ResumeNote::Complete && self.partial.is_none()
     }
 
     /// What the shipped code sees of it.
-    fn facts(&self, disk: &Disk) -> WorkFacts {
+    fn facts(&self, disk: &ModelDisk) -> WorkFacts {
         let journal = self.journal.as_ref().map(|journal| {
             let claimed = disk.hidden.get(journal.command.input);
             let claimed = claimed.is_some_and(|file| file.id == journal.input);
@@ -141,17 +141,17 @@ impl Work {
 
 /// `sort --consume INPUT -o OUTPUT`, by names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Command {
+struct ModelCommand {
     input: &'static str,
     output: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-struct Disk {
-    files: BTreeMap<&'static str, File>,
+struct ModelDisk {
+    files: BTreeMap<&'static str, ModelFile>,
     /// Inputs under their hidden names.
-    hidden: BTreeMap<&'static str, File>,
-    work: BTreeMap<&'static str, Work>,
+    hidden: BTreeMap<&'static str, ModelFile>,
+    work: BTreeMap<&'static str, ModelWork>,
     /// Files that were there or appeared, so that a new one gets a new number.
     born: u8,
 }
@@ -162,15 +162,15 @@ const FILES_MAX: u8 = 3;
 /// The test passes with five events, too, and then takes half a minute.
 const EVENTS_MAX: usize = 4;
 
-impl Disk {
+impl ModelDisk {
     fn make(&mut self, name: &'static str) {
         self.born += 1;
         let id = self.born;
-        self.files.insert(name, File::new(id, vec![(id, 0), (id, 1)]));
+        self.files.insert(name, ModelFile::new(id, vec![(id, 0), (id, 1)]));
     }
 
     /// Every record that can still be had, by reading a file or by repeating a command.
-    fn reachable(&self) -> BTreeSet<Record> {
+    fn reachable(&self) -> BTreeSet<ModelRecord> {
         let mut all = BTreeSet::new();
         let files = self.files.values().chain(self.hidden.values());
         all.extend(files.flat_map(|file| file.records.iter().copied()));
@@ -178,7 +178,8 @@ impl Disk {
             // Published records belong to the result, even if the result is removed later.
             if let Some(journal) = work.journal.as_ref().filter(|_| !work.is_published()) {
                 // A run that the journal does not name yet is removed by the command that continues.
-                let named = |record: &&Record| journal.content[..journal.taken].contains(record);
+                let named =
+                    |record: &&ModelRecord| journal.content[..journal.taken].contains(record);
                 all.extend(work.runs.iter().filter(named).copied());
                 all.extend(work.partial.iter().flatten().copied());
             }
@@ -187,13 +188,13 @@ impl Disk {
     }
 
     /// Every record that is on the disk at all, also where no journal says any more whose it is.
-    fn existing(&self) -> BTreeSet<Record> {
+    fn existing(&self) -> BTreeSet<ModelRecord> {
         let files = self.files.values().chain(self.hidden.values());
         let mut all: BTreeSet<_> = files.flat_map(|file| file.records.iter().copied()).collect();
         for work in self.work.values().filter(|work| !work.is_published()) {
             // A run that a journal does not name yet was not finished: its records are the input's.
             let journal = work.journal.as_ref().filter(|_| !work.bad_journal);
-            let counts = |record: &&Record| {
+            let counts = |record: &&ModelRecord| {
                 journal.is_none_or(|journal| journal.content[..journal.taken].contains(record))
             };
             all.extend(work.runs.iter().filter(counts).copied());
@@ -204,9 +205,9 @@ impl Disk {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Ended {
+enum ModelEnd {
     Crash,
-    Refused(Refusal),
+    Refused(ConsumeRefusal),
     Missing,
     /// The inputs are not the journal's files.
     OtherInput,
@@ -221,23 +222,23 @@ enum Ended {
 }
 
 /// One command at work on a disk, until it may change nothing more.
-struct Run {
-    disk: Disk,
-    command: Command,
+struct ModelRun {
+    disk: ModelDisk,
+    command: ModelCommand,
     changes_left: usize,
     /// The journal, kept when it was removed.
-    journal: Option<Journal>,
+    journal: Option<ModelJournal>,
     /// The records of files that were removed as inputs.
-    removed: Vec<Record>,
+    removed: Vec<ModelRecord>,
     /// The records of the file that the result replaced, as the command said.
-    replaced: BTreeSet<Record>,
+    replaced: BTreeSet<ModelRecord>,
 }
 
-impl Run {
-    fn new(disk: &Disk, command: Command, changes_left: usize) -> Self {
+impl ModelRun {
+    fn new(disk: &ModelDisk, command: ModelCommand, changes_left: usize) -> Self {
         let work = disk.work.get(command.output);
         let journal = work.and_then(|work| work.journal.clone());
-        Run {
+        ModelRun {
             disk: disk.clone(),
             command,
             changes_left,
@@ -248,8 +249,11 @@ impl Run {
     }
 
     /// One atomic, durable change.
-    fn change(&mut self, change: impl FnOnce(&mut Disk, &mut Work)) -> Result<(), Ended> {
-        self.changes_left = self.changes_left.checked_sub(1).ok_or(Ended::Crash)?;
+    fn change(
+        &mut self,
+        change: impl FnOnce(&mut ModelDisk, &mut ModelWork),
+    ) -> Result<(), ModelEnd> {
+        self.changes_left = self.changes_left.checked_sub(1).ok_or(ModelEnd::Crash)?;
         let mut work = self.disk.work.remove(self.command.output).unwrap_or_default();
         change(&mut self.disk, &mut work);
         self.journal = work.journal.clone().or(self.journal.take());
@@ -257,26 +261,26 @@ impl Run {
         Ok(())
     }
 
-    fn work(&self) -> Work {
+    fn work(&self) -> ModelWork {
         self.disk.work.get(self.command.output).cloned().unwrap_or_default()
     }
 
-    fn journal(&self) -> &Journal {
+    fn journal(&self) -> &ModelJournal {
         self.journal.as_ref().expect("begun")
     }
 
     /// The records that are in runs, as the journal says.
-    fn named_runs(&self) -> BTreeSet<Record> {
+    fn named_runs(&self) -> BTreeSet<ModelRecord> {
         let journal = self.journal();
         journal.content[..journal.taken].iter().copied().collect()
     }
 
     /// Whether the input is not the file that the journal knows.
-    fn has_new_input(&self, journal: &Journal) -> Result<bool, Ended> {
-        let is_it = |file: &File| file.id == journal.input;
+    fn has_new_input(&self, journal: &ModelJournal) -> Result<bool, ModelEnd> {
+        let is_it = |file: &ModelFile| file.id == journal.input;
         match self.disk.hidden.get(self.command.input) {
-            Some(file) if !is_it(file) => Err(Ended::OtherInput),
-            Some(file) if file.appended => Err(Ended::Refused(Refusal::Written(0))),
+            Some(file) if !is_it(file) => Err(ModelEnd::OtherInput),
+            Some(file) if file.appended => Err(ModelEnd::Refused(ConsumeRefusal::Written(0))),
             Some(_) => Ok(false),
             None => {
                 let found = self.disk.files.get(self.command.input);
@@ -286,11 +290,11 @@ impl Run {
     }
 
     /// Gives the input its hidden name.
-    fn claim(&mut self) -> Result<(), Ended> {
+    fn claim(&mut self) -> Result<(), ModelEnd> {
         let (input, id) = (self.command.input, self.journal().input);
         match self.disk.hidden.get(input) {
             Some(file) if file.id == id => return Ok(()),
-            Some(_) => return Err(Ended::Claimed),
+            Some(_) => return Err(ModelEnd::Claimed),
             None => {}
         }
         self.change(|disk, _| {
@@ -300,22 +304,24 @@ impl Run {
     }
 }
 
-impl Steps for Run {
-    type Error = Ended;
+impl ConsumeSteps for ModelRun {
+    type Error = ModelEnd;
 
-    fn begun(&self) -> Result<Begun, Ended> {
+    fn begun(&self) -> Result<WorkProgress, ModelEnd> {
         if self.work().bad_journal {
-            return Err(Ended::Damaged);
+            return Err(ModelEnd::Damaged);
         }
-        let Some(journal) = self.work().journal else { return Ok(Begun::Nothing) };
+        let Some(journal) = self.work().journal else { return Ok(WorkProgress::Nothing) };
         let same = journal.command == self.command;
         let untouched = journal.taken == 0;
         let claimed = self.disk.hidden.get(journal.command.input);
         let free = !same && claimed.is_none_or(|file| file.id != journal.input);
         Ok(match () {
-            () if untouched && (free || same && self.has_new_input(&journal)?) => Begun::Nothing,
-            () if same => Begun::Ours(journal.phase.into()),
-            () => Begun::Other,
+            () if untouched && (free || same && self.has_new_input(&journal)?) => {
+                WorkProgress::Nothing
+            }
+            () if same => WorkProgress::Ours(journal.phase.into()),
+            () => WorkProgress::Other,
         })
     }
 
@@ -323,20 +329,20 @@ impl Steps for Run {
         1
     }
 
-    fn look(&self, _: usize) -> Result<Found, Ended> {
+    fn look(&self, _: usize) -> Result<InputState, ModelEnd> {
         let input = self.command.input;
         let id = self.journal().input;
-        let ours = |file: &&File| file.id == id;
+        let ours = |file: &&ModelFile| file.id == id;
         let hidden = self.disk.hidden.get(input).filter(ours);
         Ok(match hidden.or(self.disk.files.get(input)) {
-            None => Found::Missing,
-            Some(file) if file.id != id => Found::Stranger,
-            Some(file) if file.appended => Found::Written,
-            Some(_) => Found::Input,
+            None => InputState::Missing,
+            Some(file) if file.id != id => InputState::Stranger,
+            Some(file) if file.appended => InputState::Written,
+            Some(_) => InputState::Input,
         })
     }
 
-    fn has_stranger(&self, _: usize) -> Result<bool, Ended> {
+    fn has_stranger(&self, _: usize) -> Result<bool, ModelEnd> {
         let file = self.disk.files.get(self.command.input);
         let result = self.journal().result;
         Ok(file.is_some_and(|file| result != Some(file.id)))
@@ -346,44 +352,45 @@ impl Steps for Run {
         self.command.input == self.command.output
     }
 
-    fn begin(&mut self) -> Result<(), Ended> {
+    fn begin(&mut self) -> Result<(), ModelEnd> {
         let command = self.command;
-        let file = self.disk.files.get(command.input).ok_or(Ended::Missing)?;
+        let file = self.disk.files.get(command.input).ok_or(ModelEnd::Missing)?;
         let (input, content) = (file.id, file.content.clone());
         if self.disk.hidden.contains_key(command.input) {
-            return Err(Ended::Claimed);
+            return Err(ModelEnd::Claimed);
         }
         let phase = PhaseNote::Sorting;
         let work = self.work();
         if !judge(&work.facts(&self.disk)).may_clear() {
-            return Err(Ended::Kept);
+            return Err(ModelEnd::Kept);
         }
-        if work != Work::default() {
-            self.change(|_, work| *work = Work::default())?;
+        if work != ModelWork::default() {
+            self.change(|_, work| *work = ModelWork::default())?;
         }
         self.change(|disk, work| {
             // The sort reads the file as it is now, earlier appends included.
             let file = disk.files.get_mut(command.input).expect("just seen");
             file.appended = false;
-            work.journal = Some(Journal { command, phase, input, content, taken: 0, result: None });
+            work.journal =
+                Some(ModelJournal { command, phase, input, content, taken: 0, result: None });
         })
     }
 
-    fn sort(&mut self) -> Result<(), Ended> {
+    fn sort(&mut self) -> Result<(), ModelEnd> {
         let command = self.command;
         if self.work().note != Evidence::Says(()) {
             self.change(|_, work| work.note = Evidence::Says(()))?;
         }
         if !self.named_runs().is_subset(&self.work().runs) {
-            return Err(Ended::Damaged);
+            return Err(ModelEnd::Damaged);
         }
         loop {
             let (id, taken) = (self.journal().input, self.journal().taken);
             if taken == self.journal().content.len() {
                 break;
             }
-            if self.look(0)? != Found::Input {
-                return Err(Ended::OtherInput);
+            if self.look(0)? != InputState::Input {
+                return Err(ModelEnd::OtherInput);
             }
             let record = self.journal().content[taken];
             self.change(|_, work| _ = work.runs.insert(record))?;
@@ -397,17 +404,17 @@ impl Steps for Run {
         self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Sorted)
     }
 
-    fn verify(&self) -> Result<(), Ended> {
+    fn verify(&self) -> Result<(), ModelEnd> {
         let work = self.work();
         let is_whole = work.marked || self.named_runs().is_subset(&work.runs);
-        if is_whole { Ok(()) } else { Err(Ended::Damaged) }
+        if is_whole { Ok(()) } else { Err(ModelEnd::Damaged) }
     }
 
-    fn remove_input(&mut self, _: usize) -> Result<(), Ended> {
+    fn remove_input(&mut self, _: usize) -> Result<(), ModelEnd> {
         self.claim()?;
         let input = self.command.input;
-        if self.look(0)? == Found::Written {
-            return Err(Ended::Refused(Refusal::Written(0)));
+        if self.look(0)? == InputState::Written {
+            return Err(ModelEnd::Refused(ConsumeRefusal::Written(0)));
         }
         let content = self.disk.hidden[input].content.clone();
         self.change(|disk, _| _ = disk.hidden.remove(input))?;
@@ -415,22 +422,22 @@ impl Steps for Run {
         Ok(())
     }
 
-    fn removed(&mut self) -> Result<(), Ended> {
+    fn removed(&mut self) -> Result<(), ModelEnd> {
         self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Removed)
     }
 
-    fn deliver(&mut self) -> Result<(), Ended> {
+    fn deliver(&mut self) -> Result<(), ModelEnd> {
         let work = self.work();
         if work.resume == ResumeNote::Damaged {
-            return Err(Ended::Damaged);
+            return Err(ModelEnd::Damaged);
         }
         if work.resume != ResumeNote::Complete {
             if work.marked && (work.resume == ResumeNote::Absent || work.partial.is_none()) {
                 // The records that were given back of the runs are nowhere else.
-                return Err(Ended::Damaged);
+                return Err(ModelEnd::Damaged);
             }
             if !self.named_runs().is_subset(&work.runs) {
-                return Err(Ended::Damaged);
+                return Err(ModelEnd::Damaged);
             }
             self.change(|_, work| work.partial = Some(work.runs.clone()))?;
             self.change(|_, work| work.resume = ResumeNote::Started)?;
@@ -442,7 +449,7 @@ impl Steps for Run {
         if self.work().partial.is_some() {
             let output = self.command.output;
             if self.is_output(0) && self.disk.files.contains_key(output) {
-                return Err(Ended::NameTaken);
+                return Err(ModelEnd::NameTaken);
             }
             let replaced = self.disk.files.get(output).map(|old| old.records.clone());
             self.change(|disk, work| {
@@ -452,33 +459,33 @@ impl Steps for Run {
             self.change(|disk, work| {
                 let id = work.journal.as_ref().expect("begun").result.expect("just noted");
                 let records = work.partial.take().expect("just seen");
-                disk.files.insert(output, File::new(id, records.into_iter().collect()));
+                disk.files.insert(output, ModelFile::new(id, records.into_iter().collect()));
             })?;
             self.replaced.extend(replaced.unwrap_or_default());
         }
         self.change(|_, work| work.runs.clear())
     }
 
-    fn delivered(&mut self) -> Result<(), Ended> {
+    fn delivered(&mut self) -> Result<(), ModelEnd> {
         self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Delivered)
     }
 
-    fn end(&mut self) -> Result<(), Ended> {
+    fn end(&mut self) -> Result<(), ModelEnd> {
         self.change(|_, work| work.resume = ResumeNote::Absent)?;
         self.change(|_, work| work.note = Evidence::Absent)?;
         self.change(|_, work| work.journal = None)?;
-        self.change(|_, work| *work = Work::default())
+        self.change(|_, work| *work = ModelWork::default())
     }
 
-    fn refuse(&self, refusal: Refusal) -> Ended {
-        Ended::Refused(refusal)
+    fn refuse(&self, refusal: ConsumeRefusal) -> ModelEnd {
+        ModelEnd::Refused(refusal)
     }
 }
 
 /// All that can happen next, commands aside.
-fn outside(disk: &Disk) -> Vec<Disk> {
+fn outside(disk: &ModelDisk) -> Vec<ModelDisk> {
     let mut all = Vec::new();
-    let mut with = |change: &dyn Fn(&mut Disk)| {
+    let mut with = |change: &dyn Fn(&mut ModelDisk)| {
         let mut next = disk.clone();
         change(&mut next);
         all.push(next);
@@ -507,16 +514,16 @@ fn outside(disk: &Disk) -> Vec<Disk> {
 }
 
 /// The commands of every story.
-const COMMANDS: [Command; 4] = [
-    Command { input: "in", output: "out" },
-    Command { input: "other", output: "out" },
-    Command { input: "in", output: "in" },
-    Command { input: "in", output: "other" },
+const COMMANDS: [ModelCommand; 4] = [
+    ModelCommand { input: "in", output: "out" },
+    ModelCommand { input: "other", output: "out" },
+    ModelCommand { input: "in", output: "in" },
+    ModelCommand { input: "in", output: "other" },
 ];
 
 #[test]
 fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
-    let mut start = Disk::default();
+    let mut start = ModelDisk::default();
     start.make("in");
     let (mut seen, mut waiting) = (HashSet::new(), VecDeque::from([(start.clone(), 0)]));
     seen.insert(start);
@@ -527,13 +534,13 @@ fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
         checked += check_recover(&disk, &mut known);
         for command in COMMANDS {
             for changes in 0.. {
-                let mut run = Run::new(&disk, command, changes);
+                let mut run = ModelRun::new(&disk, command, changes);
                 let ended = protocol::run(&mut run);
                 check(&disk, &run, command, &ended);
-                let crashed = ended == Err(Ended::Crash);
+                let crashed = ended == Err(ModelEnd::Crash);
                 match &ended {
                     Ok(()) => successes += 1,
-                    Err(Ended::Crash) => crashes += 1,
+                    Err(ModelEnd::Crash) => crashes += 1,
                     Err(_) => refusals += 1,
                 }
                 reached.push(run.disk);
@@ -559,7 +566,7 @@ fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
 /// In a state, and after each file of it is lost, damaged or replaced: whatever `recover` advises for each
 /// folder of unfinished work is followed, and then nothing that was on the disk is gone. The same goes for every
 /// command, and for commands that want the folder for other work. Returns how many such disks were not `known` yet.
-fn check_recover(disk: &Disk, known: &mut HashSet<Disk>) -> u64 {
+fn check_recover(disk: &ModelDisk, known: &mut HashSet<ModelDisk>) -> u64 {
     // One loss makes the same disk of many states.
     let mut all = losses(disk);
     all.retain(|disk| known.insert(disk.clone()));
@@ -573,7 +580,7 @@ fn check_recover(disk: &Disk, known: &mut HashSet<Disk>) -> u64 {
                     let journal = work.journal.as_ref();
                     // Without a readable journal it is a copy, whose view this folder is itself.
                     let Some(journal) = journal.filter(|_| !work.bad_journal) else { continue };
-                    let mut run = Run::new(disk, journal.command, usize::MAX);
+                    let mut run = ModelRun::new(disk, journal.command, usize::MAX);
                     let _ended = protocol::run(&mut run);
                     still_there(disk, &run.disk, &run.replaced, "repeated as recover says");
                     continue;
@@ -588,7 +595,7 @@ fn check_recover(disk: &Disk, known: &mut HashSet<Disk>) -> u64 {
             }
         }
         for command in COMMANDS {
-            let mut run = Run::new(disk, command, usize::MAX);
+            let mut run = ModelRun::new(disk, command, usize::MAX);
             let _ended = protocol::run(&mut run);
             still_there(disk, &run.disk, &run.replaced, "any command");
         }
@@ -596,22 +603,22 @@ fn check_recover(disk: &Disk, known: &mut HashSet<Disk>) -> u64 {
     all.len() as u64
 }
 
-fn still_there(before: &Disk, after: &Disk, replaced: &BTreeSet<Record>, why: &str) {
+fn still_there(before: &ModelDisk, after: &ModelDisk, replaced: &BTreeSet<ModelRecord>, why: &str) {
     let lost = &(&before.existing() - &after.existing()) - replaced;
     assert!(lost.is_empty(), "{why}: lost {lost:?}\nbefore {before:?}\nafter {after:?}");
 }
 
 /// The disk, and the disk with one file lost, damaged or replaced.
-fn losses(disk: &Disk) -> Vec<Disk> {
+fn losses(disk: &ModelDisk) -> Vec<ModelDisk> {
     let mut all = vec![disk.clone()];
-    let mut with = |change: &dyn Fn(&mut Disk)| {
+    let mut with = |change: &dyn Fn(&mut ModelDisk)| {
         let mut next = disk.clone();
         change(&mut next);
         if next != *disk {
             all.push(next);
         }
     };
-    let changes: [&dyn Fn(&mut Work); 9] = [
+    let changes: [&dyn Fn(&mut ModelWork); 9] = [
         &|work| work.journal = None,
         &|work| work.bad_journal = work.journal.is_some(),
         &|work| work.note = Evidence::Absent,
@@ -642,31 +649,32 @@ fn losses(disk: &Disk) -> Vec<Disk> {
     }
     for input in disk.hidden.keys() {
         with(&|disk| _ = disk.hidden.remove(input));
-        with(&|disk| _ = disk.hidden.insert(*input, File::new(99, vec![(99, 0)])));
+        with(&|disk| _ = disk.hidden.insert(*input, ModelFile::new(99, vec![(99, 0)])));
     }
     all
 }
 
 /// What must hold after a command, however it ended.
-fn check(before: &Disk, run: &Run, command: Command, ended: &Result<(), Ended>) {
+fn check(before: &ModelDisk, run: &ModelRun, command: ModelCommand, ended: &Result<(), ModelEnd>) {
     let after = &run.disk;
     let story = || format!("{command:?} {ended:?}\nbefore {before:?}\nafter {after:?}");
     let lost = &(&before.reachable() - &after.reachable()) - &run.replaced;
     assert!(lost.is_empty(), "lost {lost:?}: {}", story());
-    let removed: BTreeSet<Record> = run.removed.iter().copied().collect();
-    let sorted: BTreeSet<Record> = run.journal.iter().flat_map(|j| j.content.clone()).collect();
+    let removed: BTreeSet<ModelRecord> = run.removed.iter().copied().collect();
+    let sorted: BTreeSet<ModelRecord> =
+        run.journal.iter().flat_map(|j| j.content.clone()).collect();
     assert!(removed.is_subset(&sorted), "removed unread: {}", story());
     if ended.is_ok() {
         // The result may be gone again when the command only cleaned up behind it.
         let left = before.work.get(command.output);
-        let is_delivered = |work: &Work| {
+        let is_delivered = |work: &ModelWork| {
             let phase = work.journal.as_ref().map(|journal| journal.phase);
             phase == Some(PhaseNote::Delivered) || work.is_published()
         };
         let cleaned = left.is_some_and(is_delivered);
         let out = after.files.get(command.output);
         assert!(cleaned || out.is_some_and(|out| out.records.is_superset(&sorted)), "{}", story());
-        assert_eq!(after.work.get(command.output), Some(&Work::default()), "{}", story());
+        assert_eq!(after.work.get(command.output), Some(&ModelWork::default()), "{}", story());
         if let Some(file) = after.files.get(command.input) {
             assert!(run.journal().result == Some(file.id), "a newer input: {}", story());
         }

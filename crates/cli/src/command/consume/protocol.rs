@@ -31,7 +31,7 @@ use merganser_sort::journal::SortPhase;
 
 /// The state of the work, from its folder of unfinished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begun {
+pub enum WorkProgress {
     /// No work was begun, or all has ended.
     Nothing,
     /// Work of this same command, and how far it is.
@@ -42,7 +42,7 @@ pub enum Begun {
 
 /// The file that has an input's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum InputState {
     /// The file that was sorted, unchanged but for what the sort did, under its own name or the
     /// hidden one.
     Input,
@@ -56,7 +56,7 @@ pub enum Found {
 
 /// The reason for which the command can't succeed. It has removed no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum ConsumeRefusal {
     /// The folder holds the work of another command.
     OtherWork,
     /// Something was written to this input after it was read.
@@ -66,19 +66,19 @@ pub enum Refusal {
 }
 
 /// The steps. Each is durable when it returns, and may be repeated after a crash in its middle.
-pub trait Steps {
+pub trait ConsumeSteps {
     /// The error of a failed step.
     type Error;
 
     /// Reads the state of the work from its folder.
-    fn begun(&self) -> Result<Begun, Self::Error>;
+    fn begun(&self) -> Result<WorkProgress, Self::Error>;
 
     /// How many inputs there are.
     fn inputs(&self) -> usize;
 
     /// Compares the file at an input's hidden name with the journal. If there is no such file, the
     /// file at the input's own name is compared.
-    fn look(&self, input: usize) -> Result<Found, Self::Error>;
+    fn look(&self, input: usize) -> Result<InputState, Self::Error>;
 
     /// Whether a file that is not the result has the name of this input.
     fn has_stranger(&self, input: usize) -> Result<bool, Self::Error>;
@@ -113,23 +113,23 @@ pub trait Steps {
     fn end(&mut self) -> Result<(), Self::Error>;
 
     /// The error for a refusal.
-    fn refuse(&self, refusal: Refusal) -> Self::Error;
+    fn refuse(&self, refusal: ConsumeRefusal) -> Self::Error;
 }
 
 /// Takes the remaining steps.
 ///
 /// # Errors
 /// Errors of the steps, and refusals.
-pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
+pub fn run<S: ConsumeSteps>(steps: &mut S) -> Result<(), S::Error> {
     let mut phase = match steps.begun()? {
-        Begun::Other => return Err(steps.refuse(Refusal::OtherWork)),
-        Begun::Ours(phase) => {
+        WorkProgress::Other => return Err(steps.refuse(ConsumeRefusal::OtherWork)),
+        WorkProgress::Ours(phase) => {
             if matches!(phase, SortPhase::Sorted | SortPhase::Removed) {
                 steps.verify()?;
             }
             phase
         }
-        Begun::Nothing => {
+        WorkProgress::Nothing => {
             steps.begin()?;
             SortPhase::Sorting
         }
@@ -140,10 +140,11 @@ pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
     }
     if phase == SortPhase::Sorted {
         let found = look_at_all(steps)?;
-        if let Some(input) = found.iter().position(|found| *found == Found::Written) {
-            return Err(steps.refuse(Refusal::Written(input)));
+        if let Some(input) = found.iter().position(|found| *found == InputState::Written) {
+            return Err(steps.refuse(ConsumeRefusal::Written(input)));
         }
-        for (input, _) in found.iter().enumerate().filter(|(_, found)| **found == Found::Input) {
+        for (input, _) in found.iter().enumerate().filter(|(_, found)| **found == InputState::Input)
+        {
             steps.remove_input(input)?;
         }
         steps.removed()?;
@@ -160,12 +161,12 @@ pub fn run<S: Steps>(steps: &mut S) -> Result<(), S::Error> {
     }
     steps.end()?;
     match stranger {
-        Some(input) => Err(steps.refuse(Refusal::NotRead(input))),
+        Some(input) => Err(steps.refuse(ConsumeRefusal::NotRead(input))),
         None => Ok(()),
     }
 }
 
-fn first_stranger<S: Steps>(steps: &S, outputs: bool) -> Result<Option<usize>, S::Error> {
+fn first_stranger<S: ConsumeSteps>(steps: &S, outputs: bool) -> Result<Option<usize>, S::Error> {
     for input in (0..steps.inputs()).filter(|input| steps.is_output(*input) == outputs) {
         if steps.has_stranger(input)? {
             return Ok(Some(input));
@@ -174,6 +175,6 @@ fn first_stranger<S: Steps>(steps: &S, outputs: bool) -> Result<Option<usize>, S
     Ok(None)
 }
 
-fn look_at_all<S: Steps>(steps: &S) -> Result<Vec<Found>, S::Error> {
+fn look_at_all<S: ConsumeSteps>(steps: &S) -> Result<Vec<InputState>, S::Error> {
     (0..steps.inputs()).map(|input| steps.look(input)).collect()
 }

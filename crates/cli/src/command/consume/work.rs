@@ -20,27 +20,28 @@ use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
 
 use super::checks::{Inputs, check, has_data, has_hole};
-use super::protocol::{Begun, Found, Refusal, Steps};
+use super::protocol::{ConsumeRefusal, ConsumeSteps, InputState, WorkProgress};
 use crate::advised::AdvisedCommand;
-use crate::command::materialize::{Copy, Goal};
-use crate::config::{Destination, SortConfig, Sorting, view_name};
+use crate::command::materialize::{Copy, CopyGoal};
+use crate::config::{Destination, SortChoices, SortConfig, view_name};
 use crate::failure::{self, Failure};
 use crate::shown;
 use crate::unfinished::{
-    Attributes, OTHER_LINK, Target, WorkFolder, claim, claim_unlinked, claimed_path, exists, find,
-    has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input, taken, unclaim_all,
+    OTHER_LINK, ResultAttributes, Target, WorkFolder, claim, claim_unlinked, claimed_path, exists,
+    find, has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input, taken,
+    unclaim_all,
 };
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
 const BLOCK_BYTES: u64 = 64 << 10;
 
 /// An input that is read further, for the engine and as a file; `None` if it is not needed.
-type Opened = (Option<Arc<dyn Storage>>, Option<File>);
+type OpenedInput = (Option<Arc<dyn Storage>>, Option<File>);
 
 /// A command at work.
-pub struct Work<'a> {
+pub struct ConsumeWork<'a> {
     config: &'a SortConfig,
-    sorting: &'a Sorting,
+    sorting: &'a SortChoices,
     options: &'a SortOptions,
     progress: &'a dyn Progress,
     inputs: Inputs,
@@ -56,7 +57,7 @@ pub struct Work<'a> {
     report: SortReport,
 }
 
-impl<'a> Work<'a> {
+impl<'a> ConsumeWork<'a> {
     /// Opens the folder of unfinished work, and reads its journal. `None` if an earlier command was
     /// interrupted in its last step, so that no work is left.
     ///
@@ -64,7 +65,7 @@ impl<'a> Work<'a> {
     /// When the command makes no sense, or the folder is another process's or user's.
     pub fn open(
         config: &'a SortConfig,
-        sorting: &'a Sorting,
+        sorting: &'a SortChoices,
         path: &Path,
         options: &'a SortOptions,
         progress: &'a dyn Progress,
@@ -80,7 +81,7 @@ impl<'a> Work<'a> {
         if journal.is_none() && is_done(&inputs, &target, &folder, is_view)? {
             return Ok(None);
         }
-        let work = Work {
+        let work = ConsumeWork {
             config,
             sorting,
             options,
@@ -129,7 +130,7 @@ impl<'a> Work<'a> {
     }
 
     /// The command line and its surroundings, so that a later command can name them.
-    fn note(&self, attributes: Attributes) -> CommandNote {
+    fn note(&self, attributes: ResultAttributes) -> CommandNote {
         let here = std::env::current_dir().unwrap_or_default();
         CommandNote {
             words: std::env::args_os().map(JournalText::from).collect(),
@@ -157,7 +158,7 @@ impl<'a> Work<'a> {
     }
 
     /// Opens the input for a sort that continues, once it is seen to be the journal's file.
-    fn open_untaken(&self, index: usize) -> Result<Opened, Failure> {
+    fn open_untaken(&self, index: usize) -> Result<OpenedInput, Failure> {
         let (known, shown) = (&self.journal().inputs[index], &self.inputs.shown[index]);
         let path = self.place_of(index)?;
         let on_input = |error: io::Error| Failure::on(&path, &error);
@@ -191,7 +192,7 @@ impl<'a> Work<'a> {
             return Err(self.not_the_input(index, &path));
         }
         if is_written(&file, known).map_err(on_input)? {
-            return Err(self.refuse(Refusal::Written(index)));
+            return Err(self.refuse(ConsumeRefusal::Written(index)));
         }
         let name = shown.display().to_string();
         let handle = file.try_clone().map_err(on_input)?;
@@ -212,7 +213,7 @@ impl<'a> Work<'a> {
                 Some(found) if is_hidden && is_restored(&found, &known) => {}
                 // Only this program uses the hidden name, so this file can't be a new input.
                 Some(found) if is_hidden && known.is_same_file(&note_of(&found)) => {
-                    return Err(self.refuse(Refusal::Written(index)));
+                    return Err(self.refuse(ConsumeRefusal::Written(index)));
                 }
                 Some(_) if is_hidden => return Err(self.not_the_input(index, &place)),
                 _ => return Ok(true),
@@ -303,13 +304,13 @@ impl<'a> Work<'a> {
             journal.write(&files).map_err(io::Error::other)
         };
         let note = &self.journal().command;
-        let attributes = Attributes { mode: note.mode, owner: note.owner };
+        let attributes = ResultAttributes { mode: note.mode, owner: note.owner };
         let folder = self.folder.as_ref().expect("a file is made in the folder");
         let copy = Copy {
             view: Arc::clone(&self.files),
             view_path: folder.path().to_owned(),
             work: folder,
-            goal: Goal {
+            goal: CopyGoal {
                 target: &self.target,
                 replaces: self.replaces,
                 attributes,
@@ -415,11 +416,11 @@ fn is_written(file: &File, known: &InputProgress) -> io::Result<bool> {
     Ok(from < to && !has_hole(file, from, to)?)
 }
 
-impl Steps for Work<'_> {
+impl ConsumeSteps for ConsumeWork<'_> {
     type Error = Failure;
 
-    fn begun(&self) -> Result<Begun, Failure> {
-        let Some(journal) = &self.journal else { return Ok(Begun::Nothing) };
+    fn begun(&self) -> Result<WorkProgress, Failure> {
+        let Some(journal) = &self.journal else { return Ok(WorkProgress::Nothing) };
         let note = &journal.command;
         let same = note.output == JournalText::from(self.target.path().as_os_str())
             && note.view == self.is_view()
@@ -429,30 +430,34 @@ impl Steps for Work<'_> {
         let free = !same && !has_claimed(journal);
         if journal.is_untouched() && (free || same && self.has_new_input()?) {
             // It had only begun: the inputs are whole, and are read as they are now.
-            return Ok(Begun::Nothing);
+            return Ok(WorkProgress::Nothing);
         }
-        Ok(if same { Begun::Ours(journal.phase) } else { Begun::Other })
+        Ok(if same { WorkProgress::Ours(journal.phase) } else { WorkProgress::Other })
     }
 
     fn inputs(&self) -> usize {
         self.inputs.paths.len()
     }
 
-    fn look(&self, input: usize) -> Result<Found, Failure> {
+    fn look(&self, input: usize) -> Result<InputState, Failure> {
         let known = &self.journal().inputs[input];
         let on_input = |error: io::Error| Failure::on(&self.inputs.shown[input], &error);
         let place = self.place_of(input)?;
         match find(&place).map_err(on_input)? {
-            None => return Ok(Found::Missing),
-            Some(found) if !found.is_file() => return Ok(Found::Stranger),
+            None => return Ok(InputState::Missing),
+            Some(found) if !found.is_file() => return Ok(InputState::Stranger),
             Some(_) => {}
         }
         let file = open_input(&place, false).map_err(on_input)?;
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(input, &place, &found) {
-            return Ok(Found::Stranger);
+            return Ok(InputState::Stranger);
         }
-        Ok(if is_written(&file, known).map_err(on_input)? { Found::Written } else { Found::Input })
+        Ok(if is_written(&file, known).map_err(on_input)? {
+            InputState::Written
+        } else {
+            InputState::Input
+        })
     }
 
     fn has_stranger(&self, input: usize) -> Result<bool, Failure> {
@@ -527,8 +532,8 @@ impl Steps for Work<'_> {
         let on_input = |error: io::Error| Failure::on(shown, &error);
         // Only this program uses the hidden name, so the removed file is the one that was checked.
         claim(path, &self.journal().inputs[input].file).map_err(on_input)?;
-        if self.look(input)? == Found::Written {
-            return Err(self.refuse(Refusal::Written(input)));
+        if self.look(input)? == InputState::Written {
+            return Err(self.refuse(ConsumeRefusal::Written(input)));
         }
         fs::remove_file(claimed_path(path)).map_err(on_input)
     }
@@ -548,7 +553,7 @@ impl Steps for Work<'_> {
             return self.deliver_file();
         }
         let note = &self.journal().command;
-        let attributes = Attributes { mode: note.mode, owner: note.owner };
+        let attributes = ResultAttributes { mode: note.mode, owner: note.owner };
         let folder = self.folder.as_mut().expect("until the end");
         if folder.is_view() {
             return Ok(());
@@ -572,18 +577,18 @@ impl Steps for Work<'_> {
         folder.close()
     }
 
-    fn refuse(&self, refusal: Refusal) -> Failure {
+    fn refuse(&self, refusal: ConsumeRefusal) -> Failure {
         let shown = |input: usize| self.inputs.shown[input].display();
         let target = self.target.shown().display();
         Failure::Error(match refusal {
-            Refusal::OtherWork => format!(
+            ConsumeRefusal::OtherWork => format!(
                 "{target}: holds an interrupted sort --consume of other inputs or with other keys; finish that one first{}",
                 match AdvisedCommand::sort(self.journal()) {
                     Some(command) => format!(": {}", command.line()),
                     None => String::new(),
                 }
             ),
-            Refusal::Written(input) => {
+            ConsumeRefusal::Written(input) => {
                 let known = &self.journal().inputs[input];
                 let (own, taken) = (&self.inputs.paths[input], known.taken);
                 let place = self.place_of(input).unwrap_or_else(|_| claimed_path(own));
@@ -603,7 +608,7 @@ impl Steps for Work<'_> {
                     known.file.size
                 )
             }
-            Refusal::NotRead(input) => format!(
+            ConsumeRefusal::NotRead(input) => format!(
                 "{target}: is finished, but {} is a newer file than the one that was sorted; it was not read and is still there",
                 shown(input)
             ),

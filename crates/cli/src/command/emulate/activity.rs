@@ -12,7 +12,7 @@ const POINTS: usize = 20_000;
 
 /// One kind of request.
 #[derive(Debug, Clone, Default)]
-pub struct Flow {
+pub struct DiskFlow {
     /// Requests.
     pub requests: u64,
     /// Requests that began where the last one of their kind had ended.
@@ -31,7 +31,7 @@ pub struct Flow {
 
 /// A request in the plot of addresses.
 #[derive(Debug, Clone, Copy)]
-pub struct Point {
+pub struct RequestPoint {
     /// Its arrival.
     pub at_ns: u64,
     /// Whether it is a read.
@@ -42,21 +42,21 @@ pub struct Point {
 
 /// All of it.
 #[derive(Debug, Clone)]
-pub struct Activity {
+pub struct DiskActivity {
     /// The width of a bin, in nanoseconds.
     pub bin_ns: u64,
     /// The last answer.
     pub end_ns: u64,
     /// Reads.
-    pub reads: Flow,
+    pub reads: DiskFlow,
     /// Writes.
-    pub writes: Flow,
+    pub writes: DiskFlow,
     /// Flushes and discards.
     pub others: u64,
     /// The most requests in flight.
     pub depth_max: u32,
-    /// Some requests, evenly chosen by their number: one of [`Activity::stride`].
-    pub points: Vec<Point>,
+    /// Some requests, evenly chosen by their number: one of [`DiskActivity::stride`].
+    pub points: Vec<RequestPoint>,
     /// One point stands for this many requests.
     pub stride: u64,
     /// Bytes from the first that was asked for to the last.
@@ -64,13 +64,13 @@ pub struct Activity {
     moved: u64,
 }
 
-impl Default for Activity {
+impl Default for DiskActivity {
     fn default() -> Self {
-        Activity {
+        DiskActivity {
             bin_ns: FIRST_NS,
             end_ns: 0,
-            reads: Flow::default(),
-            writes: Flow::default(),
+            reads: DiskFlow::default(),
+            writes: DiskFlow::default(),
             others: 0,
             depth_max: 0,
             points: Vec::new(),
@@ -81,7 +81,7 @@ impl Default for Activity {
     }
 }
 
-impl Activity {
+impl DiskActivity {
     /// Adds a request; they come in the order of their arrivals.
     pub fn add(&mut self, served: &ServedRequest) {
         let &ServedRequest { ref request, real_ns, depth, .. } = served;
@@ -126,7 +126,7 @@ impl Activity {
             }
             if self.moved.is_multiple_of(self.stride) {
                 let read = request.kind == RequestKind::Read;
-                self.points.push(Point { at_ns: from, read, offset });
+                self.points.push(RequestPoint { at_ns: from, read, offset });
             }
         }
         self.moved += 1;
@@ -145,7 +145,7 @@ impl Activity {
     }
 
     /// Reads and writes with equally many bins.
-    pub fn flows(&self) -> [Flow; 2] {
+    pub fn flows(&self) -> [DiskFlow; 2] {
         let bins = (self.end_ns / self.bin_ns + 1) as usize;
         [&self.reads, &self.writes].map(|flow| {
             let mut flow = flow.clone();
@@ -157,9 +157,9 @@ impl Activity {
     }
 }
 
-impl Flow {
+impl DiskFlow {
     fn all_bins(&mut self) -> [&mut Vec<u64>; 4] {
-        let Flow { bytes, in_flight_ns, requests_per_bin, in_order_per_bin, .. } = self;
+        let DiskFlow { bytes, in_flight_ns, requests_per_bin, in_order_per_bin, .. } = self;
         [bytes, in_flight_ns, requests_per_bin, in_order_per_bin]
     }
 }
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn bytes_and_times_are_kept_when_bins_double() {
-        let mut activity = Activity::default();
+        let mut activity = DiskActivity::default();
         for i in 0..3000 {
             let kind = if i % 3 == 0 { RequestKind::Write } else { RequestKind::Read };
             activity.add(&served(i, kind, i * 700_000, i * 4096, 900_000));
@@ -195,10 +195,11 @@ mod tests {
         assert_eq!((sum(&writes.bytes), sum(&writes.in_flight_ns)), (1000 * 4096, 1000 * 900_000));
         // 2.1 s in bins of 8 ms.
         assert_eq!((activity.bin_ns, reads.bytes.len()), (8_000_000, writes.bytes.len()));
-        let counted = |flow: &Flow| (sum(&flow.requests_per_bin), sum(&flow.in_order_per_bin));
+        let counted = |flow: &DiskFlow| (sum(&flow.requests_per_bin), sum(&flow.in_order_per_bin));
         assert_eq!((counted(&reads), counted(&writes)), ((2000, 1000), (1000, 0)));
         // The requests of a bin are those whose bytes are in it.
-        let each = |flow: &Flow| flow.requests_per_bin.iter().map(|n| n * 4096).collect::<Vec<_>>();
+        let each =
+            |flow: &DiskFlow| flow.requests_per_bin.iter().map(|n| n * 4096).collect::<Vec<_>>();
         assert_eq!((each(&reads), each(&writes)), (reads.bytes.clone(), writes.bytes.clone()));
         // Of two reads in a row the second continues the first.
         assert_eq!((activity.reads.in_order, activity.writes.in_order), (1000, 0));
@@ -207,7 +208,7 @@ mod tests {
 
     #[test]
     fn points_are_thinned_evenly() {
-        let mut activity = Activity::default();
+        let mut activity = DiskActivity::default();
         for i in 0..50_000 {
             activity.add(&served(i, RequestKind::Read, i, i * 4096, 10));
         }

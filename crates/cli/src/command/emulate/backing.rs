@@ -1,7 +1,7 @@
 //! Where an emulated disk keeps its data.
 //!
 //! A file is written to only if it is empty, or has the label of a disk that this command made
-//! ([`Label`]), or if the user says that it may be. Each choice is made after the file is locked, and
+//! ([`DiskLabel`]), or if the user says that it may be. Each choice is made after the file is locked, and
 //! about the open file, so that a second emulation that starts meanwhile can't decide differently.
 
 use std::fs::{File, OpenOptions};
@@ -17,7 +17,7 @@ use merganser_storage::{Operation, Storage, StorageExt};
 use rustix::fs::{FlockOperation, FsWord, flock, fstatfs};
 use rustix::io::Errno;
 
-use super::label::Label;
+use super::label::DiskLabel;
 use crate::command::patience::patiently;
 use crate::config::BackingConfig;
 use crate::failure::Failure;
@@ -116,7 +116,7 @@ fn disk_bytes(path: &Path, file: &File, size: Option<u64>, existing: bool) -> Re
         return Err(format!("{shown}: is no regular file").into());
     }
     let len = found.len();
-    match (Label::read(file, len).map_err(failed)?, size) {
+    match (DiskLabel::read(file, len).map_err(failed)?, size) {
         (Some(label), size) => {
             label.settle(file).map_err(failed)?;
             let size = size.unwrap_or(label.bytes);
@@ -127,7 +127,7 @@ fn disk_bytes(path: &Path, file: &File, size: Option<u64>, existing: bool) -> Re
                 );
             }
             if size > label.bytes {
-                Label::write(file, size, Some(label.bytes)).map_err(failed)?;
+                DiskLabel::write(file, size, Some(label.bytes)).map_err(failed)?;
             }
             Ok(size)
         }
@@ -135,7 +135,7 @@ fn disk_bytes(path: &Path, file: &File, size: Option<u64>, existing: bool) -> Re
             Err(format!("{shown}: is empty; say how large to make it with --size").into())
         }
         (None, Some(size)) if len == 0 && !existing => {
-            Label::write(file, size, None).map_err(failed)?;
+            DiskLabel::write(file, size, None).map_err(failed)?;
             Ok(size)
         }
         (None, _) if !existing => Err(format!(

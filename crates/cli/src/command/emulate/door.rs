@@ -15,14 +15,14 @@ use crate::signals::Cancel;
 const DISK: &str = "disk";
 
 /// An open way to the disk.
-pub enum Door {
+pub enum EmulatedDoor {
     /// The folder with the file.
     Mount(Mount),
     /// The server with the export.
     Nbd(Box<NbdServer>),
 }
 
-impl Door {
+impl EmulatedDoor {
     /// Shows the disk: from now on, programs can use it.
     pub fn open(config: &DoorConfig, disk: Arc<dyn Storage>) -> Result<Self, Failure> {
         match config {
@@ -34,7 +34,7 @@ impl Door {
                     allow_other: *allow_other,
                     on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
                 })?;
-                Ok(Door::Mount(mount))
+                Ok(EmulatedDoor::Mount(mount))
             }
             DoorConfig::Nbd(config) => {
                 let exports = vec![Export::device(DISK, disk)];
@@ -42,7 +42,7 @@ impl Door {
                     reply_bytes: DEVICE_REPLY_BYTES_USEFUL,
                     ..nbd::options(config, exports)
                 })?;
-                Ok(Door::Nbd(Box::new(server)))
+                Ok(EmulatedDoor::Nbd(Box::new(server)))
             }
         }
     }
@@ -50,8 +50,8 @@ impl Door {
     /// Serves until the folder is unmounted or a signal arrives.
     pub fn serve(self, cancel: &Cancel) -> Result<(), Failure> {
         match self {
-            Door::Mount(mount) => mount::serve(mount, cancel),
-            Door::Nbd(server) => nbd::run(*server, cancel),
+            EmulatedDoor::Mount(mount) => mount::serve(mount, cancel),
+            EmulatedDoor::Nbd(server) => nbd::run(*server, cancel),
         }
     }
 }

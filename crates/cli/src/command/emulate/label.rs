@@ -17,19 +17,19 @@ pub const LABEL_BYTES: u64 = 4096;
 
 /// The label of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Label {
+pub struct DiskLabel {
     /// Bytes of the disk. All of them are before the label.
     pub bytes: u64,
     /// Where a smaller disk ended whose label is still there: it becomes zeros.
     pub clear: Option<u64>,
 }
 
-impl Label {
+impl DiskLabel {
     /// The label at the end of `file`, which has `len` bytes; `None` if it has none.
     ///
     /// # Errors
     /// The system's own.
-    pub fn read(file: &File, len: u64) -> io::Result<Option<Label>> {
+    pub fn read(file: &File, len: u64) -> io::Result<Option<DiskLabel>> {
         let Some(bytes) = len.checked_sub(LABEL_BYTES) else { return Ok(None) };
         let mut found = [0; LABEL_BYTES as usize];
         file.read_exact_at(&mut found, bytes)?;
@@ -45,7 +45,7 @@ impl Label {
     /// # Errors
     /// The system's own.
     pub fn write(file: &File, bytes: u64, had: Option<u64>) -> io::Result<()> {
-        let label = Label { bytes, clear: had };
+        let label = DiskLabel { bytes, clear: had };
         file.write_all_at(&label.encode(), bytes)?;
         file.sync_all()?;
         label.settle(file)
@@ -61,13 +61,13 @@ impl Label {
         let len = self.bytes.saturating_sub(at).min(LABEL_BYTES);
         file.write_all_at(&zeros[..len as usize], at)?;
         file.sync_all()?;
-        let settled = Label { clear: None, ..self };
+        let settled = DiskLabel { clear: None, ..self };
         file.write_all_at(&settled.encode(), self.bytes)?;
         file.sync_all()
     }
 
     fn encode(self) -> [u8; LABEL_BYTES as usize] {
-        let Label { bytes, clear } = self;
+        let DiskLabel { bytes, clear } = self;
         let mut text = format!("merganser emulated disk 1\nbytes {bytes}\n");
         if let Some(at) = clear {
             text.push_str(&format!("clear {at}\n"));
@@ -77,7 +77,7 @@ impl Label {
         out
     }
 
-    fn decode(found: &[u8; LABEL_BYTES as usize]) -> Option<Label> {
+    fn decode(found: &[u8; LABEL_BYTES as usize]) -> Option<DiskLabel> {
         let end = found.iter().position(|&byte| byte == 0)?;
         let text = std::str::from_utf8(&found[..end]).ok()?;
         let mut lines = text.lines().skip(1);
@@ -86,7 +86,7 @@ impl Label {
             Some(line) => Some(line.strip_prefix("clear ")?.parse().ok()?),
             None => None,
         };
-        let label = Label { bytes, clear };
+        let label = DiskLabel { bytes, clear };
         (label.encode() == *found).then_some(label)
     }
 }
@@ -97,21 +97,21 @@ mod tests {
 
     #[test]
     fn a_label_has_one_form() {
-        let label = Label { bytes: 40_000_000_000, clear: None };
+        let label = DiskLabel { bytes: 40_000_000_000, clear: None };
         let bytes = label.encode();
         let text = "merganser emulated disk 1\nbytes 40000000000\n";
         assert_eq!(bytes[..text.len()], *text.as_bytes());
         assert!(bytes[text.len()..].iter().all(|&byte| byte == 0));
-        let growing = Label { bytes: 20, clear: Some(10) };
+        let growing = DiskLabel { bytes: 20, clear: Some(10) };
         assert_eq!(growing.encode()[..43], *b"merganser emulated disk 1\nbytes 20\nclear 10");
         for label in [label, growing] {
             let bytes = label.encode();
-            assert_eq!(Label::decode(&bytes), Some(label));
+            assert_eq!(DiskLabel::decode(&bytes), Some(label));
             // No byte of it may be another.
             for at in (0..60).chain([4095]) {
                 let mut other = bytes;
                 other[at] ^= 1;
-                assert_ne!(Label::decode(&other), Some(label), "byte {at}");
+                assert_ne!(DiskLabel::decode(&other), Some(label), "byte {at}");
             }
         }
         for other in
@@ -119,9 +119,9 @@ mod tests {
         {
             let mut bytes = [0; LABEL_BYTES as usize];
             bytes[..other.len()].copy_from_slice(other.as_bytes());
-            assert_eq!(Label::decode(&bytes), None, "{other}");
+            assert_eq!(DiskLabel::decode(&bytes), None, "{other}");
         }
-        assert_eq!(Label::decode(&[b'1'; LABEL_BYTES as usize]), None);
+        assert_eq!(DiskLabel::decode(&[b'1'; LABEL_BYTES as usize]), None);
     }
 
     /// After each step of growing, the file is a disk whose old bytes are there and whose others are zeros.
@@ -130,21 +130,21 @@ mod tests {
         for (had, bytes) in [(10_000, 20_000), (10_000, 10_001), (10_000, 14_096), (5, 14_097)] {
             for stopped in [false, true] {
                 let file = tempfile::tempfile().expect("a file");
-                Label::write(&file, had, None).expect("made");
+                DiskLabel::write(&file, had, None).expect("made");
                 file.write_all_at(&vec![7; had as usize], 0).expect("written");
                 if stopped {
-                    let growing = Label { bytes, clear: Some(had) };
+                    let growing = DiskLabel { bytes, clear: Some(had) };
                     file.write_all_at(&growing.encode(), bytes).expect("written");
                     let len = file.metadata().expect("there").len();
-                    let label = Label::read(&file, len).expect("read").expect("a label");
+                    let label = DiskLabel::read(&file, len).expect("read").expect("a label");
                     label.settle(&file).expect("settled");
                 } else {
-                    Label::write(&file, bytes, Some(had)).expect("grown");
+                    DiskLabel::write(&file, bytes, Some(had)).expect("grown");
                 }
                 let len = file.metadata().expect("there").len();
                 assert_eq!(len, bytes + LABEL_BYTES);
-                let label = Label::read(&file, len).expect("read");
-                assert_eq!(label, Some(Label { bytes, clear: None }));
+                let label = DiskLabel::read(&file, len).expect("read");
+                assert_eq!(label, Some(DiskLabel { bytes, clear: None }));
                 let mut all = vec![1; bytes as usize];
                 file.read_exact_at(&mut all, 0).expect("read");
                 assert!(all[..had as usize].iter().all(|&byte| byte == 7), "{had} {bytes}");

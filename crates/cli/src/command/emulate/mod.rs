@@ -25,14 +25,14 @@ use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
 use merganser_device::request::ContentHash;
 use merganser_device::results::DevicePower;
 
-use super::kept::Kept;
-use super::simulate::model::Model;
+use super::kept::ReportFile;
+use super::simulate::model::ModelledDevice;
 use crate::config::{BackingConfig, DeviceChoice, EmulateConfig, ReportForm};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 use crate::standard::print;
-use door::Door;
-use processor::Processor;
+use door::EmulatedDoor;
+use processor::AwakeProcessor;
 use recording::Prepared;
 use report::EmulatedRun;
 
@@ -44,7 +44,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     // Before a file is made, or grows: it is never cut again.
     let (model, capacity) = check(config)?;
     // Before the first thread that has to do with data.
-    let _awake = config.cpu.map(Processor::take).transpose()?;
+    let _awake = config.cpu.map(AwakeProcessor::take).transpose()?;
     let backing = backing::open(&config.backing, capacity)?;
     let size = backing.size();
     let device = made(model.as_ref(), config, size)?;
@@ -57,12 +57,13 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     }
     // A file that can't be written is an error now, not after the run.
     let report =
-        |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
+        |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((ReportFile::open(path)?, *form));
     let mut report = config.report.as_ref().map(report).transpose()?;
-    let about = model.as_ref().map_or("takes no time", Model::about);
+    let about = model.as_ref().map_or("takes no time", ModelledDevice::about);
     let title = format!("{}: {about}, {size} bytes", device.name());
     let recording = Prepared::new(config.trace.as_deref())?;
-    let power = model.as_ref().map_or(DevicePower::ssd(0.0, "takes no time"), Model::power);
+    let power =
+        model.as_ref().map_or(DevicePower::ssd(0.0, "takes no time"), ModelledDevice::power);
     let started_unix_ms = unix_ms();
     let disk = Emulated::start(EmulatedOptions {
         device,
@@ -76,7 +77,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     })
     .map_err(|error| Failure::named(&error))?;
 
-    let door = Door::open(&config.door, Arc::clone(&disk) as Arc<_>)?;
+    let door = EmulatedDoor::open(&config.door, Arc::clone(&disk) as Arc<_>)?;
     // From here on nothing is refused, and both files are this run's.
     if let Some((kept, _)) = &mut report {
         kept.begin().map_err(|error| Failure::on(kept.path(), &error))?;
@@ -94,7 +95,7 @@ pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// The model and its capacity in bytes, if the disk can have the size that was asked for.
-pub(super) fn check(config: &EmulateConfig) -> Result<(Option<Model>, u64), Failure> {
+pub(super) fn check(config: &EmulateConfig) -> Result<(Option<ModelledDevice>, u64), Failure> {
     let model = chosen(&config.device)?;
     let capacity = made(model.as_ref(), config, 0)?.capacity_bytes();
     if model.is_none() && config.backing == BackingConfig::Memory(None) {
@@ -114,7 +115,7 @@ fn unix_ms() -> u64 {
 }
 
 /// Prints the results, and writes the report.
-fn tell(run: &EmulatedRun, report: Option<(Kept, ReportForm)>) -> Result<(), Failure> {
+fn tell(run: &EmulatedRun, report: Option<(ReportFile, ReportForm)>) -> Result<(), Failure> {
     let printed = print(run.table());
     if let Some((kept, form)) = report {
         kept.write(&match form {
@@ -137,9 +138,9 @@ fn fits(device: &str, capacity: u64, name: &str, size: u64) -> Result<(), Failur
 }
 
 /// The chosen preset; `None` for the device that takes no time.
-fn chosen(choice: &DeviceChoice) -> Result<Option<Model>, Failure> {
+fn chosen(choice: &DeviceChoice) -> Result<Option<ModelledDevice>, Failure> {
     if choice.name != NULL {
-        return Model::chosen(choice).map(Some);
+        return ModelledDevice::chosen(choice).map(Some);
     }
     match choice.settings.first() {
         Some(text) => Err(format!("--set {text}: the device null has no parameters").into()),
@@ -148,7 +149,7 @@ fn chosen(choice: &DeviceChoice) -> Result<Option<Model>, Failure> {
 }
 
 fn made(
-    model: Option<&Model>,
+    model: Option<&ModelledDevice>,
     config: &EmulateConfig,
     size: u64,
 ) -> Result<Box<dyn Device>, Failure> {

@@ -14,14 +14,14 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use crate::failure::Failure;
 
 /// The processor is kept awake until this is dropped.
-pub struct Processor {
+pub struct AwakeProcessor {
     ends: Arc<AtomicBool>,
     awake: Option<JoinHandle<()>>,
 }
 
-impl Processor {
+impl AwakeProcessor {
     /// Moves this thread to the processor, and all threads that it starts from here on.
-    pub fn take(number: usize) -> Result<Processor, Failure> {
+    pub fn take(number: usize) -> Result<AwakeProcessor, Failure> {
         let failed = |error: io::Error| Failure::from(format!("--cpu {number}: {error}"));
         if number >= CpuSet::MAX_CPU {
             return Err(format!("--cpu {number}: no machine has so many processors").into());
@@ -41,11 +41,11 @@ impl Processor {
             }
         })
         .map_err(failed)?;
-        Ok(Processor { ends, awake: Some(awake) })
+        Ok(AwakeProcessor { ends, awake: Some(awake) })
     }
 }
 
-impl Drop for Processor {
+impl Drop for AwakeProcessor {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         if let Some(awake) = self.awake.take() {

@@ -19,8 +19,8 @@ use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
 use super::super::in_order::InOrder;
-use super::super::kept::Kept;
-use super::activity::Activity;
+use super::super::kept::ReportFile;
+use super::activity::DiskActivity;
 use crate::failure::{Failure, notice};
 
 /// The list is taken and written to the file once in this time.
@@ -29,17 +29,17 @@ const PERIOD: Duration = Duration::from_millis(250);
 /// A recording that gets requests, and has written nothing.
 pub struct Prepared {
     list: Arc<List>,
-    trace: Option<Kept>,
+    trace: Option<ReportFile>,
 }
 
 /// A recording that runs.
-pub struct Recording {
+pub struct TraceRecording {
     list: Arc<List>,
-    thread: JoinHandle<(Activity, Result<(), Failure>)>,
+    thread: JoinHandle<(DiskActivity, Result<(), Failure>)>,
 }
 
 /// A trace that is being written.
-struct Trace {
+struct TraceFile {
     path: PathBuf,
     writer: TraceWriter<BufWriter<File>>,
 }
@@ -61,7 +61,7 @@ struct Answered {
 impl Prepared {
     /// Opens the file of the trace, unless it is one that is being written. It keeps its content.
     pub fn new(path: Option<&Path>) -> Result<Self, Failure> {
-        let trace = path.map(Kept::open).transpose()?;
+        let trace = path.map(ReportFile::open).transpose()?;
         Ok(Prepared { list: Arc::new(List::default()), trace })
     }
 
@@ -77,32 +77,32 @@ impl Prepared {
     }
 
     /// Begins: the trace takes the place of what its file held.
-    pub fn start(self, title: &str) -> Result<Recording, Failure> {
+    pub fn start(self, title: &str) -> Result<TraceRecording, Failure> {
         let Prepared { list, trace } = self;
-        let trace = trace.map(|kept| Trace::begin(kept, title)).transpose()?;
+        let trace = trace.map(|kept| TraceFile::begin(kept, title)).transpose()?;
         let theirs = Arc::clone(&list);
         let thread = spawn("recording", move || record(&theirs, trace))
             .map_err(|error| Failure::named(&error))?;
-        Ok(Recording { list, thread })
+        Ok(TraceRecording { list, thread })
     }
 }
 
-impl Recording {
+impl TraceRecording {
     /// Ends with the requests that were answered so far, and says whether the trace has all of them.
-    pub fn finish(self) -> (Activity, Result<(), Failure>) {
+    pub fn finish(self) -> (DiskActivity, Result<(), Failure>) {
         self.list.state.lock().ended = true;
         self.list.ended.notify_all();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-impl Trace {
-    fn begin(mut kept: Kept, title: &str) -> Result<Self, Failure> {
+impl TraceFile {
+    fn begin(mut kept: ReportFile, title: &str) -> Result<Self, Failure> {
         let path = kept.path().to_owned();
         let mut write = || {
             let mut writer = TraceWriter::new(BufWriter::new(kept.begin()?))?;
             writer.comment(title)?;
-            Ok(Trace { path: path.clone(), writer })
+            Ok(TraceFile { path: path.clone(), writer })
         };
         write().map_err(|error: io::Error| Failure::on(&path, &error))
     }
@@ -116,8 +116,8 @@ impl Trace {
     }
 }
 
-fn record(list: &List, mut trace: Option<Trace>) -> (Activity, Result<(), Failure>) {
-    let mut activity = Activity::default();
+fn record(list: &List, mut trace: Option<TraceFile>) -> (DiskActivity, Result<(), Failure>) {
+    let mut activity = DiskActivity::default();
     let mut waiting = InOrder::default();
     let (mut ended, mut traced) = (false, Ok(()));
     while !ended {

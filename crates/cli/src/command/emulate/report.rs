@@ -6,14 +6,14 @@ use merganser_device::emulated::EmulationResults;
 use serde_json::{Value, json};
 
 use super::super::report::page::text;
-use super::super::simulate::{data, model::Model, table};
-use super::activity::{Activity, Flow};
+use super::super::simulate::{data, model::ModelledDevice, table};
+use super::activity::{DiskActivity, DiskFlow};
 use crate::failure::Failure;
 
 /// A run that has ended.
 pub struct EmulatedRun {
     /// The model; `None` takes no time.
-    pub model: Option<Model>,
+    pub model: Option<ModelledDevice>,
     /// The size of the disk.
     pub size: u64,
     /// The seed of the model.
@@ -23,7 +23,7 @@ pub struct EmulatedRun {
     /// When the emulation began, in milliseconds of the system's clock.
     pub started_unix_ms: u64,
     /// What programs did.
-    pub activity: Activity,
+    pub activity: DiskActivity,
     /// The work of the model, and the lag of the answers.
     pub ended: EmulationResults,
 }
@@ -36,7 +36,7 @@ impl EmulatedRun {
 
     /// One line about it.
     pub fn about(&self) -> &'static str {
-        self.model.as_ref().map_or("takes no time", Model::about)
+        self.model.as_ref().map_or("takes no time", ModelledDevice::about)
     }
 
     /// How late answers were, in one sentence.
@@ -56,7 +56,7 @@ impl EmulatedRun {
     }
 
     /// The share of requests that continue the last one of their kind.
-    pub fn in_order(flow: &Flow) -> f64 {
+    pub fn in_order(flow: &DiskFlow) -> f64 {
         if flow.requests == 0 { 0.0 } else { flow.in_order as f64 / flow.requests as f64 }
     }
 

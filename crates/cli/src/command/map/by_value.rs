@@ -27,7 +27,7 @@ use merganser_storage::thread::spawn_scoped;
 
 use super::rank;
 use super::rows::{RowWriter, keyed};
-use super::split::Split;
+use super::split::MemorySplit;
 use crate::failure::Failure;
 
 /// Rows go to the sort in pieces of this size, but for a row that is longer.
@@ -52,7 +52,7 @@ pub struct ByValue {
     /// The memory of the sort.
     pub budget: Budget,
     /// The split of all memory that gave it.
-    pub split: Split,
+    pub split: MemorySplit,
     /// Its threads, at most.
     pub threads: usize,
     /// Its temporary folders.
@@ -88,7 +88,8 @@ impl ByValue {
                 unpack.rows.flush().map_err(|error| Failure::named(&error))
             });
             let sorting = sorting.map_err(|error| Failure::named(&error))?;
-            let mut feed = Feed { of, piece: Vec::new(), rank: Vec::new(), sender, memory, split };
+            let mut feed =
+                RowFeed { of, piece: Vec::new(), rank: Vec::new(), sender, memory, split };
             let mapped = map(&mut feed);
             feed.end(mapped.is_ok());
             let sorted = sorting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -119,33 +120,34 @@ impl ByValue {
             top: None,
             strategy: Strategy::Merge,
         };
-        let sorted = sort(vec![input], SortOutput::Writer(rows), &options, &Quiet(progress));
+        let sorted =
+            sort(vec![input], SortOutput::Writer(rows), &options, &QuietProgress(progress));
         sorted.map_err(|error| self.split.of_chosen(error))?;
         Ok(())
     }
 }
 
 /// The map has the bar; both end with a cancel.
-struct Quiet<'a>(&'a dyn Progress);
+struct QuietProgress<'a>(&'a dyn Progress);
 
-impl Progress for Quiet<'_> {
+impl Progress for QuietProgress<'_> {
     fn cancelled(&self) -> bool {
         self.0.cancelled()
     }
 }
 
 /// Sends rows to the sort.
-struct Feed {
+struct RowFeed {
     of: Type,
     piece: Vec<u8>,
     rank: Vec<u8>,
     sender: SyncSender<io::Result<Vec<u8>>>,
     /// The memory of all pieces: each is as long as the longest row so far.
     memory: Reservation,
-    split: Split,
+    split: MemorySplit,
 }
 
-impl Feed {
+impl RowFeed {
     /// Sends the last rows; if the map failed, the sort fails, too, and prints nothing.
     fn end(self, whole: bool) {
         let last = if whole { Ok(self.piece) } else { Err(io::Error::other("the map failed")) };
@@ -154,7 +156,7 @@ impl Feed {
     }
 }
 
-impl RowSink for Feed {
+impl RowSink for RowFeed {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
         // At most: the value is in the rank, too, with a byte more for each of some.
         let most = 8 + key.len() + 3 * value.len() + 10;

@@ -13,7 +13,7 @@ use merganser_storage::file::FileDirectory;
 use super::report::page::text;
 use super::run;
 use super::sources;
-use super::split::Split;
+use super::split::MemorySplit;
 use crate::config::{Choice, Destination, MapConfig};
 use crate::failure::Failure;
 use crate::shown;
@@ -35,10 +35,10 @@ pub fn text(
     temp: &[Arc<FileDirectory>],
     cancel: &Cancel,
 ) -> Result<String, Failure> {
-    let split = Split::new(config, &description.output);
+    let split = MemorySplit::new(config, &description.output);
     let budget = Budget::new(split.map_bytes());
     let inputs = sources::open(&config.inputs, config.content(description), &budget, cancel)?;
-    let mut out = Lines(String::new());
+    let mut out = ExplainLines(String::new());
     out.say("SSDlet", &format!("{}, over {}", description.name, records(description.input)));
     out.say("gives", &gives(&description.output));
     for input in inputs.iter().take(NAMES) {
@@ -59,9 +59,9 @@ pub fn text(
 }
 
 /// Lines of a noun and what there is to say about it.
-struct Lines(String);
+struct ExplainLines(String);
 
-impl Lines {
+impl ExplainLines {
     fn say(&mut self, what: &str, how: &str) {
         let how = shown::escaped(how, &[]);
         writeln!(self.0, "{what:<10} {how}").expect("a string takes all");
@@ -88,7 +88,7 @@ fn source(input: &MapInput, format: Format) -> String {
     }
 }
 
-fn memory(config: &MapConfig, split: Split) -> String {
+fn memory(config: &MapConfig, split: MemorySplit) -> String {
     let of = |bytes| text::memory(bytes);
     let all = of(config.memory_bytes);
     match config.choice {
@@ -123,7 +123,7 @@ fn spills(
     config: &MapConfig,
     inputs: &[MapInput],
     output: &Kind,
-    split: Split,
+    split: MemorySplit,
     temp: &[Arc<FileDirectory>],
 ) -> String {
     let size = |input: &MapInput| match input {

@@ -1,9 +1,9 @@
 //! The map on nodes: each runs the SSDlet over its own files, and the rows are merged here.
 
 #[cfg(feature = "flight")]
-pub(super) use with_flight::Farm;
+pub(super) use with_flight::NodeFarm;
 #[cfg(not(feature = "flight"))]
-pub(super) use without_flight::Farm;
+pub(super) use without_flight::NodeFarm;
 
 #[cfg(feature = "flight")]
 mod with_flight {
@@ -24,12 +24,12 @@ mod with_flight {
     use crate::signals::Cancel;
 
     /// An SSDlet that is open on every node.
-    pub(in super::super) struct Farm {
+    pub(in super::super) struct NodeFarm {
         farm: farm::SessionFarm,
         ranges: Vec<SessionRange>,
     }
 
-    impl Farm {
+    impl NodeFarm {
         /// Opens the SSDlet `name` on `nodes`. A guest in a file is sent to the nodes that lack it.
         ///
         /// # Errors
@@ -73,7 +73,7 @@ mod with_flight {
                 Input::File(path) => path.to_str().map(SessionRange::of),
                 Input::Stdin => None,
             });
-            Ok(Farm { farm: opened.map_err(failure)?, ranges: ranges.collect() })
+            Ok(NodeFarm { farm: opened.map_err(failure)?, ranges: ranges.collect() })
         }
 
         /// What the nodes said about the SSDlet.
@@ -168,9 +168,9 @@ mod without_flight {
     use crate::signals::Cancel;
 
     /// This build can't use nodes.
-    pub(in super::super) enum Farm {}
+    pub(in super::super) enum NodeFarm {}
 
-    impl Farm {
+    impl NodeFarm {
         pub(in super::super) fn open(
             _: &Nodes,
             _: &MapConfig,

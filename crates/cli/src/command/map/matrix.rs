@@ -19,7 +19,7 @@ use crate::args::RawMatrix;
 use crate::config::{Destination, MapConfig};
 use crate::failure::Failure;
 use crate::input::{Input, OpenInputs};
-use crate::output::{Output, refuse_compressed};
+use crate::output::{ResultOutput, refuse_compressed};
 use crate::progress;
 use crate::shown;
 use crate::signals::Cancel;
@@ -49,7 +49,7 @@ pub fn run(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<(),
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
     refuse_compressed(path, "a product is written in blocks, in any order")?;
-    let output = Output::open(Some(path), cancel)?;
+    let output = ResultOutput::open(Some(path), cancel)?;
     let Some(storage) = output.storage() else {
         let path = shown::name(path);
         return Err(format!("{path}: a product needs a regular file; give -o one").into());
@@ -77,8 +77,8 @@ fn told(
     done: &MatrixReport,
     memory: Vec<OwnerPeak>,
     io: Vec<(&'static str, String)>,
-) -> report::Done {
-    report::Done {
+) -> report::CommandFigures {
+    report::CommandFigures {
         command: "map",
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: config.destination.to_string(),
@@ -88,7 +88,7 @@ fn told(
         memory,
         io,
         detail: serde_json::to_value(done).expect("plain data"),
-        ..report::Done::default()
+        ..report::CommandFigures::default()
     }
 }
 

@@ -39,27 +39,27 @@ use merganser_storage::file::FileDirectory;
 use super::{open_folder, report};
 use crate::apart;
 use crate::args::RowForm;
-use crate::config::{Choice, Destination, MapConfig, Program, view_name};
+use crate::config::{Choice, Destination, MapConfig, MapProgram, view_name};
 use crate::failure::{self, Failure};
 use crate::input::Input;
-use crate::output::Output;
+use crate::output::ResultOutput;
 use crate::progress;
 use crate::signals::Cancel;
 use crate::standard;
 use crate::unfinished::UnfinishedView;
 use by_value::ByValue;
 use rows::{RowTypes, RowWriter};
-use run::{Mapper, What, Work};
+use run::{CommandMapper, MapWork, What};
 use sink::{ToRecords, ToRows, ToTop};
-use split::Split;
-use top::Top;
+use split::MemorySplit;
+use top::TopRows;
 
 /// Opens everything, maps, makes the result visible, and reports.
 pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     let mapper = match &config.program {
-        Program::Ssdlet { name, args } => Mapper::open(config, name, args, cancel)?,
-        Program::Matrix { raw } => return matrix::run(config, raw, cancel),
+        MapProgram::Ssdlet { name, args } => CommandMapper::open(config, name, args, cancel)?,
+        MapProgram::Matrix { raw } => return matrix::run(config, raw, cancel),
     };
     let what = mapper.what();
     refuse_unfit(config, &what)?;
@@ -76,7 +76,7 @@ pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
     let done = map(config, mapper, &temp, &phases, cancel)?;
     drop(phases);
     drop(progress);
-    watch.finish(|| report::Done {
+    watch.finish(|| report::CommandFigures {
         command: "map",
         inputs: config.inputs.iter().map(ToString::to_string).collect(),
         output: config.destination.to_string(),
@@ -87,12 +87,12 @@ pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
         memory: done.memory,
         io: done.io,
         detail: serde_json::to_value(&done.counted).expect("plain data"),
-        ..report::Done::default()
+        ..report::CommandFigures::default()
     })
 }
 
 /// A finished map.
-struct Done {
+struct FinishedMap {
     counted: MapReport,
     memory: Vec<OwnerPeak>,
     io: Vec<(&'static str, String)>,
@@ -146,11 +146,11 @@ fn gives_records(config: &MapConfig, what: &What) -> bool {
 }
 
 /// Watches the work for the report.
-fn watch(config: &MapConfig) -> Result<report::Watch<'_>, Failure> {
+fn watch(config: &MapConfig) -> Result<report::ReportWatch<'_>, Failure> {
     // Those of nodes are not files of this machine.
     let here = if config.nodes.is_none() { &config.inputs[..] } else { &[] };
     let precious = || apart::precious(here, config.destination.path());
-    report::Watch::start(config.report.as_ref(), precious, || files(config, here))
+    report::ReportWatch::start(config.report.as_ref(), precious, || files(config, here))
 }
 
 /// The files and folders whose devices do the work; `here` are the inputs that this machine has.
@@ -168,13 +168,13 @@ fn files(config: &MapConfig, here: &[Input]) -> Vec<PathBuf> {
 
 fn map(
     config: &MapConfig,
-    mapper: Mapper,
+    mapper: CommandMapper,
     temp: &[Arc<FileDirectory>],
     progress: &dyn Progress,
     cancel: &Cancel,
-) -> Result<Done, Failure> {
+) -> Result<FinishedMap, Failure> {
     let what = mapper.what();
-    let split = Split::new(config, &what.description.output);
+    let split = MemorySplit::new(config, &what.description.output);
     let budget = Budget::new(split.map_bytes());
     let inputs = match config.nodes {
         // The nodes have them.
@@ -184,7 +184,7 @@ fn map(
             sources::open(&config.inputs, content, &budget, cancel)?
         }
     };
-    let work = Work::new(config, mapper, inputs, (budget.clone(), split), temp);
+    let work = MapWork::new(config, mapper, inputs, (budget.clone(), split), temp);
     work.check_memory()?;
     let path = match &config.destination {
         Destination::View(path) => {
@@ -194,13 +194,13 @@ fn map(
             let counted = work.run(output, progress)?;
             unfinished.publish()?;
             let io = vec![("runs", folder.mode().to_string())];
-            return Ok(Done { counted, memory: budget.owner_peaks(), io });
+            return Ok(FinishedMap { counted, memory: budget.owner_peaks(), io });
         }
         Destination::File(path) => Some(&**path),
         Destination::Stdout => None,
     };
     let of_choice = Budget::new(split.chosen_bytes());
-    let mut output = Output::open(path, cancel)?;
+    let mut output = ResultOutput::open(path, cancel)?;
     let storage = output.storage();
     let choice = (&of_choice, split);
     let counted = written(config, &what, work, choice, temp, &mut output, progress)?;
@@ -208,17 +208,21 @@ fn map(
     let spills = temp.iter().map(|folder| ("spills", folder.mode().to_string()));
     let io = io.into_iter().chain(spills).collect();
     output.finish()?;
-    Ok(Done { counted, memory: [budget.owner_peaks(), of_choice.owner_peaks()].concat(), io })
+    Ok(FinishedMap {
+        counted,
+        memory: [budget.owner_peaks(), of_choice.owner_peaks()].concat(),
+        io,
+    })
 }
 
 /// Maps, and writes what was chosen of the result.
 fn written(
     config: &MapConfig,
     what: &What,
-    work: Work<'_>,
-    (of_choice, split): (&Budget, Split),
+    work: MapWork<'_>,
+    (of_choice, split): (&Budget, MemorySplit),
     temp: &[Arc<FileDirectory>],
-    output: &mut Output,
+    output: &mut ResultOutput,
     progress: &dyn Progress,
 ) -> Result<MapReport, Failure> {
     let types = match types_of(what) {
@@ -241,7 +245,7 @@ fn written(
             Ok(counted)
         }
         Choice::Top { rows: most, by_key } => {
-            let mut sink = ToTop(Top::new(value, most, of_choice.clone()));
+            let mut sink = ToTop(TopRows::new(value, most, of_choice.clone()));
             let counted = work.run(MapOutput::Rows(&mut sink), progress)?;
             let printed = sink.0.finish(by_key, |key, value| rows.row(key, value));
             let printed = printed.map_err(on_output)?;

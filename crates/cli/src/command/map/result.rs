@@ -16,9 +16,9 @@ use super::rows::{RowTypes, RowWriter, keyed};
 use crate::args::RowForm;
 use crate::command::cat::upside_down;
 use crate::command::open_folder;
-use crate::config::Part;
+use crate::config::CatPart;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::ResultOutput;
 use crate::shown;
 
 /// The result in the folder at `path`; `None` if no map made it.
@@ -52,7 +52,7 @@ pub fn refuse_form(form: Option<RowForm>) -> Result<(), Failure> {
 
 /// Which rows of a result.
 #[derive(Debug, Default)]
-pub struct Rows {
+pub struct RowRange {
     /// The least key.
     from: Option<Vec<u8>>,
     /// The key behind the last.
@@ -61,14 +61,14 @@ pub struct Rows {
     head: Option<u64>,
 }
 
-impl Rows {
+impl RowRange {
     /// The rows that were asked for of `result`.
     ///
     /// # Errors
     /// When bytes or numbers of rows were asked for, or no such key can be.
-    pub fn new(part: &Part, head: Option<u64>, result: &ResultView) -> Result<Self, Failure> {
-        let Part::Keys(from, to) = part else {
-            let flag = if matches!(part, Part::Bytes(_)) { "--bytes" } else { "--records" };
+    pub fn new(part: &CatPart, head: Option<u64>, result: &ResultView) -> Result<Self, Failure> {
+        let CatPart::Keys(from, to) = part else {
+            let flag = if matches!(part, CatPart::Bytes(_)) { "--bytes" } else { "--records" };
             return Err(format!(
                 "{flag}: the rows of a map's result are made when they are read, so they have no numbers and places; use --from-key, --to-key and --head"
             )
@@ -82,7 +82,7 @@ impl Rows {
         if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from > to) {
             return Err(upside_down());
         }
-        Ok(Rows { from, to, head })
+        Ok(RowRange { from, to, head })
     }
 }
 
@@ -120,7 +120,7 @@ fn key_of(of: Type, flag: &str, typed: &[u8]) -> Result<Vec<u8>, Failure> {
 /// Calls `row` for each wanted row.
 fn each(
     result: &ResultView,
-    wanted: &Rows,
+    wanted: &RowRange,
     progress: &dyn Progress,
     mut row: impl FnMut(&[u8], &[u8]) -> Result<(), Failure>,
 ) -> Result<u64, Failure> {
@@ -148,9 +148,9 @@ fn each(
 /// The view's and the output's own.
 pub fn write(
     result: &ResultView,
-    wanted: &Rows,
+    wanted: &RowRange,
     form: RowForm,
-    output: &mut Output,
+    output: &mut ResultOutput,
     progress: &dyn Progress,
 ) -> Result<u64, Failure> {
     let on_output = |error: io::Error| Failure::named(&error);
@@ -178,7 +178,7 @@ pub fn verify(
     let name = shown::name(path);
     let mut verifier = Verifier::new(&name, result.view().order(), limits);
     let mut records = Vec::new();
-    each(result, &Rows::default(), progress, |key, value| {
+    each(result, &RowRange::default(), progress, |key, value| {
         keyed(key, value, &mut records).map_err(|error| Failure::on(path, &error))?;
         if records.len() >= 1 << 20 {
             verifier.feed(&records)?;

@@ -47,7 +47,8 @@ impl<W: Write> RowWriter<W> {
     /// # Errors
     /// The output's own; a key or value that is too long for the form.
     pub fn row(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
-        let cells = [Cell::of_key(self.types.key, key), Cell::of_value(self.types.value, value)];
+        let cells =
+            [ShownCell::of_key(self.types.key, key), ShownCell::of_value(self.types.value, value)];
         let out = &mut self.piece;
         match (self.form, cells) {
             (RowForm::Tsv, [key, value]) => {
@@ -106,7 +107,7 @@ pub fn keyed(key: &[u8], value: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
 }
 
 /// A key or a value, as it is shown.
-enum Cell<'a> {
+enum ShownCell<'a> {
     Text(&'a [u8]),
     /// In hexadecimal digits. A number without eight bytes is shown so, too; no checked result has one.
     Bytes(&'a [u8]),
@@ -115,29 +116,31 @@ enum Cell<'a> {
     Decimal(OwnedDecimal),
 }
 
-impl<'a> Cell<'a> {
+impl<'a> ShownCell<'a> {
     /// Keys that are numbers have their bytes in the order of the numbers.
     fn of_key(of: Type, bytes: &'a [u8]) -> Self {
         match of {
-            Type::Text => Cell::Text(bytes),
-            Type::Bytes => Cell::Bytes(bytes),
-            Type::I64 => i64_of_key(bytes).map_or(Cell::Bytes(bytes), Cell::Whole),
-            Type::F64 => f64_of_key(bytes).map_or(Cell::Bytes(bytes), Cell::Float),
-            Type::Decimal => OwnedDecimal::of_key(bytes).map_or(Cell::Bytes(bytes), Cell::Decimal),
+            Type::Text => ShownCell::Text(bytes),
+            Type::Bytes => ShownCell::Bytes(bytes),
+            Type::I64 => i64_of_key(bytes).map_or(ShownCell::Bytes(bytes), ShownCell::Whole),
+            Type::F64 => f64_of_key(bytes).map_or(ShownCell::Bytes(bytes), ShownCell::Float),
+            Type::Decimal => {
+                OwnedDecimal::of_key(bytes).map_or(ShownCell::Bytes(bytes), ShownCell::Decimal)
+            }
         }
     }
 
     fn of_value(of: Type, bytes: &'a [u8]) -> Self {
         match (of, bytes.try_into()) {
-            (Type::Text, _) => Cell::Text(bytes),
-            (Type::I64, Ok(eight)) => Cell::Whole(i64::from_le_bytes(eight)),
-            (Type::F64, Ok(eight)) => Cell::Float(f64::from_le_bytes(eight)),
-            (Type::Bytes | Type::I64 | Type::F64 | Type::Decimal, _) => Cell::Bytes(bytes),
+            (Type::Text, _) => ShownCell::Text(bytes),
+            (Type::I64, Ok(eight)) => ShownCell::Whole(i64::from_le_bytes(eight)),
+            (Type::F64, Ok(eight)) => ShownCell::Float(f64::from_le_bytes(eight)),
+            (Type::Bytes | Type::I64 | Type::F64 | Type::Decimal, _) => ShownCell::Bytes(bytes),
         }
     }
 
     fn tsv(&self, out: &mut Vec<u8>) {
-        let &Cell::Text(mut rest) = self else { return self.plain(out) };
+        let &ShownCell::Text(mut rest) = self else { return self.plain(out) };
         let special = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | b'\\');
         while let Some(at) = rest.iter().position(special) {
             out.extend_from_slice(&rest[..at]);
@@ -153,7 +156,7 @@ impl<'a> Cell<'a> {
     }
 
     fn csv(&self, out: &mut Vec<u8>) {
-        let &Cell::Text(text) = self else { return self.plain(out) };
+        let &ShownCell::Text(text) = self else { return self.plain(out) };
         let needs_quotes = |byte: &u8| matches!(byte, b',' | b'"' | b'\n' | b'\r');
         if !text.iter().any(needs_quotes) {
             out.extend_from_slice(text);
@@ -177,7 +180,7 @@ impl<'a> Cell<'a> {
             out.extend_from_slice(after);
         };
         match self {
-            Cell::Text(text) => match std::str::from_utf8(text) {
+            ShownCell::Text(text) => match std::str::from_utf8(text) {
                 Ok(text) => serde_json::to_writer(out, text).expect("a string, into memory"),
                 Err(_) => {
                     out.extend_from_slice(b"{\"hex\":\"");
@@ -185,21 +188,23 @@ impl<'a> Cell<'a> {
                     out.extend_from_slice(b"\"}");
                 }
             },
-            Cell::Float(number) if number.is_finite() => self.plain(out),
-            Cell::Decimal(number) if !number.get().is_infinite() => self.plain(out),
-            Cell::Whole(_) => self.plain(out),
-            Cell::Float(_) | Cell::Decimal(_) | Cell::Bytes(_) => between(b"\"", b"\"", out),
+            ShownCell::Float(number) if number.is_finite() => self.plain(out),
+            ShownCell::Decimal(number) if !number.get().is_infinite() => self.plain(out),
+            ShownCell::Whole(_) => self.plain(out),
+            ShownCell::Float(_) | ShownCell::Decimal(_) | ShownCell::Bytes(_) => {
+                between(b"\"", b"\"", out)
+            }
         }
     }
 
     /// As it is, where it needs no quotes.
     fn plain(&self, out: &mut Vec<u8>) {
         let number = match self {
-            Cell::Text(bytes) => return out.extend_from_slice(bytes),
-            Cell::Bytes(bytes) => return hex(bytes, out),
-            Cell::Whole(number) => number.to_string(),
-            Cell::Float(number) => shortest(*number),
-            Cell::Decimal(number) => number.get().to_string(),
+            ShownCell::Text(bytes) => return out.extend_from_slice(bytes),
+            ShownCell::Bytes(bytes) => return hex(bytes, out),
+            ShownCell::Whole(number) => number.to_string(),
+            ShownCell::Float(number) => shortest(*number),
+            ShownCell::Decimal(number) => number.get().to_string(),
         };
         out.extend_from_slice(number.as_bytes());
     }

@@ -9,22 +9,22 @@ use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
-use super::farm::Farm;
+use super::farm::NodeFarm;
 use super::program;
-use super::split::Split;
+use super::split::MemorySplit;
 use crate::config::{Destination, MapConfig, ProgramName};
 use crate::failure::Failure;
 use crate::signals::Cancel;
 
 /// An open SSDlet.
-pub enum Mapper {
+pub enum CommandMapper {
     /// In this process.
     Here(Box<dyn Ssdlet>),
     /// On nodes.
-    Nodes(Farm),
+    Nodes(NodeFarm),
 }
 
-/// The shape of a [`Mapper`]'s rows.
+/// The shape of a [`CommandMapper`]'s rows.
 #[derive(Debug, Clone)]
 pub struct What {
     /// The SSDlet's formats and options.
@@ -33,7 +33,7 @@ pub struct What {
     pub rows_most: Option<u64>,
 }
 
-impl Mapper {
+impl CommandMapper {
     /// Opens the SSDlet `name` where `config` says.
     ///
     /// # Errors
@@ -45,26 +45,27 @@ impl Mapper {
         cancel: &Cancel,
     ) -> Result<Self, Failure> {
         let Some(nodes) = &config.nodes else {
-            return program::open(name, args, config.limits, config.memory_bytes).map(Mapper::Here);
+            return program::open(name, args, config.limits, config.memory_bytes)
+                .map(CommandMapper::Here);
         };
         if let ProgramName::Builtin(_) = name {
             // A mistake in the arguments is found before a node is asked.
             let ssdlet = program::open(name, args, config.limits, config.memory_bytes)?;
             super::refuse_on_nodes(&ssdlet.description().name, ssdlet.rows_most())?;
         }
-        let farm = Farm::open(nodes, config, name, args, cancel)?;
+        let farm = NodeFarm::open(nodes, config, name, args, cancel)?;
         let opened = farm.opened();
         super::refuse_on_nodes(&opened.description.name, opened.rows_most)?;
-        Ok(Mapper::Nodes(farm))
+        Ok(CommandMapper::Nodes(farm))
     }
 
     /// The shape of its rows.
     pub fn what(&self) -> What {
         match self {
-            Mapper::Here(ssdlet) => {
+            CommandMapper::Here(ssdlet) => {
                 What { description: ssdlet.description().clone(), rows_most: ssdlet.rows_most() }
             }
-            Mapper::Nodes(farm) => What {
+            CommandMapper::Nodes(farm) => What {
                 description: farm.opened().description.clone(),
                 rows_most: farm.opened().rows_most,
             },
@@ -73,26 +74,26 @@ impl Mapper {
 }
 
 /// An SSDlet, its open inputs, and what it may take.
-pub struct Work<'a> {
+pub struct MapWork<'a> {
     config: &'a MapConfig,
-    mapper: Mapper,
+    mapper: CommandMapper,
     inputs: Vec<MapInput>,
     options: MapOptions,
     /// How the memory of `options` is a part of all.
-    split: Split,
+    split: MemorySplit,
 }
 
-impl<'a> Work<'a> {
+impl<'a> MapWork<'a> {
     /// The work of `config` in the memory of `budget`, which is what `split` has for it.
     pub fn new(
         config: &'a MapConfig,
-        mapper: Mapper,
+        mapper: CommandMapper,
         inputs: Vec<MapInput>,
-        (budget, split): (Budget, Split),
+        (budget, split): (Budget, MemorySplit),
         temp: &[Arc<FileDirectory>],
     ) -> Self {
         let options = options(config, budget, temp);
-        Work { config, mapper, inputs, options, split }
+        MapWork { config, mapper, inputs, options, split }
     }
 
     /// Refuses too little memory before anything is read or made.
@@ -101,12 +102,12 @@ impl<'a> Work<'a> {
     /// The least that works.
     pub fn check_memory(&self) -> Result<(), Failure> {
         match &self.mapper {
-            Mapper::Here(ssdlet) => {
+            CommandMapper::Here(ssdlet) => {
                 let about = ssdlet.description();
                 check_memory(self.config, about, &self.inputs, &self.options, self.split)
             }
             // The nodes have their own.
-            Mapper::Nodes(_) => Ok(()),
+            CommandMapper::Nodes(_) => Ok(()),
         }
     }
 
@@ -116,9 +117,9 @@ impl<'a> Work<'a> {
     /// The SSDlet's, the inputs', the engine's and the sink's own.
     pub fn run(self, output: MapOutput<'_>, progress: &dyn Progress) -> Result<MapReport, Failure> {
         let (ssdlet, output) = match (self.mapper, output) {
-            (Mapper::Here(ssdlet), output) => (ssdlet, output),
-            (Mapper::Nodes(farm), MapOutput::Rows(sink)) => return farm.map(sink, progress),
-            (Mapper::Nodes(_), MapOutput::View { .. }) => unreachable!("refused before"),
+            (CommandMapper::Here(ssdlet), output) => (ssdlet, output),
+            (CommandMapper::Nodes(farm), MapOutput::Rows(sink)) => return farm.map(sink, progress),
+            (CommandMapper::Nodes(_), MapOutput::View { .. }) => unreachable!("refused before"),
         };
         let done = map(&*ssdlet, self.inputs, output, &self.options, progress);
         done.map_err(|error| match error {
@@ -147,7 +148,7 @@ pub fn check_memory(
     about: &SsdletDescription,
     inputs: &[MapInput],
     options: &MapOptions,
-    split: Split,
+    split: MemorySplit,
 ) -> Result<(), Failure> {
     let to_view = matches!(config.destination, Destination::View(_));
     let least = least_memory_bytes(about, inputs, options, to_view);

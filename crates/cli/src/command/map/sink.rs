@@ -7,9 +7,9 @@ use merganser_node::ssdlet::SsdletError;
 use merganser_sort::record::Format;
 
 use super::rows::RowWriter;
-use super::top::Top;
+use super::top::TopRows;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::output::ResultOutput;
 
 /// Records are handed on in pieces of at least this size.
 const PIECE_BYTES: usize = 64 << 10;
@@ -35,7 +35,7 @@ impl<W: Write + Send> RowSink for ToRows<'_, W> {
 }
 
 /// The rows with the largest values.
-pub struct ToTop(pub Top);
+pub struct ToTop(pub TopRows);
 
 impl RowSink for ToTop {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
@@ -51,7 +51,7 @@ impl RowSink for ToTop {
 
 /// Records as they are.
 pub struct ToRecords<'a> {
-    output: &'a mut Output,
+    output: &'a mut ResultOutput,
     piece: Vec<u8>,
     /// Ends a record that is the value of a row.
     terminator: &'static [u8],
@@ -59,7 +59,7 @@ pub struct ToRecords<'a> {
 
 impl<'a> ToRecords<'a> {
     /// Writes records of this format to `output`.
-    pub fn new(output: &'a mut Output, format: Format) -> Self {
+    pub fn new(output: &'a mut ResultOutput, format: Format) -> Self {
         let terminator: &[u8] = match format {
             Format::Lines { delimiter: 0 } => b"\0",
             Format::Lines { .. } | Format::Csv { .. } => b"\n",

@@ -20,7 +20,7 @@ const OF_SORT: MemoryShare = MemoryShare { share: 2, bytes_min: 0 };
 
 /// A division of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Split {
+pub struct MemorySplit {
     all_bytes: u64,
     /// The part of chosen rows.
     part: Option<MemoryShare>,
@@ -28,7 +28,7 @@ pub struct Split {
     chosen_least_bytes: u64,
 }
 
-impl Split {
+impl MemorySplit {
     /// The division for `config` and an SSDlet with this output.
     pub fn new(config: &MapConfig, output: &SsdletOutput) -> Self {
         let (part, chosen_least_bytes) = match (output, config.choice) {
@@ -36,7 +36,7 @@ impl Split {
             (_, Choice::ByValue) => (Some(OF_SORT), by_value::least_bytes()),
             (_, Choice::Top { .. }) => (Some(OF_TOP), 0),
         };
-        Split { all_bytes: config.memory_bytes, part, chosen_least_bytes }
+        MemorySplit { all_bytes: config.memory_bytes, part, chosen_least_bytes }
     }
 
     /// Bytes for the map.
@@ -104,7 +104,7 @@ mod tests {
     fn the_least_of_all_memory_is_exact() {
         for (part, chosen) in [(None, 0), (Some(OF_SORT), 5_000_003), (Some(OF_TOP), 0)] {
             for map in [1, 9_999, 4_000_000, 20_000_001] {
-                let split = |all_bytes| Split { all_bytes, part, chosen_least_bytes: chosen };
+                let split = |all_bytes| MemorySplit { all_bytes, part, chosen_least_bytes: chosen };
                 let Err(Error::Memory { least_bytes, .. }) = split(0).check(map) else {
                     panic!("nothing is too little")
                 };

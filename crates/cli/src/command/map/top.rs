@@ -18,11 +18,11 @@ const TOO_MANY: &str = "--top: the largest rows take more than an eighth of --me
 const ROW_BYTES: u64 = 128;
 
 /// The `most` rows with the largest values; among equal values, those with the smallest keys.
-pub struct Top {
+pub struct TopRows {
     of: Type,
     most: usize,
     /// The row with the largest rank on top: it is the first to go.
-    heap: BinaryHeap<Row>,
+    heap: BinaryHeap<TopRow>,
     rank: Vec<u8>,
     budget: Budget,
     reserved: Vec<Reservation>,
@@ -30,21 +30,21 @@ pub struct Top {
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Row {
+struct TopRow {
     rank: Box<[u8]>,
     value: Box<[u8]>,
 }
 
-impl Row {
+impl TopRow {
     fn bytes(&self) -> u64 {
         (self.rank.len() + self.value.len()) as u64 + ROW_BYTES
     }
 }
 
-impl Top {
+impl TopRows {
     /// No rows yet; at most `most` of them, whose values are of type `of`, in the memory of `budget`.
     pub fn new(of: Type, most: u64, budget: Budget) -> Self {
-        Top {
+        TopRows {
             of,
             most: usize::try_from(most).unwrap_or(usize::MAX),
             heap: BinaryHeap::new(),
@@ -69,7 +69,7 @@ impl Top {
             }
             self.used_bytes -= self.heap.pop().map_or(0, |row| row.bytes());
         }
-        let row = Row { rank: self.rank.as_slice().into(), value: value.into() };
+        let row = TopRow { rank: self.rank.as_slice().into(), value: value.into() };
         self.used_bytes += row.bytes();
         let reserved_bytes: u64 = self.reserved.iter().map(Reservation::bytes).sum();
         if self.used_bytes > reserved_bytes {
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn top(most: u64, rows: &[(String, i64)], by_key: bool) -> Vec<(String, i64)> {
-        let mut top = Top::new(Type::I64, most, Budget::new(1 << 20));
+        let mut top = TopRows::new(Type::I64, most, Budget::new(1 << 20));
         for (key, value) in rows {
             top.take(key.as_bytes(), &value.to_le_bytes()).expect("it fits");
         }
@@ -151,14 +151,14 @@ mod tests {
     #[test]
     fn its_memory_is_bounded_and_given_back() {
         let budget = Budget::new(300 << 10);
-        let mut top = Top::new(Type::Text, u64::MAX, budget.clone());
+        let mut top = TopRows::new(Type::Text, u64::MAX, budget.clone());
         let long = [b'x'; 1000];
         let taken = (0..1000).take_while(|_| top.take(&long, b"value").is_ok()).count();
         assert!((200..300).contains(&taken), "{taken} rows of 1 kB in 300 KiB");
         drop(top);
         assert_eq!(budget.free_bytes(), budget.limit_bytes());
         // Rows that go make room for rows that come.
-        let mut top = Top::new(Type::I64, 10, budget.clone());
+        let mut top = TopRows::new(Type::I64, 10, budget.clone());
         for value in 0..10_000i64 {
             top.take(&long, &value.to_le_bytes()).expect("ten rows fit");
         }

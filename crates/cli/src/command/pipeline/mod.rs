@@ -18,19 +18,19 @@ use merganser_sort::journal::{CommandNote, FileNote, JournalText};
 use merganser_sort::run::magic::ContentKind;
 use merganser_storage::Directory;
 
-use super::kept::Kept;
+use super::kept::ReportFile;
 use crate::apart::{precious, refuse_overwriting};
 use crate::config::{PipelineConfig, ReportForm};
 use crate::failure::{self, Failure};
 use crate::input::{Input, OpenInputs};
 use crate::shown;
 use crate::signals::Cancel;
-use crate::unfinished::{Attributes, Target, WorkFolder, note_of, publish};
+use crate::unfinished::{ResultAttributes, Target, WorkFolder, note_of, publish};
 
 /// Runs the pipeline, or continues it.
 pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
-    let job = Job {
+    let job = PipelineJob {
         inputs: &config.inputs,
         content: config.content(),
         output: &config.output,
@@ -43,7 +43,7 @@ pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// A pipeline into a file.
-pub struct Job<'a> {
+pub struct PipelineJob<'a> {
     /// The inputs, in order.
     pub inputs: &'a [Input],
     /// What they should hold.
@@ -62,7 +62,7 @@ pub struct Job<'a> {
 }
 
 /// Runs a pipeline, or continues it.
-pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
+pub fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let report_file = report_file(job)?;
     let target = Target::new(job.output)?;
     let replaced = target.check_file()?;
@@ -70,7 +70,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let inputs = open(job, &cancels.reading)?;
     let replaces = replaced.as_ref().map(|old| note_of(&old.found));
     refuse_input(&target, replaces.as_ref(), &inputs)?;
-    let attributes = replaced.as_ref().map_or_else(Attributes::of_new, |old| old.attributes);
+    let attributes = replaced.as_ref().map_or_else(ResultAttributes::of_new, |old| old.attributes);
     let streams = inputs.iter().any(|input| matches!(input.source, InputSource::Stream(_)));
     let work = WorkFolder::open(&target)?;
     let settings = (job.settings)(work.path().to_owned(), note(&target, attributes), streams);
@@ -111,7 +111,7 @@ pub fn execute(job: &Job<'_>, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// The inputs, each with the file that it is now. `reading` ends reads that wait.
-fn open(job: &Job<'_>, reading: &Cancel) -> Result<Vec<pipeline::PipelineInput>, Failure> {
+fn open(job: &PipelineJob<'_>, reading: &Cancel) -> Result<Vec<pipeline::PipelineInput>, Failure> {
     // Their content is often read twice, by a cut and by a stage, so through the page cache.
     let open = OpenInputs::of_map();
     let ready = |input: &Input| {
@@ -159,7 +159,7 @@ fn refuse_input(
 }
 
 /// The command line and its surroundings, so that a later command can name them.
-fn note(target: &Target, attributes: Attributes) -> CommandNote {
+fn note(target: &Target, attributes: ResultAttributes) -> CommandNote {
     let here = std::env::current_dir().unwrap_or_default();
     CommandNote {
         words: std::env::args_os().map(JournalText::from).collect(),
@@ -268,14 +268,14 @@ fn after_the_end(target: &Target, work: WorkFolder) -> Result<(), Failure> {
 }
 
 /// The report's file, if one is wanted: one that can't be written is an error now, not after the run.
-fn report_file(job: &Job<'_>) -> Result<Option<(Kept, ReportForm)>, Failure> {
+fn report_file(job: &PipelineJob<'_>) -> Result<Option<(ReportFile, ReportForm)>, Failure> {
     let Some((path, form)) = job.report else { return Ok(None) };
     refuse_overwriting("--report", path, precious(job.inputs, Some(job.output)))?;
-    Ok(Some((Kept::open(path)?, *form)))
+    Ok(Some((ReportFile::open(path)?, *form)))
 }
 
 fn report_text(
-    job: &Job<'_>,
+    job: &PipelineJob<'_>,
     form: ReportForm,
     settings: &PipelineSettings,
     report: &PipelineReport,

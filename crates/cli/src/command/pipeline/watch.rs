@@ -31,20 +31,20 @@ pub fn on_stderr(
     cancels: Cancels,
 ) -> Box<dyn PipelineWatch + Send> {
     if quiet || !std::io::stderr().is_terminal() {
-        return Box::new(Silent(cancels));
+        return Box::new(PipelineSilent(cancels));
     }
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(5));
     let style = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {elapsed}");
     bar.set_style(style.expect("a constant template"));
     bar.enable_steady_tick(Duration::from_millis(500));
     let names = settings.stages.iter().map(|stage| stage.name.clone()).collect();
-    Box::new(Bar { bar, names, cancels })
+    Box::new(PipelineBar { bar, names, cancels })
 }
 
 /// Draws nothing.
-struct Silent(Cancels);
+struct PipelineSilent(Cancels);
 
-impl PipelineWatch for Silent {
+impl PipelineWatch for PipelineSilent {
     fn cancelled(&self) -> bool {
         self.0.command.is_set()
     }
@@ -57,13 +57,13 @@ impl PipelineWatch for Silent {
 }
 
 /// Draws a bar, and wipes it at the end.
-struct Bar {
+struct PipelineBar {
     bar: ProgressBar,
     names: Vec<String>,
     cancels: Cancels,
 }
 
-impl PipelineWatch for Bar {
+impl PipelineWatch for PipelineBar {
     fn cancelled(&self) -> bool {
         self.cancels.command.is_set()
     }
@@ -80,7 +80,7 @@ impl PipelineWatch for Bar {
     }
 }
 
-impl Drop for Bar {
+impl Drop for PipelineBar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
-use super::Report;
+use super::ReportContent;
 
 /// The report's text.
-pub fn data(report: &Report) -> String {
+pub fn data(report: &ReportContent) -> String {
     let mut text = Vec::new();
     let objects = Objects(PrettyFormatter::new());
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, objects);

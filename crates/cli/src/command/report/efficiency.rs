@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 /// The machine that did the work.
-pub struct Machine {
+pub struct ReportedMachine {
     /// Physical cores.
     pub cores: usize,
     /// Number of disks that hold the files of the work; 0 if unknown.
@@ -42,7 +42,7 @@ pub struct Efficiency {
 
 impl Efficiency {
     /// Of `bytes` and `records` sorted in `seconds`.
-    pub fn of(bytes: u64, records: Option<u64>, seconds: f64, machine: &Machine) -> Self {
+    pub fn of(bytes: u64, records: Option<u64>, seconds: f64, machine: &ReportedMachine) -> Self {
         let rate = bytes as f64 / seconds;
         let joules = match (machine.power_watts, machine.processor_joules) {
             (Some(watts), _) => Some((watts * seconds, "power")),
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn throughput_is_shared_between_what_it_took() {
-        let machine = Machine {
+        let machine = ReportedMachine {
             cores: 4,
             disks: 2,
             price_dollars: Some(500.0),
@@ -90,8 +90,13 @@ mod tests {
                 bytes_per_joule: Some(1e7),
             }
         );
-        let machine =
-            Machine { cores: 1, disks: 0, price_dollars: None, power_watts: None, ..machine };
+        let machine = ReportedMachine {
+            cores: 1,
+            disks: 0,
+            price_dollars: None,
+            power_watts: None,
+            ..machine
+        };
         let found = Efficiency::of(14, None, 2.0, &machine);
         assert_eq!((found.joules_of, found.bytes_per_joule), (Some("processors"), Some(2.0)));
         assert_eq!((found.bytes_per_second_per_disk, found.records_per_joule), (None, None));

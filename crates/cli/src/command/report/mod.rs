@@ -1,4 +1,4 @@
-//! The report of a command: a page for people or data for programs, both made from one [`Report`].
+//! The report of a command: a page for people or data for programs, both made from one [`ReportContent`].
 //!
 //! ```text
 //!   Watch::start ─► system: counters ─┐
@@ -25,31 +25,31 @@ use merganser_storage::RealClock;
 use merganser_storage::page_size::BufferPages;
 use serde::Serialize;
 
-use super::kept::Kept;
+use super::kept::ReportFile;
 use crate::apart::{Precious, refuse_overwriting};
 use crate::config::{ReportConfig, ReportForm};
 use crate::failure::Failure;
-use efficiency::{Efficiency, Machine};
-use plan::{Plan, Took};
-use system::{DiskUse, ProcessBytes, System};
+use efficiency::{Efficiency, ReportedMachine};
+use plan::{ReportedPlan, Took};
+use system::{DiskUse, ProcessBytes, SystemWatch};
 
 /// Version of the report's content; changed when something that was there means something else.
 const REPORT_VERSION: u32 = 1;
 
 /// Watches this process while it works, if a report is wanted.
-pub struct Watch<'a>(Option<Watching<'a>>);
+pub struct ReportWatch<'a>(Option<Watching<'a>>);
 
 struct Watching<'a> {
     config: &'a ReportConfig,
-    file: Kept,
+    file: ReportFile,
     started: Instant,
-    system: System,
+    system: SystemWatch,
     activity: Activity,
 }
 
 /// The part of a report that the command itself provides.
 #[derive(Default)]
-pub struct Done {
+pub struct CommandFigures {
     /// The command.
     pub command: &'static str,
     /// The names of its inputs, as typed.
@@ -77,7 +77,7 @@ pub struct Done {
 
 /// All that is reported.
 #[derive(Serialize)]
-struct Report {
+struct ReportContent {
     report_version: u32,
     merganser: &'static str,
     command: &'static str,
@@ -104,7 +104,7 @@ struct Report {
     memory: Vec<OwnerPeak>,
     buffer_pages: Option<PageReport>,
     io: BTreeMap<&'static str, String>,
-    plan: Option<Plan>,
+    plan: Option<ReportedPlan>,
     /// Under the command's name.
     #[serde(flatten)]
     detail: BTreeMap<&'static str, serde_json::Value>,
@@ -154,7 +154,7 @@ struct SsdLife {
     spent_share: f64,
 }
 
-impl<'a> Watch<'a> {
+impl<'a> ReportWatch<'a> {
     /// Counts from now on, if `config` asks for it, the devices under `files` too.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl<'a> Watch<'a> {
         precious: impl FnOnce() -> P,
         files: impl FnOnce() -> Vec<PathBuf>,
     ) -> Result<Self, Failure> {
-        let Some(config) = config else { return Ok(Watch(None)) };
+        let Some(config) = config else { return Ok(ReportWatch(None)) };
         let folder = config.path.parent().filter(|folder| *folder != Path::new(""));
         if folder.is_some_and(|folder| !folder.is_dir()) || config.path.is_dir() {
             let path = config.path.display();
@@ -174,10 +174,10 @@ impl<'a> Watch<'a> {
             .into());
         }
         refuse_overwriting("--report", &config.path, precious())?;
-        Ok(Watch(Some(Watching {
+        Ok(ReportWatch(Some(Watching {
             config,
-            file: Kept::open(&config.path)?,
-            system: System::look(&files()),
+            file: ReportFile::open(&config.path)?,
+            system: SystemWatch::look(&files()),
             started: Instant::now(),
             activity: Activity::new(Arc::new(RealClock::new())),
         })))
@@ -192,8 +192,8 @@ impl<'a> Watch<'a> {
     ///
     /// # Errors
     /// When the file can't be written.
-    pub fn finish(self, done: impl FnOnce() -> Done) -> Result<(), Failure> {
-        let Watch(Some(watching)) = self else { return Ok(()) };
+    pub fn finish(self, done: impl FnOnce() -> CommandFigures) -> Result<(), Failure> {
+        let ReportWatch(Some(watching)) = self else { return Ok(()) };
         let report = watching.report(done());
         let text = match watching.config.form {
             ReportForm::Html => page::page(&report),
@@ -204,7 +204,7 @@ impl<'a> Watch<'a> {
 }
 
 impl Watching<'_> {
-    fn report(&self, done: Done) -> Report {
+    fn report(&self, done: CommandFigures) -> ReportContent {
         let seconds = self.started.elapsed().as_secs_f64();
         let used = self.system.look_again(seconds);
         let (counted_by, read_bytes, written_bytes) = match &used.disks[..] {
@@ -217,7 +217,7 @@ impl Watching<'_> {
         };
         let usable = std::thread::available_parallelism().map_or(1, usize::from);
         let physical = system::physical_cores();
-        let machine = Machine {
+        let machine = ReportedMachine {
             cores: if physical > 0 { physical } else { usable },
             disks: used.disks.len(),
             price_dollars: self.config.price_dollars,
@@ -234,7 +234,7 @@ impl Watching<'_> {
             written_bytes: moved(&activity.writes),
         };
         let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-        Report {
+        ReportContent {
             report_version: REPORT_VERSION,
             merganser: env!("CARGO_PKG_VERSION"),
             command: done.command,
@@ -267,7 +267,7 @@ impl Watching<'_> {
             memory: done.memory,
             buffer_pages: BufferPages::chosen().map(PageReport::of),
             io: done.io.into_iter().collect(),
-            plan: done.plan.map(|explained| Plan::new(explained, took)),
+            plan: done.plan.map(|explained| ReportedPlan::new(explained, took)),
             detail: BTreeMap::from([(done.command, done.detail)]),
             activity,
         }

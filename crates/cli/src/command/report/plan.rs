@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The plan that was followed, as far as it can be checked.
 #[derive(Serialize)]
-pub struct Plan {
+pub struct ReportedPlan {
     /// `one pass`, `merge` or `distribute`.
     pub strategy: &'static str,
     /// Why.
@@ -38,7 +38,7 @@ pub struct Ratio {
     pub written_bytes: Option<f64>,
 }
 
-impl Plan {
+impl ReportedPlan {
     /// Compares the forecast `explained` with the measurement.
     pub fn new(explained: Explanation, measured: Took) -> Self {
         let distributes = explained.distribute.filter(|_| explained.strategy == "distribute");
@@ -47,7 +47,7 @@ impl Plan {
         let predicted = Took { seconds, processor_seconds, read_bytes, written_bytes };
         let of = |measured: f64, predicted: f64| (predicted > 0.0).then(|| measured / predicted);
         let bytes = |measured: u64, predicted: u64| of(measured as f64, predicted as f64);
-        Plan {
+        ReportedPlan {
             strategy: explained.strategy,
             reason: explained.reason,
             disk_read_rate: explained.disk_read_rate,

@@ -14,16 +14,16 @@ use serde::Serialize;
 const SECTOR_BYTES: u64 = 512;
 
 /// The block devices under some files, and the counters of this process.
-pub struct System {
-    disks: Vec<Disk>,
+pub struct SystemWatch {
+    disks: Vec<BlockDevice>,
     /// Whether every file is on a known block device.
     all_known: bool,
     energy: Vec<EnergyCounter>,
-    before: Counters,
+    before: SystemCounters,
 }
 
 /// A whole block device.
-struct Disk {
+struct BlockDevice {
     name: String,
     stat: PathBuf,
 }
@@ -35,7 +35,7 @@ struct EnergyCounter {
 }
 
 #[derive(Debug, Default)]
-struct Counters {
+struct SystemCounters {
     disks: Vec<DiskCounters>,
     process: ProcessBytes,
     cpu_seconds: f64,
@@ -86,22 +86,22 @@ pub struct SystemUse {
     pub peak_rss_bytes: u64,
 }
 
-impl System {
+impl SystemWatch {
     /// Reads the counters before work on `files`. Some of the files may not exist yet.
     pub fn look(files: &[PathBuf]) -> Self {
         let places: Option<BTreeSet<_>> = files.iter().filter_map(|file| device_of(file)).collect();
-        let disks: Option<Vec<Disk>> = places.and_then(|places| {
+        let disks: Option<Vec<BlockDevice>> = places.and_then(|places| {
             let sys = Path::new("/sys/dev/block");
-            places.into_iter().map(|(major, minor)| Disk::find(sys, major, minor)).collect()
+            places.into_iter().map(|(major, minor)| BlockDevice::find(sys, major, minor)).collect()
         });
         let mut disks = disks.unwrap_or_default();
         disks.sort_by(|a, b| a.stat.cmp(&b.stat));
         disks.dedup_by(|a, b| a.stat == b.stat);
-        let mut system = System {
+        let mut system = SystemWatch {
             all_known: !disks.is_empty(),
             disks,
             energy: energy_counters(Path::new("/sys/class/powercap")),
-            before: Counters::default(),
+            before: SystemCounters::default(),
         };
         system.before = system.counters();
         system
@@ -136,8 +136,8 @@ impl System {
         }
     }
 
-    fn counters(&self) -> Counters {
-        Counters {
+    fn counters(&self) -> SystemCounters {
+        SystemCounters {
             disks: self.disks.iter().map(|disk| disk.counters().unwrap_or_default()).collect(),
             process: process_bytes(),
             cpu_seconds: cpu_seconds(),
@@ -170,7 +170,7 @@ fn device_of(file: &Path) -> Option<Option<(u32, u32)>> {
     Some(Some((libc::major(number), libc::minor(number))))
 }
 
-impl Disk {
+impl BlockDevice {
     /// The block device of this number; of a partition, the disk that it is a part of.
     fn find(sys: &Path, major: u32, minor: u32) -> Option<Self> {
         let mut folder = fs::canonicalize(sys.join(format!("{major}:{minor}"))).ok()?;
@@ -178,7 +178,7 @@ impl Disk {
             folder.pop();
         }
         let name = folder.file_name()?.to_string_lossy().into_owned();
-        let disk = Disk { name, stat: folder.join("stat") };
+        let disk = BlockDevice { name, stat: folder.join("stat") };
         disk.counters().map(|_| disk)
     }
 
@@ -273,13 +273,13 @@ mod tests {
         std::os::unix::fs::symlink(&disk, sys.join("8:0")).expect("linked");
         std::os::unix::fs::symlink(disk.join("sdx1"), sys.join("8:1")).expect("linked");
         for minor in [0, 1] {
-            let found = Disk::find(sys, 8, minor).expect("there");
+            let found = BlockDevice::find(sys, 8, minor).expect("there");
             assert_eq!(found.name, "sdx");
             let counters =
                 DiskCounters { read_bytes: 2000 * 512, written_bytes: 5000 * 512, busy_ms: 70 };
             assert_eq!(found.counters(), Some(counters));
         }
-        assert!(Disk::find(sys, 0, 42).is_none(), "no block device");
+        assert!(BlockDevice::find(sys, 0, 42).is_none(), "no block device");
     }
 
     #[test]
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn work_takes_processor_time_and_memory() {
-        let system = System::look(&[]);
+        let system = SystemWatch::look(&[]);
         let started = std::time::Instant::now();
         let mut sum = 0u64;
         while started.elapsed().as_millis() < 20 {

@@ -3,7 +3,7 @@ use merganser_sort::{Estimate, Explanation};
 
 use super::*;
 
-fn report(name: &str) -> Report {
+fn report(name: &str) -> ReportContent {
     let folder = tempfile::tempdir().expect("a folder");
     let config = ReportConfig {
         path: folder.path().join("report.html"),
@@ -12,13 +12,13 @@ fn report(name: &str) -> Report {
         power_watts: None,
         endurance_bytes: Some(600_000_000_000_000),
     };
-    let watch = Watch::start(Some(&config), || [], || vec![".".into()]).expect("a folder");
+    let watch = ReportWatch::start(Some(&config), || [], || vec![".".into()]).expect("a folder");
     {
         let activity = watch.activity();
         let _worker = activity.enroll("sort");
         let _waiting = wait(WorkerState::Reading);
     }
-    watch.0.expect("a report is wanted").report(Done {
+    watch.0.expect("a report is wanted").report(CommandFigures {
         command: "sort",
         inputs: vec![name.to_owned(); 5],
         output: name.to_owned(),
@@ -131,7 +131,8 @@ fn the_forecast_stands_beside_what_was_measured() {
 
 #[test]
 fn nothing_is_watched_or_written_when_nobody_asks() {
-    let watch = Watch::start(None, || [], || panic!("nobody asked")).expect("nothing to refuse");
+    let watch =
+        ReportWatch::start(None, || [], || panic!("nobody asked")).expect("nothing to refuse");
     assert!(watch.activity().report().is_none());
     assert!(watch.finish(|| panic!("nobody asked")).is_ok());
 }

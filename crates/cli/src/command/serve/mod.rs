@@ -21,14 +21,14 @@ use crate::failure::{Failure, notice};
 use crate::shown;
 use crate::signals::Cancel;
 
-/// A server that listens. It is run in a thread of its own, until its [`Stop`] is called.
+/// A server that listens. It is run in a thread of its own, until its [`ServerStop`] is called.
 struct Listening {
     run: Box<dyn FnOnce() -> Result<(), Failure> + Send>,
-    stop: Stop,
+    stop: ServerStop,
 }
 
 /// Ends a server.
-type Stop = Box<dyn Fn() + Send>;
+type ServerStop = Box<dyn Fn() + Send>;
 
 impl Listening {
     /// A server that can't fail once it listens.

@@ -21,7 +21,7 @@ use crate::signals::Cancel;
 use crate::standard::print;
 
 /// A trace that was played.
-struct Run {
+struct PlayedTrace {
     trace: String,
     format: &'static str,
     measured: ResponseTimes,
@@ -31,7 +31,7 @@ struct Run {
 
 /// Plays each trace on a node of its own and prints the results.
 pub fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
-    let runs: Result<Vec<Run>, Failure> =
+    let runs: Result<Vec<PlayedTrace>, Failure> =
         config.traces.iter().map(|input| play(config, input, cancel)).collect();
     let runs = runs?;
     let setup = &config.setup;
@@ -56,7 +56,7 @@ pub fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
     print(out)
 }
 
-fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, Failure> {
+fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<PlayedTrace, Failure> {
     let node = HybridNode::new(&config.setup).map_err(Failure::from)?;
     let bytes = node.volume_bytes();
     let mut options = TraceOptions { limit_bytes: Some(bytes), ..config.reading.options.clone() };
@@ -85,11 +85,11 @@ fn play(config: &SimulateArray, input: &Input, cancel: &Cancel) -> Result<Run, F
         error => on_input(&error),
     })?;
     let wall_seconds = started.elapsed().as_secs_f64();
-    Ok(Run { trace: input.to_string(), format, measured, wall_seconds })
+    Ok(PlayedTrace { trace: input.to_string(), format, measured, wall_seconds })
 }
 
-fn table(out: &mut String, run: &Run) {
-    let Run { trace, format, measured, wall_seconds } = run;
+fn table(out: &mut String, run: &PlayedTrace) {
+    let PlayedTrace { trace, format, measured, wall_seconds } = run;
     let all = measured.all();
     let _ = writeln!(out, "\ntrace         {trace} ({format})");
     for (name, class) in [("reads", &measured.reads), ("writes", &measured.writes)] {
@@ -153,8 +153,8 @@ fn table(out: &mut String, run: &Run) {
     );
 }
 
-fn data(run: &Run) -> Value {
-    let Run { trace, format, measured, wall_seconds } = run;
+fn data(run: &PlayedTrace) -> Value {
+    let PlayedTrace { trace, format, measured, wall_seconds } = run;
     let class = |of: &merganser_device::results::Histogram| {
         json!({
             "requests": of.count(),

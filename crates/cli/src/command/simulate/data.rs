@@ -4,7 +4,7 @@ use merganser_device::results::{Class, DeviceResults};
 use serde_json::{Map, Value, json};
 
 use super::measured::MeasuredRun;
-use super::model::Model;
+use super::model::ModelledDevice;
 use super::table::{PERCENTILES, component_name};
 
 /// Everything of a run.
@@ -37,7 +37,7 @@ pub fn of_run(run: &MeasuredRun) -> Value {
 }
 
 /// A device and its parameters.
-pub fn of_model(model: &Model) -> Value {
+pub fn of_model(model: &ModelledDevice) -> Value {
     let lines = model.parameters().into_iter();
     let parameters: Map<String, Value> = lines
         .map(|line| {

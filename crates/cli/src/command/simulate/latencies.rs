@@ -11,12 +11,12 @@ use merganser_device::results::EndedRequest;
 use merganser_device::trace::TraceWriter;
 
 use super::super::in_order::InOrder;
-use super::super::kept::Kept;
+use super::super::kept::ReportFile;
 use crate::failure::Failure;
 
 /// The file, and the requests that wait.
 pub struct Latencies {
-    kept: Kept,
+    kept: ReportFile,
     title: String,
     /// Times in the file count from here.
     start: SimTime,
@@ -28,7 +28,7 @@ pub struct Latencies {
 
 impl Latencies {
     /// Requests from `start` on, below a comment with the title.
-    pub fn new(kept: Kept, title: String, start: SimTime) -> Self {
+    pub fn new(kept: ReportFile, title: String, start: SimTime) -> Self {
         let (writer, failed) = (None, None);
         Latencies { kept, title, start, writer, waiting: InOrder::default(), failed }
     }
@@ -104,7 +104,7 @@ mod tests {
     fn requests_are_in_the_order_of_submission() {
         let place = tempfile::tempdir().expect("a folder");
         let path = place.path().join("trace");
-        let kept = Kept::open(&path).expect("opened");
+        let kept = ReportFile::open(&path).expect("opened");
         let mut latencies = Latencies::new(kept, "reads".to_owned(), SimTime(100));
         for one in [ended(1, 110, 150), ended(2, 150, 160), ended(0, 100, 400)] {
             latencies.add(&one);
@@ -121,7 +121,7 @@ mod tests {
         let path = place.path().join("trace");
         std::fs::write(&path, "older").expect("written");
         let new = || {
-            let kept = Kept::open(&path).expect("opened");
+            let kept = ReportFile::open(&path).expect("opened");
             Latencies::new(kept, "reads".to_owned(), SimTime(0))
         };
         drop(new());
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_first_error_is_told_at_the_end() {
-        let kept = Kept::open(Path::new("/dev/full")).expect("opened");
+        let kept = ReportFile::open(Path::new("/dev/full")).expect("opened");
         let mut latencies = Latencies::new(kept, "reads".to_owned(), SimTime(0));
         for order in 0..10_000 {
             latencies.add(&ended(order, order, order + 5));

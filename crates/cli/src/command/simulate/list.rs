@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::model::Model;
+use super::model::ModelledDevice;
 use crate::failure::Failure;
 
 /// All devices, a line each.
 pub fn devices() -> String {
     let mut text = String::new();
-    for name in Model::names() {
-        let model = Model::preset(name).expect("a name of the list");
+    for name in ModelledDevice::names() {
+        let model = ModelledDevice::preset(name).expect("a name of the list");
         let _ = writeln!(text, "{name:<12}{}", model.about());
     }
     text.push_str(
@@ -21,10 +21,10 @@ pub fn devices() -> String {
 
 /// All parameters of a device.
 pub fn parameters(name: &str) -> Result<String, Failure> {
-    let model = Model::preset(name).map_err(|error| format!("--list: {error}"))?;
+    let model = ModelledDevice::preset(name).map_err(|error| format!("--list: {error}"))?;
     let mut text = format!("{name}: {}\n", model.about());
     for line in model.parameters() {
-        let super::model::Line { name, value, unit, range, source, meaning } = line;
+        let super::model::ParameterLine { name, value, unit, range, source, meaning } = line;
         let range = if range.is_empty() { unit } else { format!("{unit}, {range}") };
         let _ =
             write!(text, "\n{name} = {value}   ({range})\n    {meaning}\n    Source: {source}.\n");
@@ -45,10 +45,10 @@ mod tests {
 
     #[test]
     fn every_device_tells_every_parameter() {
-        for name in Model::names() {
+        for name in ModelledDevice::names() {
             assert!(devices().contains(name));
             let text = parameters(name).unwrap_or_default();
-            let model = Model::preset(name).expect("a preset");
+            let model = ModelledDevice::preset(name).expect("a preset");
             for line in model.parameters() {
                 assert!(text.contains(&format!("\n{} = {}   (", line.name, line.value)), "{text}");
                 assert!(!line.source.is_empty() && !line.meaning.is_empty(), "{name}");

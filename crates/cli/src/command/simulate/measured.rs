@@ -4,13 +4,13 @@ use merganser_device::results::{DeviceResults, Fairness};
 use merganser_device::trace::Tally;
 use merganser_device::workload::Preconditioned;
 
-use super::model::Model;
+use super::model::ModelledDevice;
 use super::streams::MeasuredStream;
 
 /// Everything that is known of a run.
 pub struct MeasuredRun {
     /// The device.
-    pub model: Model,
+    pub model: ModelledDevice,
     /// The seed of all random numbers.
     pub seed: u64,
     /// The workload, in words.

@@ -11,14 +11,14 @@ use crate::failure::Failure;
 
 /// A modelled device: an SSD or a disk.
 #[derive(Debug, Clone)]
-pub enum Model {
+pub enum ModelledDevice {
     /// Flash.
     Ssd(Box<SsdProfile>),
     /// Platters.
     Hdd(Box<HddProfile>),
 }
 
-impl Model {
+impl ModelledDevice {
     /// The names of all presets.
     pub fn names() -> impl Iterator<Item = &'static str> {
         SsdProfile::names().chain(HddProfile::names())
@@ -30,10 +30,10 @@ impl Model {
     /// If there is no such preset.
     pub fn preset(name: &str) -> Result<Self, ProfileError> {
         if SsdProfile::names().any(|known| known == name) {
-            return SsdProfile::preset(name).map(|profile| Model::Ssd(Box::new(profile)));
+            return SsdProfile::preset(name).map(|profile| ModelledDevice::Ssd(Box::new(profile)));
         }
         if HddProfile::names().any(|known| known == name) {
-            return HddProfile::preset(name).map(|profile| Model::Hdd(Box::new(profile)));
+            return HddProfile::preset(name).map(|profile| ModelledDevice::Hdd(Box::new(profile)));
         }
         let known = Self::names().collect::<Vec<_>>().join(", ");
         Err(ProfileError::Preset { name: name.to_owned(), known })
@@ -57,8 +57,8 @@ impl Model {
     /// A text that is not `name=value`, an unknown name, or a value out of range.
     pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
         match self {
-            Model::Ssd(profile) => profile.set(text),
-            Model::Hdd(profile) => profile.set(text),
+            ModelledDevice::Ssd(profile) => profile.set(text),
+            ModelledDevice::Hdd(profile) => profile.set(text),
         }
     }
 
@@ -68,11 +68,11 @@ impl Model {
     /// When its values do not fit together.
     pub fn device(&self, seed: u64, filled_bytes: u64) -> Result<Box<dyn Device>, Failure> {
         let made: Result<Box<dyn Device>, ProfileError> = match self {
-            Model::Ssd(profile) => Ssd::new(profile, seed).map(|mut ssd| {
+            ModelledDevice::Ssd(profile) => Ssd::new(profile, seed).map(|mut ssd| {
                 ssd.precondition(filled_bytes.min(ssd.capacity_bytes()));
                 Box::new(ssd) as _
             }),
-            Model::Hdd(profile) => Hdd::new(profile).map(|hdd| Box::new(hdd) as _),
+            ModelledDevice::Hdd(profile) => Hdd::new(profile).map(|hdd| Box::new(hdd) as _),
         };
         made.map_err(|error| format!("{}: {error}", self.name()).into())
     }
@@ -80,37 +80,37 @@ impl Model {
     /// Its name.
     pub fn name(&self) -> &'static str {
         match self {
-            Model::Ssd(profile) => profile.name,
-            Model::Hdd(profile) => profile.name,
+            ModelledDevice::Ssd(profile) => profile.name,
+            ModelledDevice::Hdd(profile) => profile.name,
         }
     }
 
     /// One line about it.
     pub fn about(&self) -> &'static str {
         match self {
-            Model::Ssd(profile) => profile.about,
-            Model::Hdd(profile) => profile.about,
+            ModelledDevice::Ssd(profile) => profile.about,
+            ModelledDevice::Hdd(profile) => profile.about,
         }
     }
 
     /// The power of its components.
     pub fn power(&self) -> DevicePower {
         match self {
-            Model::Ssd(profile) if profile.name == "nvme" => DevicePower::ssd(
+            ModelledDevice::Ssd(profile) if profile.name == "nvme" => DevicePower::ssd(
                 1.0,
                 "assumed of its class; dies by the currents of NAND data sheets",
             ),
-            Model::Ssd(_) => DevicePower::ssd(
+            ModelledDevice::Ssd(_) => DevicePower::ssd(
                 0.6,
                 "assumed of its class; dies by the currents of NAND data sheets",
             ),
-            Model::Hdd(profile) if profile.name == "cheetah" => {
+            ModelledDevice::Hdd(profile) if profile.name == "cheetah" => {
                 DevicePower::hdd(11.0, 5.0, "assumed of its class: 15,000 rpm")
             }
-            Model::Hdd(profile) if profile.name == "barracuda" => {
+            ModelledDevice::Hdd(profile) if profile.name == "barracuda" => {
                 DevicePower::hdd(5.0, 1.6, "Seagate Barracuda 7200.12 data sheet, rounded")
             }
-            Model::Hdd(_) => DevicePower::hdd(
+            ModelledDevice::Hdd(_) => DevicePower::hdd(
                 5.0,
                 1.6,
                 "assumed, as the Seagate Barracuda 7200.12's data sheet says",
@@ -119,11 +119,11 @@ impl Model {
     }
 
     /// Every parameter: name, value, unit, range, source and meaning.
-    pub fn parameters(&self) -> Vec<Line> {
+    pub fn parameters(&self) -> Vec<ParameterLine> {
         match self {
-            Model::Ssd(profile) => merganser_device::profile::ssd_parameters()
+            ModelledDevice::Ssd(profile) => merganser_device::profile::ssd_parameters()
                 .iter()
-                .map(|p| Line {
+                .map(|p| ParameterLine {
                     name: p.name,
                     value: p.unit.show(p.value(&profile.settings)),
                     unit: p.unit.to_string(),
@@ -132,9 +132,9 @@ impl Model {
                     meaning: p.meaning,
                 })
                 .collect(),
-            Model::Hdd(profile) => merganser_device::hdd::hdd_parameters()
+            ModelledDevice::Hdd(profile) => merganser_device::hdd::hdd_parameters()
                 .iter()
-                .map(|p| Line {
+                .map(|p| ParameterLine {
                     name: p.name,
                     value: p.unit.show(p.value(&profile.settings)),
                     unit: p.unit.to_string(),
@@ -148,7 +148,7 @@ impl Model {
 }
 
 /// A parameter of a device.
-pub struct Line {
+pub struct ParameterLine {
     /// Its name in `--set`.
     pub name: &'static str,
     /// Its value, as a user writes it.

@@ -12,10 +12,10 @@ use merganser_storage::{Directory, RealClock, Storage};
 use super::super::open_folder;
 use super::opened;
 use super::run::trace_sentence;
-use crate::config::{Reading, RecordOf, SimulateRecord};
+use crate::config::{RecordOf, SimulateRecord, TraceReading};
 use crate::failure::{Failure, Stopped};
 use crate::input::{Input, OpenInputs};
-use crate::output::Output;
+use crate::output::ResultOutput;
 use crate::progress;
 use crate::signals::Cancel;
 
@@ -32,7 +32,7 @@ pub fn run(config: &SimulateRecord, cancel: &Cancel) -> Result<(), Failure> {
 
 fn convert(
     input: &Input,
-    reading: &Reading,
+    reading: &TraceReading,
     path: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
@@ -40,7 +40,7 @@ fn convert(
         |error: TraceError| Failure::from(format!("{input}: {}", trace_sentence(&error)));
     let mut trace =
         trace::read(opened::open(input, cancel)?, &reading.options).map_err(on_input)?;
-    let mut output = Output::open(path, cancel)?;
+    let mut output = ResultOutput::open(path, cancel)?;
     let mut write = || -> io::Result<Result<(), TraceError>> {
         let mut writer = TraceWriter::new(BufWriter::new(&mut output))?;
         writer.comment(&format!("of {input}, {}", trace.format().name()))?;
@@ -72,7 +72,7 @@ fn sorted(
     path: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let mut output = Output::open(path, cancel)?;
+    let mut output = ResultOutput::open(path, cancel)?;
     let recorder =
         TraceRecorder::new(Arc::new(RealClock::new()), Some(merganser_array::content_hash));
     let open = OpenInputs::of_sort();
@@ -112,7 +112,7 @@ fn sorted(
         &*progress,
     )?;
     let requests = recorder.requests();
-    let write = |output: &mut Output| -> io::Result<()> {
+    let write = |output: &mut ResultOutput| -> io::Result<()> {
         let mut writer = TraceWriter::new(BufWriter::new(output))?;
         writer.comment(&format!(
             "a sort of {} bytes into {} with {memory_bytes} bytes of memory, {} runs",

@@ -16,13 +16,13 @@ use merganser_device::workload::{
     Workload, WorkloadError, play_streams, precondition,
 };
 
-use super::super::kept::Kept;
+use super::super::kept::ReportFile;
 use super::latencies::Latencies;
 use super::measured::MeasuredRun;
-use super::model::Model;
+use super::model::ModelledDevice;
 use super::{data, opened, page, streams, table};
 use crate::args::Filled;
-use crate::config::{Load, Made, Reading, ReportForm, SimulateRun};
+use crate::config::{PlayedLoad, ReportForm, SimulateRun, SyntheticRequests, TraceReading};
 use crate::failure::{Failure, Stopped};
 use crate::input::Input;
 use crate::progress;
@@ -31,14 +31,14 @@ use crate::standard::print;
 
 /// Plays the requests and prints the results.
 pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
-    let model = Model::chosen(&config.device)?;
+    let model = ModelledDevice::chosen(&config.device)?;
     let mut device = device(&model, config)?;
     check(&*device, config, cancel)?;
     // A file that can't be written is an error now, not after the run. Until there are results, it stays as it is.
     let report =
-        |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((Kept::open(path)?, *form));
+        |(path, form): &(PathBuf, ReportForm)| Ok::<_, Failure>((ReportFile::open(path)?, *form));
     let report = config.report.as_ref().map(report).transpose()?;
-    let latencies = config.latencies.as_deref().map(Kept::open).transpose()?;
+    let latencies = config.latencies.as_deref().map(ReportFile::open).transpose()?;
     let started = Instant::now();
     let preconditioned = worn(&mut *device, config, cancel)?;
     let mut collector = Collector::new(&*device);
@@ -52,19 +52,19 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     };
     let (mut tally, mut shares) = (None, Vec::new());
     let (played, load) = match &config.load {
-        Load::Made(of) => {
+        PlayedLoad::Made(of) => {
             let workload = workload(&*device, of, config.device.seed)?;
             let asked = requests(&workload, cancel)?;
             let played = alone(&mut *device, asked, workload.pace(), &mut count);
             (played.map_err(failure)?, table::words(&workload))
         }
-        Load::Streams(choices) => {
+        PlayedLoad::Streams(choices) => {
             let (played, found) =
                 streams::together(&mut *device, choices, config, &mut count, cancel)?;
             shares = found;
             (played, format!("{} streams", choices.len()))
         }
-        Load::Trace { input, reading, times, depth } => {
+        PlayedLoad::Trace { input, reading, times, depth } => {
             let (played, found, words) =
                 traced(&mut *device, (input, reading, *times, *depth), &mut count, cancel)?;
             tally = Some(found);
@@ -78,8 +78,8 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     // Its memory is for the devices on which the streams are alone.
     drop(device);
     let streams = match &config.load {
-        Load::Streams(choices) => streams::alone(&model, choices, shares, config, cancel)?,
-        Load::Made(_) | Load::Trace { .. } => Vec::new(),
+        PlayedLoad::Streams(choices) => streams::alone(&model, choices, shares, config, cancel)?,
+        PlayedLoad::Made(_) | PlayedLoad::Trace { .. } => Vec::new(),
     };
     let seed = config.device.seed;
     let run =
@@ -95,30 +95,34 @@ pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Gets each request that has ended.
-pub(super) type Count<'a> = dyn FnMut(&dyn Device, &EndedRequest) + 'a;
+pub(super) type EndedCallback<'a> = dyn FnMut(&dyn Device, &EndedRequest) + 'a;
 
 /// Plays requests that are the only stream.
 fn alone(
     device: &mut dyn Device,
     requests: impl Iterator<Item = Result<DeviceRequest, TraceError>>,
     pace: SubmissionPace,
-    count: &mut Count<'_>,
+    count: &mut EndedCallback<'_>,
 ) -> Result<PlayedSpan, PlayError> {
     play_streams(device, vec![RequestStream { requests, pace, begin: SimTime(0) }], count)
 }
 
 /// The device, filled if that is asked for.
-pub(super) fn device(model: &Model, config: &SimulateRun) -> Result<Box<dyn Device>, Failure> {
-    let end =
-        |made: &Made| made.span_bytes.map_or(u64::MAX, |span| made.start.saturating_add(span));
+pub(super) fn device(
+    model: &ModelledDevice,
+    config: &SimulateRun,
+) -> Result<Box<dyn Device>, Failure> {
+    let end = |made: &SyntheticRequests| {
+        made.span_bytes.map_or(u64::MAX, |span| made.start.saturating_add(span))
+    };
     let filled_bytes = match (config.filled, &config.load) {
         (None, _) => 0,
-        (Some(Filled::Addressed), Load::Made(made)) => end(made),
-        (Some(Filled::Addressed), Load::Streams(choices)) => {
+        (Some(Filled::Addressed), PlayedLoad::Made(made)) => end(made),
+        (Some(Filled::Addressed), PlayedLoad::Streams(choices)) => {
             choices.iter().map(|choice| end(&choice.made)).max().unwrap_or(0)
         }
         (Some(Filled::First(size)), _) => size.0,
-        (Some(Filled::All), _) | (Some(Filled::Addressed), Load::Trace { .. }) => u64::MAX,
+        (Some(Filled::All), _) | (Some(Filled::Addressed), PlayedLoad::Trace { .. }) => u64::MAX,
     };
     model.device(config.device.seed, filled_bytes)
 }
@@ -126,11 +130,11 @@ pub(super) fn device(model: &Model, config: &SimulateRun) -> Result<Box<dyn Devi
 /// Whether the device can be asked for the requests: before the time that preconditioning takes.
 fn check(device: &dyn Device, config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     match &config.load {
-        Load::Made(made) => {
+        PlayedLoad::Made(made) => {
             requests(&workload(device, made, config.device.seed)?, cancel).map(drop)
         }
-        Load::Streams(choices) => streams::check(device, choices, config, cancel),
-        Load::Trace { input, .. } => readable(input, cancel),
+        PlayedLoad::Streams(choices) => streams::check(device, choices, config, cancel),
+        PlayedLoad::Trace { input, .. } => readable(input, cancel),
     }
 }
 
@@ -155,7 +159,7 @@ pub(super) fn worn(
 ) -> Result<Option<Preconditioned>, Failure> {
     let Some((bounds, by_workload)) = config.precondition else { return Ok(None) };
     let by = match &config.load {
-        Load::Made(made) if by_workload => Some(workload(device, made, config.device.seed)?),
+        PlayedLoad::Made(made) if by_workload => Some(workload(device, made, config.device.seed)?),
         _ => None,
     };
     let bar = progress::on_stderr(false, cancel);
@@ -175,7 +179,11 @@ pub(super) fn worn(
 }
 
 /// The workload of generated requests.
-pub(super) fn workload(device: &dyn Device, made: &Made, seed: u64) -> Result<Workload, Failure> {
+pub(super) fn workload(
+    device: &dyn Device,
+    made: &SyntheticRequests,
+    seed: u64,
+) -> Result<Workload, Failure> {
     let room = device.capacity_bytes().saturating_sub(made.start);
     let span_bytes = made.span_bytes.unwrap_or(room);
     if span_bytes > room {
@@ -257,8 +265,8 @@ pub(super) fn failure(error: PlayError) -> Failure {
 
 fn traced(
     device: &mut dyn Device,
-    (input, reading, times, depth): (&Input, &Reading, u64, Option<u32>),
-    count: &mut Count<'_>,
+    (input, reading, times, depth): (&Input, &TraceReading, u64, Option<u32>),
+    count: &mut EndedCallback<'_>,
     cancel: &Cancel,
 ) -> Result<(PlayedSpan, Tally, String), Failure> {
     let capacity = device.capacity_bytes();

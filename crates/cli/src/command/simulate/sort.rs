@@ -18,12 +18,12 @@ use merganser_storage::{Clock, Directory, Storage, StorageExt};
 use serde_json::json;
 
 use super::super::report::page::text;
-use super::model::Model;
+use super::model::ModelledDevice;
 use super::{data, table};
 use crate::config::SimulateSort;
 use crate::failure::Failure;
 use crate::input::{Input, StorageReader};
-use crate::output::Output;
+use crate::output::ResultOutput;
 use crate::progress;
 use crate::signals::Cancel;
 use crate::standard::print;
@@ -33,7 +33,7 @@ const PIECE: usize = 1 << 20;
 
 /// Sorts on a device, checks the result, and tells.
 pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
-    let model = Model::chosen(&config.device)?;
+    let model = ModelledDevice::chosen(&config.device)?;
     let device = model.device(config.device.seed, 0)?;
     // The host takes no time, so that only the device is measured.
     let world = World::new(vec![device], HostCosts::default());
@@ -115,7 +115,7 @@ fn copy_in(
 }
 
 fn copy_out(output: &dyn Storage, path: &std::path::Path, cancel: &Cancel) -> Result<(), Failure> {
-    let mut file = Output::open(Some(path), cancel)?;
+    let mut file = ResultOutput::open(Some(path), cancel)?;
     let mut reader = StorageReader::new(output);
     let mut piece = vec![0; PIECE];
     loop {
@@ -171,7 +171,7 @@ fn check(
 }
 
 struct Told<'a> {
-    model: Model,
+    model: ModelledDevice,
     config: &'a SimulateSort,
     report: SortReport,
     results: DeviceResults,

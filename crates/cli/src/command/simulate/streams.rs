@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::super::report::page::text;
 use super::measured::MeasuredRun;
-use super::model::Model;
+use super::model::ModelledDevice;
 use super::{run, table};
 use crate::config::{SimulateRun, StreamChoice};
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ pub fn together(
     device: &mut dyn Device,
     choices: &[StreamChoice],
     config: &SimulateRun,
-    count: &mut run::Count<'_>,
+    count: &mut run::EndedCallback<'_>,
     cancel: &Cancel,
 ) -> Result<(PlayedSpan, Vec<Share>), Failure> {
     let streams = drawn(device, choices, config, cancel)?;
@@ -107,7 +107,7 @@ pub fn together(
 
 /// Plays each stream to a device of its own, and compares the requests that its share compares.
 pub fn alone(
-    model: &Model,
+    model: &ModelledDevice,
     choices: &[StreamChoice],
     shares: Vec<Share>,
     config: &SimulateRun,

@@ -5,7 +5,7 @@ use std::path::{Component, PathBuf};
 
 use merganser_node::map::PartitionSize;
 
-use super::{Choice, Program};
+use super::{Choice, MapProgram};
 use crate::config::Destination;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -88,7 +88,7 @@ fn is_this_machine(address: &str) -> bool {
 /// The options that [`refuse_unfit`] looks at.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked<'a> {
-    pub(super) program: &'a Program,
+    pub(super) program: &'a MapProgram,
     pub(super) inputs: &'a [Input],
     pub(super) destination: &'a Destination,
     pub(super) explain: bool,
@@ -102,7 +102,7 @@ pub(super) struct Asked<'a> {
 
 /// Refuses what can't be done on nodes.
 pub(super) fn refuse_unfit(asked: Asked<'_>) -> Result<(), Failure> {
-    let refused = if let Program::Matrix { .. } = asked.program {
+    let refused = if let MapProgram::Matrix { .. } = asked.program {
         Some("--on: not with matrix")
     } else if let Destination::View(_) = asked.destination {
         Some("--view: not with --on; write the rows with -o FILE")
@@ -158,7 +158,7 @@ mod tests {
         assert!(Nodes::new(token).is_err());
         assert!(Nodes::new(TypedNodes { insecure: true, ..on(&[]) }).is_err());
         assert_eq!(Nodes::new(on(&[])).ok(), Some(None));
-        let wordcount = Program::Ssdlet {
+        let wordcount = MapProgram::Ssdlet {
             name: ProgramName::Builtin("wordcount".to_owned()),
             args: serde_json::Value::Null,
         };

@@ -13,7 +13,7 @@ use crate::shown;
 
 /// An option that was typed, as an argument of SSDlets.
 #[derive(Debug)]
-pub struct Typed {
+pub struct TypedOption {
     /// The option.
     pub flag: &'static str,
     /// The argument's name in JSON.
@@ -22,7 +22,7 @@ pub struct Typed {
     pub value: Value,
 }
 
-impl Typed {
+impl TypedOption {
     /// Whether it is an option of `builtin`. Two arguments have one name and two meanings: match counts
     /// records (a boolean), and for sample it is the number of records.
     pub fn is_of(&self, builtin: &Builtin) -> bool {
@@ -40,7 +40,7 @@ impl Typed {
 ///
 /// # Errors
 /// Keys that can't be read, and texts that are no conditions.
-pub fn options(typed: ProgramArgs) -> Result<Vec<Typed>, Failure> {
+pub fn options(typed: ProgramArgs) -> Result<Vec<TypedOption>, Failure> {
     let ProgramArgs {
         args: _,
         raw: _,
@@ -91,7 +91,7 @@ pub fn options(typed: ProgramArgs) -> Result<Vec<Typed>, Failure> {
         ("--seed", "seed", seed.map(Value::from)),
     ];
     let given = |(flag, argument, value): (&'static str, &'static str, Option<Value>)| {
-        value.map(|value| Typed { flag, argument, value })
+        value.map(|value| TypedOption { flag, argument, value })
     };
     Ok(found.into_iter().filter_map(given).collect())
 }

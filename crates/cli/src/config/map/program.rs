@@ -16,7 +16,7 @@ use merganser_node::ssdlet::builtin::{self, Builtin};
 use merganser_sort::record::{CsvQuotes, Format};
 use serde_json::{Map, Value};
 
-use super::options::{Typed, json, options};
+use super::options::{TypedOption, json, options};
 use crate::args::{ProgramArgs, RawMatrix};
 use crate::failure::Failure;
 use crate::input::Input;
@@ -26,7 +26,7 @@ const MATRIX: &str = "matrix";
 
 /// What runs.
 #[derive(Debug, PartialEq)]
-pub enum Program {
+pub enum MapProgram {
     /// An SSDlet.
     Ssdlet {
         /// Which.
@@ -73,7 +73,7 @@ impl ProgramName {
     }
 }
 
-impl Program {
+impl MapProgram {
     /// The program that `ssdlet` names, with its arguments.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ impl Program {
                 let option = options.first().map(|option| option.flag);
                 return match option.or(format).or(args) {
                     Some(flag) => Err(not_taken(flag, MATRIX)),
-                    None => Ok(Program::Matrix { raw }),
+                    None => Ok(MapProgram::Matrix { raw }),
                 };
             }
             _ if !raw.is_empty() => return Err(format!("--raw: only with {MATRIX}").into()),
@@ -115,10 +115,10 @@ impl Program {
             ProgramName::Wasm(_) | ProgramName::OfNodes(_) => {
                 refuse_with_guest(format, &options)?;
                 let args = Value::String(guest_args.unwrap_or_default());
-                return Ok(Program::Ssdlet { name, args });
+                return Ok(MapProgram::Ssdlet { name, args });
             }
         }
-        for Typed { flag, argument, value } in options {
+        for TypedOption { flag, argument, value } in options {
             if args.insert(argument.to_owned(), value).is_some() {
                 let why = "is in --args, too; give one of them";
                 return Err(format!("{flag}: \"{argument}\" {why}").into());
@@ -128,17 +128,17 @@ impl Program {
             refuse_incomplete(name, &args)?;
         }
         name_documents(&name, inputs, &mut args);
-        Ok(Program::Ssdlet { name, args: Value::Object(args) })
+        Ok(MapProgram::Ssdlet { name, args: Value::Object(args) })
     }
 }
 
-impl Program {
+impl MapProgram {
     /// Its name, if it is built in.
     pub(super) fn builtin(&self) -> Option<&str> {
         match self {
-            Program::Ssdlet { name: ProgramName::Builtin(name), .. } => Some(name),
-            Program::Matrix { .. } => Some(MATRIX),
-            Program::Ssdlet { .. } => None,
+            MapProgram::Ssdlet { name: ProgramName::Builtin(name), .. } => Some(name),
+            MapProgram::Matrix { .. } => Some(MATRIX),
+            MapProgram::Ssdlet { .. } => None,
         }
     }
 }
@@ -163,7 +163,7 @@ fn not_taken(flag: &str, name: &str) -> Failure {
 }
 
 /// Refuses an option of another SSDlet.
-fn refuse_foreign(builtin: &Builtin, options: &[Typed]) -> Result<(), Failure> {
+fn refuse_foreign(builtin: &Builtin, options: &[TypedOption]) -> Result<(), Failure> {
     match options.iter().find(|option| !option.is_of(builtin)) {
         Some(option) => Err(not_taken(option.flag, builtin.name)),
         None => Ok(()),
@@ -194,14 +194,14 @@ fn refuse_incomplete(name: &str, args: &Map<String, Value>) -> Result<(), Failur
 }
 
 /// A guest says itself how its records are divided, and its author named its arguments.
-fn refuse_with_guest(format: Option<Format>, options: &[Typed]) -> Result<(), Failure> {
+fn refuse_with_guest(format: Option<Format>, options: &[TypedOption]) -> Result<(), Failure> {
     if format.is_some() {
         return Err("--format: a guest says itself how its records are divided; leave it out"
             .to_owned()
             .into());
     }
     match options.first() {
-        Some(Typed { flag, argument, .. }) => Err(format!(
+        Some(TypedOption { flag, argument, .. }) => Err(format!(
             "{flag}: is for built-in SSDlets; give a guest its arguments with --args, such as '{{\"{argument}\": ...}}'"
         )
         .into()),
@@ -210,10 +210,13 @@ fn refuse_with_guest(format: Option<Format>, options: &[Typed]) -> Result<(), Fa
 }
 
 /// The format of the records as arguments.
-fn record_arguments(builtin: &Builtin, format: Option<Format>) -> Result<Vec<Typed>, Failure> {
+fn record_arguments(
+    builtin: &Builtin,
+    format: Option<Format>,
+) -> Result<Vec<TypedOption>, Failure> {
     let Some(format) = format else { return Ok(Vec::new()) };
     let mut found = Vec::new();
-    let mut add = |flag, argument, value: Value| found.push(Typed { flag, argument, value });
+    let mut add = |flag, argument, value: Value| found.push(TypedOption { flag, argument, value });
     let refused = |only: &str| {
         let name = builtin.name;
         Err(format!("--format: {name} takes {only} alone; leave it out").into())
@@ -279,16 +282,16 @@ mod tests {
     use super::super::super::tests::{config, refusal};
     use super::super::MapConfig;
     use super::*;
-    use crate::args::Command;
+    use crate::args::CliCommand;
     use serde_json::json;
 
     fn meant(words: &[&str]) -> (ProgramName, Value) {
-        let Command::Map(typed) = config(&[&["map"], words].concat()) else { unreachable!() };
+        let CliCommand::Map(typed) = config(&[&["map"], words].concat()) else { unreachable!() };
         let config = MapConfig::try_from(typed);
         let config = config.unwrap_or_else(|failure| panic!("{:?}", failure.sentence()));
         match config.program {
-            Program::Ssdlet { name, args } => (name, args),
-            Program::Matrix { .. } => panic!("a matrix"),
+            MapProgram::Ssdlet { name, args } => (name, args),
+            MapProgram::Matrix { .. } => panic!("a matrix"),
         }
     }
 

@@ -14,7 +14,7 @@ use std::fmt::Write;
 use merganser_sort::activity::{WorkerReport, WorkerState};
 use serde_json::Value;
 
-use super::Report;
+use super::ReportContent;
 use chart::{Columns, Curves};
 use frame::{REPORT_AS_DATA, document};
 use text::Escaped;
@@ -27,7 +27,7 @@ const ROLES: [&str; 7] = ["read", "split", "sort", "merge", "bucket", "ahead", "
 const LIMIT_SHARE: f64 = 0.8;
 
 /// The page's text. It is XML too: every tag is closed.
-pub(super) fn page(report: &Report) -> String {
+pub(super) fn page(report: &ReportContent) -> String {
     let columns = Columns::of(&report.activity);
     let mut body = String::new();
     let mut add = |part: &str| body.push_str(part);
@@ -48,7 +48,7 @@ pub(super) fn page(report: &Report) -> String {
 }
 
 /// A plain description of the work, and the figures that readers look for first.
-fn head(report: &Report) -> String {
+fn head(report: &ReportContent) -> String {
     let done = match report.command {
         "sort" => "Sorted",
         "merge" => "Merged",
@@ -110,13 +110,13 @@ fn names(all: &[String]) -> String {
 }
 
 /// How long the busiest disk had something to do, 0 to 1.
-fn disk_share(report: &Report) -> Option<f64> {
+fn disk_share(report: &ReportContent) -> Option<f64> {
     let busy = report.disks.iter().map(|disk| disk.busy_seconds / report.seconds);
     busy.reduce(f64::max).map(|share| share.min(1.0))
 }
 
 /// The resource that limited the work, as far as the used shares show it.
-fn limit(report: &Report) -> String {
+fn limit(report: &ReportContent) -> String {
     let cores = report.cores.used_share;
     let core_words = format!("{} of what the cores could do was used", text::percent(cores));
     let Some(disk) = disk_share(report) else { return format!("{core_words}.") };
@@ -144,7 +144,7 @@ fn words(state: WorkerState) -> &'static str {
     }
 }
 
-fn workers(report: &Report, columns: &Columns) -> String {
+fn workers(report: &ReportContent, columns: &Columns) -> String {
     let activity = &report.activity;
     let mut part = "<section>\n<h2>Who worked when</h2>\n\
         <p class=\"quiet\">A row for each worker. Coloured: what it did; pale: what it waited for; blank: it did not exist.</p>\n\
@@ -202,7 +202,7 @@ fn shares(worker: &WorkerReport) -> String {
 }
 
 /// A strip that names the parts of the work, over the time lines.
-fn phases(report: &Report) -> String {
+fn phases(report: &ReportContent) -> String {
     let activity = &report.activity;
     let ends = activity.phases.iter().skip(1).map(|phase| phase.start_ns);
     let ends = ends.chain([activity.end_ns]);
@@ -219,7 +219,7 @@ fn phases(report: &Report) -> String {
     )
 }
 
-fn axis(report: &Report) -> String {
+fn axis(report: &ReportContent) -> String {
     let end = report.activity.end_ns as f64 / 1e9;
     let ticks = (0..=4).map(|quarter| match quarter {
         0 => "<span>0</span>".to_owned(),
@@ -230,7 +230,7 @@ fn axis(report: &Report) -> String {
 }
 
 /// Throughput and queue depth over time.
-fn transfers(report: &Report, columns: &Columns) -> String {
+fn transfers(report: &ReportContent, columns: &Columns) -> String {
     let activity = &report.activity;
     let end = activity.end_ns.max(1) as f64;
     let mean = |bins: &[u64], per: f64| bins.iter().sum::<u64>() as f64 * per / end;
@@ -286,7 +286,7 @@ fn bars(rows: &[(String, u64, &str)], show: fn(u64) -> String) -> String {
 }
 
 /// Bytes that devices moved, compared with the bytes of the data.
-fn bytes(report: &Report) -> String {
+fn bytes(report: &ReportContent) -> String {
     let mut rows = Vec::new();
     rows.extend(report.input_bytes.map(|bytes| ("Input".to_owned(), bytes, "input")));
     rows.push(("Read from the disk".to_owned(), report.device_read_bytes, "reading"));
@@ -324,7 +324,7 @@ fn bytes(report: &Report) -> String {
     )
 }
 
-fn memory(report: &Report) -> String {
+fn memory(report: &ReportContent) -> String {
     let owners = report.memory.iter().filter(|peak| peak.peak_bytes > 0);
     let mut rows: Vec<(String, u64, &str)> =
         owners.map(|peak| (Escaped(peak.owner).to_string(), peak.peak_bytes, "busy")).collect();
@@ -339,7 +339,7 @@ fn memory(report: &Report) -> String {
 }
 
 /// Shares of capacity, and throughput per unit of each resource.
-fn efficiency(report: &Report) -> String {
+fn efficiency(report: &ReportContent) -> String {
     let found = &report.efficiency;
     let cores = &report.cores;
     let physical = if cores.physical > 0 { cores.physical } else { cores.usable };
@@ -411,7 +411,7 @@ fn efficiency(report: &Report) -> String {
 }
 
 /// All else that was counted, under its name in the data.
-fn details(report: &Report) -> String {
+fn details(report: &ReportContent) -> String {
     let mut rows: Vec<(String, String)> = report
         .io
         .iter()

@@ -1,10 +1,10 @@
 //! The plan's forecast, compared with the measurement.
 
-use super::super::plan::Plan;
+use super::super::plan::ReportedPlan;
 use super::text::{self, Escaped};
 
 /// A section of the page.
-pub fn section(plan: &Plan) -> String {
+pub fn section(plan: &ReportedPlan) -> String {
     let (predicted, measured, ratio) = (&plan.predicted, &plan.measured, &plan.ratio);
     let seconds = |what, predicted, measured, ratio| {
         (what, text::seconds(predicted), text::seconds(measured), ratio)
