@@ -3,7 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::mem;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -57,8 +56,18 @@ pub struct WorkFolder {
     found: bool,
     /// Whether the command that used it before was in its last step.
     was_finished: bool,
-    /// It is removed, or has become the result.
-    gone: bool,
+    standing: FolderStanding,
+}
+
+/// What a folder of unfinished work has become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FolderStanding {
+    /// Nothing else: it has its own name.
+    Folder,
+    /// The result, which is a view.
+    View,
+    /// Nothing: it is removed, or its removal was tried.
+    Removed,
 }
 
 /// The bit of a folder's mode that means nothing to the system in a folder that one user writes to: here, that its work has
@@ -93,7 +102,13 @@ impl WorkFolder {
                     cleared.map_err(|error| Failure::on(&path, &error.into()))?;
                 }
                 // If an error drops the folder, it is removed if it is empty.
-                let folder = WorkFolder { path, lock, found, was_finished, gone: false };
+                let folder = WorkFolder {
+                    path,
+                    lock,
+                    found,
+                    was_finished,
+                    standing: FolderStanding::Folder,
+                };
                 // Its name must survive a power cut before any work depends on its files.
                 let parent = File::open(target.folder()).and_then(|parent| parent.sync_all());
                 parent.map_err(|error| Failure::on(target.folder(), &error))?;
@@ -112,12 +127,18 @@ impl WorkFolder {
         options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
         let lock = options.open(&path).map_err(|error| Failure::on(target.shown(), &error))?;
         wait_for(&lock, target)?;
-        Ok(WorkFolder { path, lock, found: true, was_finished: false, gone: true })
+        Ok(WorkFolder {
+            path,
+            lock,
+            found: true,
+            was_finished: false,
+            standing: FolderStanding::View,
+        })
     }
 
     /// Whether it has become a view.
     pub fn is_view(&self) -> bool {
-        self.gone
+        self.standing == FolderStanding::View
     }
 
     /// Notes that only the removal of its files, and then of itself, is left.
@@ -125,7 +146,7 @@ impl WorkFolder {
     /// # Errors
     /// The system's own.
     pub fn mark_finished(&self) -> Result<(), Failure> {
-        if self.gone {
+        if self.standing != FolderStanding::Folder {
             return Ok(());
         }
         let marked = fchmod(&self.lock, Mode::RWXU | FINISHED);
@@ -235,9 +256,10 @@ impl WorkFolder {
     /// # Errors
     /// When it can't be removed. The result is complete all the same.
     pub fn close(mut self) -> Result<(), Failure> {
-        if mem::replace(&mut self.gone, true) {
+        if self.standing != FolderStanding::Folder {
             return Ok(());
         }
+        self.standing = FolderStanding::Removed;
         fs::remove_dir(&self.path).map_err(|error| {
             let shown = shown::name(&self.path);
             let why = failure::plain(&error);
@@ -269,7 +291,7 @@ impl WorkFolder {
             io::ErrorKind::AlreadyExists => taken(target.shown()),
             _ => on_target(error),
         })?;
-        self.gone = true;
+        self.standing = FolderStanding::View;
         let parent = File::open(target.folder()).map_err(on_target)?;
         parent.sync_all().map_err(on_target)?;
         // The view has its name, so the note has no use any more. A note that stays does no harm.
@@ -280,7 +302,7 @@ impl WorkFolder {
 
 impl Drop for WorkFolder {
     fn drop(&mut self) {
-        if !self.gone {
+        if self.standing == FolderStanding::Folder {
             // Only an empty folder can be removed so.
             let _ = fs::remove_dir(&self.path);
         }
