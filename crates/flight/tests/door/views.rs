@@ -1,5 +1,9 @@
 //! Views over the network read as the sorted file does.
 
+use std::fs::{self, File, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
 use arrow_flight::FlightDescriptor;
 use merganser_flight::client::NodeClient;
 use merganser_flight::wire::{GetTicket, KeyRange, ViewTicket};
@@ -121,7 +125,7 @@ fn long_records_cross_and_longer_ones_are_refused() {
 fn what_is_no_view_is_said_before_the_stream() {
     let node = node();
     node.write("file", "x");
-    std::fs::create_dir(node.dir.path().join("data/empty.view")).expect("made");
+    fs::create_dir(node.dir.path().join("data/empty.view")).expect("made");
     std::os::unix::fs::symlink("empty.view", node.dir.path().join("data/link.view")).expect("made");
     let mut client = node.client();
     for (path, told) in [
@@ -145,4 +149,35 @@ fn a_view_needs_no_more_than_the_servers_memory() {
     let lines: String = (0..50_000).map(|i| format!("{:08}\n", i * 7919 % 50_000)).collect();
     node.sort("v.view", lines.as_bytes(), OrderSpec::new(LINES));
     assert_eq!(records(&mut node.client(), all("v.view")).len(), 50_000);
+}
+
+/// A command that consumes a view locks its folder, and gives its blocks back.
+#[test]
+fn a_view_that_is_read_can_not_be_consumed_and_one_that_is_consumed_not_read() {
+    let node = node();
+    let lines: String =
+        (0..1_000_000_u64).map(|i| format!("{:09}\n", i * 7919 % 1_000_000)).collect();
+    node.sort("v.view", lines.as_bytes(), OrderSpec::new(LINES));
+    let folder = File::open(node.dir.path().join("data/v.view")).expect("there");
+    let mut client = node.client();
+    let mut taken = client.rows(GetTicket::View(all("v.view")));
+    assert!(taken.advance().expect("a first row"));
+    assert!(matches!(folder.try_lock(), Err(TryLockError::WouldBlock)), "it is read");
+    drop(taken);
+    drop(client);
+    let until = Instant::now() + Duration::from_secs(30);
+    while folder.try_lock().is_err() {
+        assert!(Instant::now() < until, "a reader that is gone does not keep it");
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut client = node.client();
+    let mut refused =
+        || rows(&mut client, GetTicket::View(all("v.view"))).expect_err("it is locked").to_string();
+    assert!(refused().contains("v.view"), "{}", refused());
+    folder.unlock().expect("locked above");
+    let marker = node.dir.path().join("data/v.view/consumed-into");
+    fs::write(&marker, "/data/out\n").expect("written");
+    assert!(refused().contains("/data/out"), "{}", refused());
+    fs::remove_file(&marker).expect("there");
+    assert_eq!(records(&mut node.client(), all("v.view")).len(), 1_000_000);
 }
