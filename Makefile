@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo build guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt names clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -106,13 +106,18 @@ check:
 
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:
-	@.ci/steps fmt clippy doc deny test-build
+	@.ci/steps fmt names clippy doc deny test-build
 	@.ci/steps --all --beside test-java bench-smoke campaign-smoke $(TESTS)
 
 fmt:
 	@.ci/setup base rust java
 	@$(CARGO) fmt --all --check
 	@.ci/java spotless:check
+
+# One name, one type.
+names:
+	@.ci/setup base
+	@.ci/names
 
 clippy:
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
