@@ -1,6 +1,6 @@
 //! The forms of the output that are made, and what BLAST prints for them.
 
-use super::options::OptionError;
+use super::error::OptionError;
 use super::program::BlastProgram;
 
 /// The form of an output, by its number in `-outfmt`.

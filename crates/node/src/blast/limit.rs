@@ -1,7 +1,7 @@
 //! How much of a result BLAST shows.
 
+use super::error::OptionError;
 use super::format::Form;
-use super::options::OptionError;
 
 /// Subjects per query if nothing else is asked for.
 const TARGETS: usize = 500;

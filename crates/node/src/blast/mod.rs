@@ -13,6 +13,7 @@
 pub mod alias;
 pub mod archive;
 pub mod count;
+pub mod error;
 pub mod format;
 pub mod frame;
 pub mod limit;

@@ -5,9 +5,11 @@ use std::time::{Duration, Instant};
 
 use super::ifile::{SegmentIndex, Sink};
 use super::protocol::{MapFrame, frame_head};
-use super::server::FRAME_PATIENCE;
 use super::{HdfsError, HdfsResult};
 use crate::talk::{Talk, TalkEnd};
+
+/// How long a task may take to make room for one more frame of 256 KiB, which it writes to a disk.
+pub(super) const FRAME_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a task gets to know how far its map is.
 const PROGRESS_EVERY: Duration = Duration::from_secs(1);

@@ -2,8 +2,7 @@
 
 use memchr::{memchr, memchr_iter};
 
-use super::delimiter::Delimiter;
-use super::split::NO_LIMIT;
+use super::delimiter::{Delimiter, NO_LIMIT};
 
 /// Records that follow each other.
 #[derive(Debug, Clone, Copy)]

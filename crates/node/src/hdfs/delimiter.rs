@@ -5,6 +5,8 @@ use memchr::{memchr2, memrchr2};
 
 /// The longest delimiter, in bytes.
 pub(super) const DELIMITER_BYTES_MAX: usize = 64;
+/// The value of `record_bytes_max` that limits nothing, as Hadoop's default is.
+pub(super) const NO_LIMIT: u32 = i32::MAX as u32;
 
 /// What ends a record.
 #[derive(Debug)]

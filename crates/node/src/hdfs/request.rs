@@ -1,8 +1,8 @@
 //! A map as a task asks for it, and its bytes in a request (docs/formats.md has the table).
 
-use super::delimiter::{DELIMITER_BYTES_MAX, Delimiter};
+use super::delimiter::{DELIMITER_BYTES_MAX, Delimiter, NO_LIMIT};
 use super::replica::is_pool;
-use super::split::{NO_LIMIT, RECORD_BYTES_MAX_MIN};
+use super::split::RECORD_BYTES_MAX_MIN;
 use super::{HdfsBlock, HdfsError, Sha256};
 use crate::message::{BadMessage, BodyReader, push_text};
 

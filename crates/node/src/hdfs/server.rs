@@ -29,7 +29,7 @@ use parking_lot::Mutex;
 
 pub use crate::talk::SocketBindError;
 
-use super::answer::AnswerFrames;
+use super::answer::{AnswerFrames, FRAME_PATIENCE};
 use super::counts::MapServerCounts;
 use super::mapper;
 use super::module::{Compile, Modules, hex};
@@ -49,8 +49,6 @@ use crate::talk::{Events, Talk, TalkEnd, converse};
 
 /// The most connections at once. One more ends the one that is idle for longest.
 pub const CONNECTIONS_MAX: usize = 256;
-/// How long a task may take to make room for one more frame of 256 KiB, which it writes to a disk.
-pub const FRAME_PATIENCE: Duration = Duration::from_secs(60);
 /// How long maps may take once the process was asked to end.
 pub const DRAIN_PATIENCE: Duration = Duration::from_secs(8);
 /// Bytes of requests that are here, waiting or running, at most.

@@ -28,11 +28,8 @@ use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 
 use super::batch::SplitBatch;
-use super::delimiter::Delimiter;
+use super::delimiter::{Delimiter, NO_LIMIT};
 use super::{HdfsError, HdfsResult};
-
-/// The value of `record_bytes_max` that limits nothing, as Hadoop's default is.
-pub(super) const NO_LIMIT: u32 = i32::MAX as u32;
 
 /// The least `record_bytes_max` of a request. A reader with a smaller one loses count where a file has nothing but
 /// U+FEFF and a CR.

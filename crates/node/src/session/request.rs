@@ -8,7 +8,7 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::catalog::GuestLimits;
+use super::guest_limits::GuestLimits;
 use super::{SessionError, SessionResult};
 
 /// The most ranges in one SET, and in a run.
