@@ -192,7 +192,7 @@ impl<'a> ShownCell<'a> {
             ShownCell::Decimal(number) if !number.get().is_infinite() => self.plain(out),
             ShownCell::Whole(_) => self.plain(out),
             ShownCell::Float(_) | ShownCell::Decimal(_) | ShownCell::Bytes(_) => {
-                between(b"\"", b"\"", out)
+                between(b"\"", b"\"", out);
             }
         }
     }
