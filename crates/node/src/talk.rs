@@ -142,7 +142,7 @@ pub(crate) fn converse(
     match end {
         TalkEnd::Gone => {}
         TalkEnd::Slow(what) => {
-            events.tell(&format!("{client} hung up on: it took too long {what}"))
+            events.tell(&format!("{client} hung up on: it took too long {what}"));
         }
         TalkEnd::Bad(why) => {
             events.tell(&format!("{client} hung up on: {why}"));
