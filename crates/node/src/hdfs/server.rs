@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The harm that a client can do to others is bounded by numbers. Each map has one thread and an equal part of
-//! the memory. The server waits 30 seconds for a request, [`FRAME_PATIENCE`] for room for a frame, 10 minutes for
+//! the memory. The server waits 30 seconds for a request, a minute for room for a frame, 10 minutes for
 //! another request; all requests that are here take at most [`BODIES_BYTES_MAX`]; connections are at most
 //! [`CONNECTIONS_MAX`].
 
