@@ -20,7 +20,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use merganser_array::{Members, OpenOptions, Settings, Volume};
+//! use merganser_array::{Members, OpenOptions, VolumeSettings, Volume};
 //! use merganser_storage::memory::MemoryStorage;
 //! use merganser_storage::{Operation, Storage, StorageExt};
 //!
@@ -33,7 +33,7 @@
 //!     data: vec![disk("ssd0"), disk("ssd1")],
 //!     buffer: vec![disk("hdd0"), disk("hdd1")],
 //! };
-//! Volume::create("vol", &members, &Settings::new(8 << 20), false)?;
+//! Volume::create("vol", &members, &VolumeSettings::new(8 << 20), false)?;
 //! let volume = Volume::open("vol", &members, OpenOptions::default())?;
 //! volume.write_at(4096, b"a page, or less")?;
 //! volume.sync()?;

@@ -5,9 +5,9 @@
 //! records that it needs in memory.
 //!
 //! ```
-//! use merganser_generate::{Generator, Gensort, Kind};
+//! use merganser_generate::{Generator, Gensort, GensortKind};
 //!
-//! let data = Gensort::new(Kind::Binary, Gensort::RECORD_BYTES, false, 0);
+//! let data = Gensort::new(GensortKind::Binary, Gensort::RECORD_BYTES, false, 0);
 //! let mut records = Vec::new();
 //! data.records(5..8, &mut records);
 //! assert_eq!(records.len(), 300);

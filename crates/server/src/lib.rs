@@ -20,21 +20,21 @@
 //! use std::io::{Read, Write};
 //! use std::os::unix::net::UnixStream;
 //!
-//! use merganser_server::{Address, Client, Connections, Limits, Service};
+//! use merganser_server::{Address, ConnectedClient, Connections, ClientLimits, Service};
 //!
 //! struct Greeter;
 //!
 //! impl Service for Greeter {
 //!     const THREAD: &'static str = "greeter";
 //!
-//!     fn serve(&self, client: &Client) {
+//!     fn serve(&self, client: &ConnectedClient) {
 //!         let _ = client.stream().write_all(b"hello");
 //!     }
 //! }
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("socket");
-//! let connections = Connections::listen(&Address::Unix(path.clone()), 0o600, Limits::default())?;
+//! let connections = Connections::listen(&Address::Unix(path.clone()), 0o600, ClientLimits::default())?;
 //! let stopper = connections.stopper();
 //! let server = std::thread::spawn(move || connections.run(&Greeter));
 //! let mut heard = String::new();

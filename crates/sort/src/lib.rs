@@ -14,7 +14,7 @@
 //! ```
 //! use merganser_sort::key::OrderSpec;
 //! use merganser_sort::record::Format;
-//! use merganser_sort::run::Input;
+//! use merganser_sort::run::SortInput;
 //! use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 //! use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 //!
@@ -30,7 +30,7 @@
 //!     strategy: Strategy::Auto,
 //! };
 //! let mut sorted = Vec::new();
-//! sort(vec![Input::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
+//! sort(vec![SortInput::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
 //! assert_eq!(sorted, b"apple\nfig\npear\n");
 //! # Ok::<(), merganser_sort::Error>(())
 //! ```

@@ -12,9 +12,9 @@
 //!
 //! ```
 //! use merganser_testkit::oracle;
-//! use merganser_testkit::patterns::{Layout, Pattern, Sample};
+//! use merganser_testkit::patterns::{RecordLayout, Pattern, SampleInput};
 //!
-//! let sample = Sample::new(Pattern::FewDistinct, Layout::Keyed, 100, 42);
+//! let sample = SampleInput::new(Pattern::FewDistinct, RecordLayout::Keyed, 100, 42);
 //! let mut sorted = sample.records.clone();
 //! sorted.sort_by(|a, b| sample.layout.key(a).cmp(&sample.layout.key(b)));
 //! oracle::check_sample(&sample, &sorted.concat());

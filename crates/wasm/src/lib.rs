@@ -26,8 +26,8 @@
 //! recurses or hands over what makes no sense ends with a [`SsdletError`] of one sentence.
 //!
 //! ```
-//! use merganser_node::ssdlet::{Chunk, Collect, Emitter, Ssdlet};
-//! use merganser_wasm::{Limits, open};
+//! use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
+//! use merganser_wasm::{WasmLimits, open};
 //!
 //! // Every chunk is one key.
 //! let module = wat::parse_str(r#"(module
@@ -40,8 +40,8 @@
 //!         (call $emit (i32.const 0) (i32.const 1))
 //!         i32.const 0)
 //!     (@custom "merganser.ssdlet" "{\"abi\": 1, \"name\": \"chunks\", \"input\": \"lines\", \"output\": {\"keyed\": {\"key\": \"text\", \"value\": \"i64\", \"combine\": \"sum\"}}}"))"#)?;
-//! let ssdlet = open(&module, b"", Limits::default())?;
-//! let (mut worker, mut found) = (ssdlet.worker()?, Collect::default());
+//! let ssdlet = open(&module, b"", WasmLimits::default())?;
+//! let (mut worker, mut found) = (ssdlet.worker()?, CollectedOutput::default());
 //! let chunk = Chunk { input: 0, offset: 0, bytes: b"a line\n" };
 //! worker.chunk(chunk, &mut Emitter::collecting(&mut found))?;
 //! assert!(found.keyed.contains_key(&b"a line\n"[..]));

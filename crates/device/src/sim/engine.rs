@@ -20,17 +20,17 @@ pub trait SimEvent: Copy {
 ///
 /// ```
 /// use merganser_device::request::SimTime;
-/// use merganser_device::sim::{Engine, Event};
+/// use merganser_device::sim::{EventQueue, SimEvent};
 ///
 /// #[derive(Debug, Clone, Copy, PartialEq)]
 /// struct Ring(u32);
-/// impl Event for Ring {
+/// impl SimEvent for Ring {
 ///     fn fingerprint(&self) -> u64 {
 ///         u64::from(self.0)
 ///     }
 /// }
 ///
-/// let mut engine = Engine::new(1);
+/// let mut engine = EventQueue::new(1);
 /// engine.after(SimTime(20), Ring(1));
 /// engine.after(SimTime(10), Ring(2));
 /// engine.after(SimTime(10), Ring(3));

@@ -41,7 +41,7 @@ use event::SsdEvent;
 /// A modelled SSD.
 ///
 /// ```
-/// use merganser_device::device::{Command, Device};
+/// use merganser_device::device::{IoCommand, Device};
 /// use merganser_device::profile::SsdProfile;
 /// use merganser_device::request::{RequestKind, SimTime};
 /// use merganser_device::ssd::Ssd;
@@ -49,7 +49,7 @@ use event::SsdEvent;
 /// let profile = SsdProfile::preset("jasmine")?;
 /// let mut ssd = Ssd::new(&profile, 1)?;
 /// let (kind, len) = (RequestKind::Write, 32 << 10);
-/// ssd.submit(SimTime(0), Command { id: 7, kind, offset: 0, len, buffer: None });
+/// ssd.submit(SimTime(0), IoCommand { id: 7, kind, offset: 0, len, buffer: None });
 /// while ssd.advance() {}
 /// let done = ssd.completed().expect("it ends");
 /// // Link, command, transfer and program of one page.

@@ -12,9 +12,9 @@
 //! request (blkparse's other events, comments) are counted in [`Tally::other_lines`].
 //!
 //! ```
-//! use merganser_device::trace::{self, Options};
+//! use merganser_device::trace::{self, TraceOptions};
 //! let text = "0.000000 0 2048 8 1\n1.500000 0 4096 16 0\n";
-//! let requests: Result<Vec<_>, _> = trace::read(text.as_bytes(), &Options::default())?.collect();
+//! let requests: Result<Vec<_>, _> = trace::read(text.as_bytes(), &TraceOptions::default())?.collect();
 //! let requests = requests?;
 //! assert_eq!((requests[1].arrival.0, requests[1].offset, requests[1].len), (1_500_000, 4096 * 512, 8192));
 //! # Ok::<(), trace::TraceError>(())

@@ -26,12 +26,12 @@
 //! ```no_run
 //! use std::sync::Arc;
 //!
-//! use merganser_export::nbd::{Address, Export, Server, ServerOptions};
+//! use merganser_export::nbd::{Address, Export, NbdServer, NbdOptions};
 //!
 //! fn serve(view: Arc<dyn merganser_storage::Storage>) -> Result<(), merganser_export::Error> {
 //!     let exports = vec![Export::read_only("sorted", view)];
 //!     let address = Address::Unix("/run/sorted.sock".into());
-//!     let server = Server::new(ServerOptions::new(address, exports))?;
+//!     let server = NbdServer::new(NbdOptions::new(address, exports))?;
 //!     let stopper = server.stopper();
 //!     std::thread::spawn(move || {
 //!         // ... when a signal or a user says so:

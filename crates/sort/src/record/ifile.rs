@@ -17,10 +17,10 @@
 //! ```
 //!
 //! ```
-//! use merganser_sort::record::ifile::{Header, header};
+//! use merganser_sort::record::ifile::{RecordLengths, header};
 //!
 //! let record = b"\x03\x02keyno";
-//! assert_eq!(header(record), Ok(Some(Header { bytes: 2, key: 3, value: 2 })));
+//! assert_eq!(header(record), Ok(Some(RecordLengths { bytes: 2, key: 3, value: 2 })));
 //! assert_eq!(header(&record[..1]), Ok(None), "more bytes are needed");
 //! ```
 

@@ -17,7 +17,7 @@
 //! with the last of them, after the last operation.
 //!
 //! ```
-//! use merganser_storage::file::{FileDirectory, FileOptions, Output};
+//! use merganser_storage::file::{FileDirectory, FileOptions, UnpublishedFile};
 //! use merganser_storage::{Directory, Storage, StorageExt};
 //!
 //! # let place = tempfile::tempdir()?;
@@ -26,7 +26,7 @@
 //! let run = directory.create_unnamed()?; // gone with its last handle
 //! run.write_at(0, b"merganser")?;
 //!
-//! let output = Output::create(path.join("sorted"), FileOptions::default())?;
+//! let output = UnpublishedFile::create(path.join("sorted"), FileOptions::default())?;
 //! output.storage().write_at(0, &run.read_vec(3, 6)?)?;
 //! assert!(directory.list()?.is_empty()); // the file has no name before
 //! output.publish()?;
