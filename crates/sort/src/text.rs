@@ -1,4 +1,4 @@
-//! Text in state files that need not be UTF-8.
+//! Text in state files, UTF-8 or not.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

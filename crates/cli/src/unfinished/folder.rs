@@ -59,7 +59,7 @@ pub struct WorkFolder {
     standing: FolderStanding,
 }
 
-/// What a folder of unfinished work has become.
+/// Whether a folder of unfinished work still is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FolderStanding {
     /// Nothing else: it has its own name.
