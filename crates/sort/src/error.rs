@@ -7,6 +7,7 @@ use std::io;
 
 use crate::key::KeyError;
 use crate::record::{HeaderDifference, StrayQuote};
+use crate::reduced::ResultError;
 
 /// The engine's errors.
 #[derive(Debug, thiserror::Error)]
@@ -195,6 +196,9 @@ pub enum Error {
         /// The folder of the view.
         folder: String,
     },
+    /// The rows of a map's result can't be had.
+    #[error(transparent)]
+    Rows(#[from] ResultError),
     /// The order makes no sense, or not for these records.
     #[error(transparent)]
     Key(#[from] KeyError),

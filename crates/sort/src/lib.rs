@@ -7,6 +7,8 @@
 //!                    plan: all sizes   budget: all memory   sorter: the whole of it
 //! ```
 //!
+//! [`reduced`] reads the result of a map, a view whose rows are combined when they are read.
+//!
 //! [`sort()`] takes [`run::SortInput`]s and an order ([`key::OrderSpec`]) and leaves a
 //! [`view::View`], a file or a stream. A view is a read-only [`merganser_storage::Storage`], so whatever
 //! carries storages (a mount, a server) carries views.
@@ -50,6 +52,7 @@ mod portion;
 mod prefix;
 pub mod progress;
 pub mod record;
+pub mod reduced;
 pub mod run;
 mod sealed;
 mod shares;

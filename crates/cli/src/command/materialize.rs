@@ -6,11 +6,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_node::map::ResultView;
 use merganser_sort::activity::Activity;
 use merganser_sort::budget::OwnerPeak;
 use merganser_sort::journal::{FileNote, JournalText, SortJournal, SortPhase};
 use merganser_sort::output::{Materialize, PARTIAL_NAME, Resume, materialize};
+use merganser_sort::reduced::ResultView;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
 use serde_json::json;

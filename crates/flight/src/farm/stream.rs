@@ -2,9 +2,10 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use merganser_node::map::{RowSink, RowStream};
+use merganser_node::map::RowSink;
 use merganser_node::ssdlet::SsdletError;
 use merganser_sort::record::{CsvHeader, Format};
+use merganser_sort::reduced::RowStream;
 use merganser_sort::{Error, Progress};
 
 use super::LOOK;
@@ -96,6 +97,8 @@ impl<'a> NodeRows<'a> {
 }
 
 impl RowStream for &mut NodeRows<'_> {
+    type Error = SsdletError;
+
     fn advance(&mut self) -> Result<bool, SsdletError> {
         while self.next >= self.batch.ends.len() {
             if self.batch.is_last {

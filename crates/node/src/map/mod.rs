@@ -28,9 +28,6 @@
 //! place in the input and comes last.
 
 mod chunk_buffer;
-mod encoding;
-mod records;
-mod reduce;
 mod rows;
 mod run;
 mod shares;
@@ -39,7 +36,6 @@ mod sorting;
 mod source;
 mod spill;
 mod strip;
-mod view;
 mod work;
 
 use std::sync::Arc;
@@ -49,11 +45,9 @@ use merganser_sort::run::magic::ContentKind;
 use merganser_sort::run::packed::Unpacked;
 use merganser_storage::{Directory, Storage};
 
-pub use records::RecordCutter;
-pub use rows::{RowMerge, RowStream, merge};
+pub use rows::merge;
 pub use run::map;
 pub use shares::{least_memory_bytes, sort_least_bytes, sort_threads};
-pub use view::{ResultDescription, ResultRow, ResultRows, ResultView};
 
 use crate::ssdlet::SsdletError;
 

@@ -7,20 +7,20 @@ use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::pipeline::Turns;
+use merganser_sort::reduced::{
+    Combine, Encoding, ResultDescription, RowMerge, RowStream, Type, write_reduced,
+};
 use merganser_sort::{Error, Progress};
 use merganser_storage::thread::spawn_scoped;
 
-use super::encoding::Encoding;
-use super::rows::{RowMerge, RowStream};
 use super::shares::MapShares;
 use super::sorted::Combining;
 use super::sorting::{FirstSpill, SpillSorting};
 use super::source::MapSources;
 use super::spill::{self, SpillSource, Spills};
-use super::view::{ResultDescription, write_reduced};
 use super::work::{KeyedSettings, MapJob, Meeting, NO_CHUNK, OrderedOut};
 use super::{MapInput, MapOptions, MapOutput, MapReport, RowSink};
-use crate::ssdlet::{Combine, Ssdlet, SsdletError, SsdletOutput, Type};
+use crate::ssdlet::{Ssdlet, SsdletError, SsdletOutput};
 use crate::table::SortedRows;
 
 /// Copies of the longest row outside its table, at most: in the merge of tables, and as a record of a view; each
@@ -221,8 +221,7 @@ impl MapRun<'_, '_> {
                     workers: self.workers,
                     started: self.started,
                     how,
-                    what: ResultDescription::of(self.job.ssdlet.description())
-                        .expect("its output is keyed"),
+                    what: self.job.ssdlet.description().result().expect("its output is keyed"),
                     report: &mut self.report,
                 };
                 let sorted = sorting.run(source, held, &mut output);
@@ -292,7 +291,7 @@ impl MapRun<'_, '_> {
     }
 
     fn what(&self) -> ResultDescription {
-        ResultDescription::of(self.job.ssdlet.description()).expect("its output is keyed")
+        self.job.ssdlet.description().result().expect("its output is keyed")
     }
 }
 
@@ -309,6 +308,8 @@ fn join<T>(threads: Vec<ScopedJoinHandle<'_, T>>) -> Vec<T> {
 struct TableRows(SortedRows);
 
 impl RowStream for TableRows {
+    type Error = SsdletError;
+
     fn advance(&mut self) -> Result<bool, SsdletError> {
         Ok(self.0.advance())
     }
@@ -329,7 +330,9 @@ struct Unplaced<S> {
 }
 
 impl<S: RowStream> RowStream for Unplaced<S> {
-    fn advance(&mut self) -> Result<bool, SsdletError> {
+    type Error = S::Error;
+
+    fn advance(&mut self) -> Result<bool, S::Error> {
         self.rows.advance()
     }
 

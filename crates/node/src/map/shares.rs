@@ -13,13 +13,11 @@
 
 use merganser_sort::Error;
 use merganser_sort::plan::{RecordSample, RunPlan};
+use merganser_sort::reduced::{CARRY_BYTES, REDUCER_BYTES, WRITER_BYTES};
 
-use super::chunk_buffer::CARRY_BYTES;
-use super::reduce::REDUCER_BYTES;
 use super::source::{FEED_BYTES_MIN, buffer_bytes};
 use super::spill::{BATCH_BYTES, BATCHES};
 use super::strip;
-use super::view::WRITER_BYTES;
 use super::{MapInput, MapOptions, PartitionSize};
 use crate::ssdlet::{SsdletDescription, SsdletOutput};
 

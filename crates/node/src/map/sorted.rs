@@ -12,18 +12,17 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
+use merganser_sort::reduced::{
+    Combine, Encoding, REDUCER_BYTES, RecordCutter, Reducer, RowMerge, RowStream, Type,
+};
 use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
 
 use super::RowSink;
-use super::encoding::Encoding;
-use super::records::RecordCutter;
-use super::reduce::{REDUCER_BYTES, Reducer};
-use super::rows::{RowMerge, RowStream};
 use super::spill::SpillSource;
 use super::strip::{self, Strip, StripRows, StripWriter};
-use crate::ssdlet::{Combine, SsdletError, Type};
+use crate::ssdlet::SsdletError;
 
 /// Strips that are merged at once, at most: each row costs a comparison with each of them.
 pub(super) const FAN_IN_MAX: u64 = 16;

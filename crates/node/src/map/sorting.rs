@@ -25,6 +25,10 @@ use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::plan::{RecordSample, RunPlan};
+use merganser_sort::reduced::{
+    RecordCutter, Reducer, ResultDescription, RowMerge, RowStream, WRITER_BYTES, mark_unreduced,
+    order, write_run,
+};
 use merganser_sort::run::SortInput;
 use merganser_sort::{
     Budget, CompressionChoice, Error, Progress, SortOptions, SortOutput, Strategy,
@@ -32,14 +36,10 @@ use merganser_sort::{
 use merganser_storage::Directory;
 use parking_lot::Mutex;
 
-use super::records::RecordCutter;
-use super::reduce::Reducer;
-use super::rows::{RowMerge, RowStream};
 use super::shares::{MapShares, sort_threads};
 use super::sorted::{CancelCheck, Combining, FAN_IN_MAX, SortContext, SortOutcome, SortedWriter};
 use super::spill::{MeanLengths, SpillReader, SpillSource};
 use super::strip::{self, Strip, StripWriter};
-use super::view::{ResultDescription, WRITER_BYTES, mark_unreduced, order, write_run};
 use super::{MapOptions, MapOutput, MapReport, RowSink};
 use crate::ssdlet::SsdletError;
 

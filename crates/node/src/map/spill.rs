@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use merganser_sort::budget::Reservation;
+use merganser_sort::reduced::Encoding;
 use merganser_sort::{Budget, Error};
 use parking_lot::Mutex;
 
-use super::encoding::Encoding;
 use crate::ssdlet::SsdletError;
 
 /// Bytes of one batch, but for a record that is longer.

@@ -11,15 +11,12 @@
 use std::sync::Arc;
 
 use merganser_sort::budget::Reservation;
+use merganser_sort::reduced::{CARRY_BYTES, Encoding, RecordCutter, RowStream, set};
 use merganser_sort::run::Compression;
 use merganser_sort::{Budget, Error};
 use merganser_storage::{Storage, StorageExt};
 
-use super::chunk_buffer::CARRY_BYTES;
-use super::encoding::Encoding;
-use super::records::RecordCutter;
-use super::rows::RowStream;
-use crate::ssdlet::{SsdletError, set};
+use crate::ssdlet::SsdletError;
 
 /// Bytes of records in one block.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -260,6 +257,8 @@ impl StripRows {
 }
 
 impl RowStream for StripRows {
+    type Error = SsdletError;
+
     fn advance(&mut self) -> Result<bool, SsdletError> {
         loop {
             let mut rest = &self.block[self.used..];

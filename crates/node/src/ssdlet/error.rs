@@ -70,18 +70,22 @@ pub enum SsdletError {
         /// The SSDlet's name.
         ssdlet: String,
     },
-    /// The view is not what a map leaves.
-    #[error("{view}: not the result of a map")]
-    NotAResult {
-        /// The folder of the view.
-        view: String,
-    },
     /// It broke a rule, or ran out of something that it may use.
     #[error("{0}")]
     Failed(String),
     /// The engine could not take what it handed out.
     #[error(transparent)]
-    Engine(#[from] merganser_sort::Error),
+    Engine(merganser_sort::Error),
+}
+
+impl From<merganser_sort::Error> for SsdletError {
+    fn from(error: merganser_sort::Error) -> Self {
+        match error {
+            // What it handed out makes no result: that is no fault of the engine.
+            merganser_sort::Error::Rows(error) => SsdletError::Failed(error.to_string()),
+            error => SsdletError::Engine(error),
+        }
+    }
 }
 
 impl SsdletError {

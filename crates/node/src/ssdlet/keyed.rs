@@ -3,12 +3,10 @@
 use std::ops::Range;
 
 use merganser_sort::Budget;
+use merganser_sort::reduced::PLACE_BYTES;
 
 use super::{Combine, SsdletError, Type};
 use crate::table::{Full, Table, TableKind};
-
-/// Bytes of an [`EmitPlace`] before a value.
-pub(crate) const PLACE_BYTES: usize = 20;
 
 /// Takes the rows of a full table; the table is cleared then.
 pub(crate) type Spill = dyn FnMut(&Table) -> Result<(), SsdletError> + Send;

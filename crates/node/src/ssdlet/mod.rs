@@ -10,9 +10,8 @@
 //! in the command's own process ([`crate::map`]), in a server's session, and inside a modelled device.
 //!
 //! ```text
-//!   builtin/   SSDlets that are part of the program     combine   how values of one key become one
-//!   emitter    what a worker hands out                  error     why one fails
-//!   number_key numbers as keys                          keyed     its keyed output, in a table
+//!   builtin/   SSDlets that are part of the program     error     why one fails
+//!   emitter    what a worker hands out                  keyed     its keyed output, in a table
 //! ```
 //!
 //! The result must not depend on how the input is cut into chunks, or on the number of workers. What
@@ -21,24 +20,23 @@
 //! the combine makes its order unimportant.
 
 pub mod builtin;
-mod combine;
 mod emitter;
 mod error;
 mod keyed;
 mod lending;
-mod number_key;
 
 use merganser_sort::record::Format;
+use merganser_sort::reduced::ResultDescription;
 use serde::{Deserialize, Serialize};
 
-pub use combine::{Combine, ValueOverflow};
-pub(crate) use combine::{Combined, set};
 pub use emitter::{CollectedOutput, Emitter};
 pub(crate) use emitter::{Ordered, Overflow, RowTaker};
 pub use error::SsdletError;
-pub(crate) use keyed::{Keyed, PLACE_BYTES};
+pub(crate) use keyed::Keyed;
 pub use lending::{Alone, FREE_BYTES, Loan, MemoryLender};
-pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
+pub use merganser_sort::reduced::{
+    Combine, Type, ValueOverflow, f64_of_key, i64_of_key, key_of_f64, key_of_i64,
+};
 
 /// An SSDlet that was opened with its arguments.
 pub trait Ssdlet: Send + Sync {
@@ -148,20 +146,12 @@ pub enum SsdletOutput {
     },
 }
 
-/// The type of a key or a value. Keys are compared byte by byte, whatever their type. A number is stored
-/// in another way as a key ([`key_of_i64`], [`key_of_f64`]), so that keys are in the order of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Type {
-    /// Any bytes; shown as text.
-    Text,
-    /// Any bytes; shown in hexadecimal digits.
-    Bytes,
-    /// A signed number of 8 bytes, little-endian.
-    I64,
-    /// A floating-point number of 8 bytes, little-endian.
-    F64,
-    /// A decimal number of any length; keys only, in the form of
-    /// [`Decimal::push_key`](merganser_sort::key::decimal::Decimal::push_key).
-    Decimal,
+impl SsdletDescription {
+    /// The meaning of the rows of its keyed output; `None` for an ordered one.
+    #[must_use]
+    pub fn result(&self) -> Option<ResultDescription> {
+        let SsdletOutput::Keyed { key, value, combine } = self.output else { return None };
+        let value = combine.result_type(value);
+        Some(ResultDescription { ssdlet: self.name.clone(), key, value, combine })
+    }
 }

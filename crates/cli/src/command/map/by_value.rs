@@ -11,12 +11,13 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use merganser_node::map::{RecordCutter, RowSink, sort_least_bytes, sort_threads};
+use merganser_node::map::{RowSink, sort_least_bytes, sort_threads};
 use merganser_node::ssdlet::{SsdletError, Type};
 use merganser_sort::activity::Activity;
 use merganser_sort::budget::{MemoryShare, Reservation};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
+use merganser_sort::reduced::RecordCutter;
 use merganser_sort::run::Compression;
 use merganser_sort::run::SortInput;
 use merganser_sort::{

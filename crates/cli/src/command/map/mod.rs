@@ -30,7 +30,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use merganser_node::map::{MapOutput, MapReport, ResultDescription};
+use merganser_node::map::{MapOutput, MapReport};
 use merganser_node::ssdlet::SsdletOutput as Kind;
 use merganser_sort::budget::OwnerPeak;
 use merganser_sort::{Budget, Progress};
@@ -135,7 +135,7 @@ fn refuse_on_nodes(name: &str, rows_most: Option<u64>) -> Result<(), Failure> {
 
 /// The types of the rows of a keyed result.
 fn types_of(what: &What) -> Option<RowTypes> {
-    let of = ResultDescription::of(&what.description)?;
+    let of = what.description.result()?;
     Some(RowTypes { key: of.key, value: of.value })
 }
 

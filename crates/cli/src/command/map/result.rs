@@ -4,9 +4,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_node::map::ResultView;
-use merganser_node::ssdlet::{Type, key_of_f64, key_of_i64};
 use merganser_sort::key::decimal::Decimal;
+use merganser_sort::reduced::{ResultView, Type, key_of_f64, key_of_i64};
 use merganser_sort::verify::{Limits, Summary, Verifier};
 use merganser_sort::view::Manifest;
 use merganser_sort::{Budget, Progress};

@@ -13,11 +13,12 @@ use std::sync::{Arc, OnceLock};
 
 use merganser_sort::error::{InputError, stray_quote};
 use merganser_sort::record::{CsvHeader, Format, InputRecords, Tail};
+use merganser_sort::reduced::Carry;
 use merganser_sort::{Budget, Error};
 use merganser_storage::Storage;
 
 use super::super::MapInput;
-use super::super::chunk_buffer::{Carry, WorkerBuffer};
+use super::super::chunk_buffer::WorkerBuffer;
 use super::feed::StreamFeed;
 use super::{shrunk, too_long};
 

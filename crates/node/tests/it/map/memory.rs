@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use merganser_node::map::{
-    MapInput, MapOptions, MapOutput, MapReport, PartitionSize, ResultView, least_memory_bytes, map,
+    MapInput, MapOptions, MapOutput, MapReport, PartitionSize, least_memory_bytes, map,
 };
 use merganser_node::ssdlet::{Combine, Emitter, Ssdlet, SsdletError, Type, builtin};
+use merganser_sort::reduced::ResultView;
 use merganser_sort::{Budget, Error, Silent};
 use merganser_storage::Directory;
 use merganser_storage::memory::MemoryDirectory;

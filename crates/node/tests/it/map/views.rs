@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use merganser_node::map::{MapOutput, PartitionSize, ResultView, RowMerge, RowStream, map, merge};
+use merganser_node::map::{MapOutput, PartitionSize, map, merge};
 use merganser_node::ssdlet::{Combine, SsdletError, Type};
 use merganser_sort::key::OrderSpec;
+use merganser_sort::reduced::{ResultError, ResultView, RowMerge, RowStream};
 use merganser_sort::view::{Manifest, View};
 use merganser_sort::{Budget, Error, Silent};
 use merganser_storage::Directory;
@@ -100,13 +101,15 @@ fn another_view_is_no_result() {
     let manifest = Manifest::new("x".to_owned(), order, Vec::new(), 0, Vec::new());
     manifest.write(&folder).expect("writes");
     let opened = ResultView::open(&folder, &Budget::new(8 << 20), 1);
-    assert!(matches!(opened.map(|_| ()), Err(SsdletError::NotAResult { .. })));
+    assert!(matches!(opened.map(|_| ()), Err(Error::Rows(ResultError::NotAResult { .. }))));
 }
 
 /// Rows in memory.
 struct InMemory(Vec<(Vec<u8>, Vec<u8>)>, usize);
 
 impl RowStream for InMemory {
+    type Error = SsdletError;
+
     fn advance(&mut self) -> Result<bool, SsdletError> {
         self.1 += 1;
         Ok(self.1 <= self.0.len())
@@ -144,7 +147,9 @@ fn results_of_several_nodes_become_one() {
             expected.len() as u64
         );
         assert_eq!(rows.keyed, expected, "{combine:?}");
-        let boxed = of_each().into_iter().map(|rows| Box::new(rows) as Box<dyn RowStream>);
+        let boxed = of_each()
+            .into_iter()
+            .map(|rows| Box::new(rows) as Box<dyn RowStream<Error = SsdletError>>);
         let mut merged = RowMerge::new(boxed.collect(), combine, of);
         assert!(merged.advance().expect("merges"));
         assert_eq!((merged.key(), merged.value()), (&expected[0].0[..], &expected[0].1[..]));

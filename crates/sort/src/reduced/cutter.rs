@@ -5,10 +5,9 @@
 //!   next piece                         │─ord ─┼─ ...    only a record that is cut is copied
 //! ```
 
-use merganser_sort::Budget;
-use merganser_sort::record::Format;
-
-use super::chunk_buffer::Carry;
+use super::carry::Carry;
+use crate::record::Format;
+use crate::{Budget, Result};
 
 /// Cuts pieces into records. Its memory is that of the longest record that two pieces share.
 pub struct RecordCutter {
@@ -23,7 +22,7 @@ impl RecordCutter {
     ///
     /// # Errors
     /// Too little memory: it holds 64 KiB at least.
-    pub fn new(budget: &Budget) -> merganser_sort::Result<Self> {
+    pub fn new(budget: &Budget) -> Result<Self> {
         Ok(RecordCutter { carry: Carry::new(budget)?, lent: false })
     }
 
@@ -33,10 +32,7 @@ impl RecordCutter {
     /// # Errors
     /// Too little memory for a record that is cut.
     #[inline]
-    pub fn next<'a, 'b: 'a>(
-        &'a mut self,
-        bytes: &mut &'b [u8],
-    ) -> merganser_sort::Result<Option<&'a [u8]>> {
+    pub fn next<'a, 'b: 'a>(&'a mut self, bytes: &mut &'b [u8]) -> Result<Option<&'a [u8]>> {
         if std::mem::take(&mut self.lent) {
             self.carry.clear();
         }
@@ -56,7 +52,7 @@ impl RecordCutter {
     }
 
     /// The record that was cut: first its lengths, then as much as they say.
-    fn complete(&mut self, bytes: &mut &[u8]) -> merganser_sort::Result<Option<&[u8]>> {
+    fn complete(&mut self, bytes: &mut &[u8]) -> Result<Option<&[u8]>> {
         loop {
             let wanted = wanted_bytes(self.carry.bytes());
             self.carry.make_room(wanted)?;
@@ -148,6 +144,6 @@ mod tests {
             Ok(_) => cutter.next(&mut more).map(|_| ()),
             Err(error) => Err(error),
         };
-        assert!(matches!(refused, Err(merganser_sort::Error::Memory { .. })));
+        assert!(matches!(refused, Err(crate::Error::Memory { .. })));
     }
 }

@@ -56,7 +56,7 @@ impl Combine {
 /// The values of one key, combined one after the other. A sum may leave 64 bits on the way, if it is back
 /// at the end: so it does not depend on the order of the values.
 #[derive(Debug)]
-pub(crate) struct Combined {
+pub struct Combined {
     combine: Combine,
     of: Type,
     sum: i128,
@@ -64,7 +64,8 @@ pub(crate) struct Combined {
 }
 
 impl Combined {
-    pub(crate) fn new(combine: Combine, of: Type) -> Self {
+    /// No value yet, of the type `of`.
+    pub fn new(combine: Combine, of: Type) -> Self {
         Combined { combine, of, sum: 0, bytes: Vec::new() }
     }
 
@@ -73,7 +74,7 @@ impl Combined {
     }
 
     /// The first value of a key.
-    pub(crate) fn begin(&mut self, value: &[u8]) {
+    pub fn begin(&mut self, value: &[u8]) {
         if self.adds() {
             self.sum = i128::from(number(value));
         } else {
@@ -82,7 +83,7 @@ impl Combined {
     }
 
     /// One more.
-    pub(crate) fn fold(&mut self, with: &[u8]) {
+    pub fn fold(&mut self, with: &[u8]) {
         let replaces = match self.combine {
             Combine::Sum | Combine::Count => {
                 self.sum += i128::from(number(with));
@@ -99,12 +100,12 @@ impl Combined {
     }
 
     /// The value so far; for a sum, what was there before [`Combined::finish`].
-    pub(crate) fn value(&self) -> &[u8] {
+    pub fn value(&self) -> &[u8] {
         &self.bytes
     }
 
     /// The value of the key as values that are combined again: a sum that left 64 bits is several.
-    pub(crate) fn parts(&mut self, mut each: impl FnMut(&[u8])) {
+    pub fn parts(&mut self, mut each: impl FnMut(&[u8])) {
         if !self.adds() {
             return each(&self.bytes);
         }
@@ -122,7 +123,7 @@ impl Combined {
     ///
     /// # Errors
     /// A sum that leaves 64 bits.
-    pub(crate) fn finish(&mut self) -> Result<&[u8], ValueOverflow> {
+    pub fn finish(&mut self) -> Result<&[u8], ValueOverflow> {
         if self.adds() {
             let sum = i64::try_from(self.sum).map_err(|_| ValueOverflow)?;
             set(&mut self.bytes, &sum.to_le_bytes());
@@ -132,7 +133,7 @@ impl Combined {
 }
 
 /// Makes `to` hold `bytes`, with no more room than the longest that it has held: so the memory is known.
-pub(crate) fn set(to: &mut Vec<u8>, bytes: &[u8]) {
+pub fn set(to: &mut Vec<u8>, bytes: &[u8]) {
     to.clear();
     to.reserve_exact(bytes.len());
     to.extend_from_slice(bytes);

@@ -10,11 +10,14 @@
 //! the key that is sorted. A zero byte of the key becomes `00 ff`, and `00 00` ends it: so no escaped key is
 //! the beginning of another one, and their order is that of the keys.
 
-use crate::ssdlet::{Combine, PLACE_BYTES, Type};
+use super::{Combine, Type};
+
+/// Bytes of the place before a value.
+pub const PLACE_BYTES: usize = 20;
 
 /// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub enum Encoding {
     /// Key and value as they are.
     Plain,
     /// Before the value is the place that it comes from, which its reader drops.
@@ -28,7 +31,7 @@ const LENGTHS: usize = 8;
 
 impl Encoding {
     /// That of rows whose keys are not unique yet.
-    pub(super) fn of_unreduced(combine: Combine) -> Self {
+    pub fn of_unreduced(combine: Combine) -> Self {
         match combine {
             Combine::First => Encoding::Placed,
             Combine::None => Encoding::Joined,
@@ -37,7 +40,7 @@ impl Encoding {
     }
 
     /// How the values of these records are combined, and their type. The least place is the first one.
-    pub(super) fn combined_as(self, combine: Combine, of: Type) -> (Combine, Type) {
+    pub fn combined_as(self, combine: Combine, of: Type) -> (Combine, Type) {
         match self {
             Encoding::Placed => (Combine::Min, Type::Bytes),
             Encoding::Plain | Encoding::Joined => (combine, combine.result_type(of)),
@@ -45,12 +48,12 @@ impl Encoding {
     }
 
     /// Bytes of the place before a value.
-    pub(super) fn place_bytes(self) -> usize {
+    pub fn place_bytes(self) -> usize {
         if self == Encoding::Placed { PLACE_BYTES } else { 0 }
     }
 
     /// Bytes of the record of a row; `None` when it has a length that no record has.
-    pub(super) fn record_bytes(self, key: &[u8], value: &[u8]) -> Option<usize> {
+    pub fn record_bytes(self, key: &[u8], value: &[u8]) -> Option<usize> {
         let (key, value) = self.lengths(key, value);
         u32::try_from(key).ok()?;
         u32::try_from(value).ok()?;
@@ -67,7 +70,7 @@ impl Encoding {
     }
 
     /// Appends the record of a row. A value that is placed has its place in front already.
-    pub(super) fn push(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    pub fn push(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let (key_len, value_len) = self.lengths(key, value);
         out.extend_from_slice(&(key_len as u32).to_le_bytes());
         out.extend_from_slice(&(value_len as u32).to_le_bytes());
@@ -80,7 +83,7 @@ impl Encoding {
     }
 
     /// The key of the first record that a row of `key` or a greater one may have.
-    pub(super) fn first_key(self, key: &[u8]) -> Vec<u8> {
+    pub fn first_key(self, key: &[u8]) -> Vec<u8> {
         let mut first = Vec::new();
         if self == Encoding::Joined {
             push_escaped(key, &mut first);
@@ -92,7 +95,7 @@ impl Encoding {
 
     /// Key and value of a record; `None` when it is not one of this encoding. `unescaped` is for a key that
     /// is not there as it is.
-    pub(super) fn split<'a>(
+    pub fn split<'a>(
         self,
         record: &'a [u8],
         unescaped: &'a mut Vec<u8>,

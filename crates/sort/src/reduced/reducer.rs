@@ -4,21 +4,19 @@
 //!   records in order ──► neighbours of one key, combined ──► rows
 //! ```
 
-use merganser_sort::Budget;
-use merganser_sort::budget::Reservation;
-
 use super::encoding::Encoding;
-use super::rows::overflow;
-use crate::ssdlet::{Combine, Combined, SsdletError, Type, set};
+use super::{Combine, Combined, ResultError, Type, set};
+use crate::budget::Reservation;
+use crate::{Budget, Result};
 
 /// Memory that a reducer holds at least, in bytes: enough for rows of 13 KiB.
-pub(super) const REDUCER_BYTES: u64 = 64 << 10;
+pub const REDUCER_BYTES: u64 = 64 << 10;
 /// Copies of the longest record that it holds, at most: the row under way, the one that is complete, a key without
 /// its escapes, and the caller's record of the complete row. One more while a copy grows.
 const COPIES: u64 = 5;
 
 /// Takes records in order and hands out rows.
-pub(super) struct Reducer {
+pub struct Reducer {
     combine: Combine,
     encoding: Encoding,
     /// The row under way, if any.
@@ -37,12 +35,7 @@ impl Reducer {
     ///
     /// # Errors
     /// Too little memory: it holds [`REDUCER_BYTES`] at least.
-    pub(super) fn new(
-        combine: Combine,
-        of: Type,
-        encoding: Encoding,
-        budget: &Budget,
-    ) -> merganser_sort::Result<Self> {
+    pub fn new(combine: Combine, of: Type, encoding: Encoding, budget: &Budget) -> Result<Self> {
         let (combined_as, of) = encoding.combined_as(combine, of);
         let combined = || Combined::new(combined_as, of);
         Ok(Reducer {
@@ -63,15 +56,13 @@ impl Reducer {
     ///
     /// # Errors
     /// Too little memory for a long record; a record that no map wrote.
-    pub(super) fn push(&mut self, record: &[u8]) -> Result<bool, SsdletError> {
+    pub fn push(&mut self, record: &[u8]) -> Result<bool> {
         self.memory.grow_to(COPIES * record.len() as u64)?;
         let mut unescaped = std::mem::take(&mut self.unescaped);
         let split = self.encoding.split(record, &mut unescaped);
         let taken = match split {
             Some((key, value)) => Ok(self.take(key, value)),
-            None => {
-                Err(SsdletError::Failed("a spilled record is no record of this map".to_owned()))
-            }
+            None => Err(ResultError::NoRecord.into()),
         };
         self.unescaped = unescaped;
         taken
@@ -81,7 +72,7 @@ impl Reducer {
     ///
     /// # Errors
     /// Too little memory for a long row.
-    pub(super) fn push_row(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
+    pub fn push_row(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.memory.grow_to(COPIES * (key.len() + value.len()) as u64)?;
         Ok(self.take(key, value))
     }
@@ -99,7 +90,7 @@ impl Reducer {
     }
 
     /// After the last record: whether there is one more row.
-    pub(super) fn end(&mut self) -> bool {
+    pub fn end(&mut self) -> bool {
         if !std::mem::take(&mut self.any) {
             return false;
         }
@@ -112,25 +103,25 @@ impl Reducer {
     ///
     /// # Errors
     /// A sum that leaves 64 bits.
-    pub(super) fn reduce(&mut self) -> Result<(), SsdletError> {
-        self.done.finish().map_err(|e| overflow(&self.done_key, e))?;
+    pub fn reduce(&mut self) -> Result<()> {
+        self.done.finish().map_err(|_| ResultError::overflow(&self.done_key))?;
         Ok(())
     }
 
     /// The complete row, reduced.
-    pub(super) fn row(&self) -> (&[u8], &[u8]) {
+    pub fn row(&self) -> (&[u8], &[u8]) {
         (&self.done_key, &self.done.value()[self.encoding.place_bytes()..])
     }
 
     /// Hands out the complete row as rows that are reduced later: one, or several where a sum leaves 64 bits on the
     /// way.
-    pub(super) fn parts(&mut self, mut each: impl FnMut(&[u8], &[u8])) {
+    pub fn parts(&mut self, mut each: impl FnMut(&[u8], &[u8])) {
         let key = &self.done_key;
         self.done.parts(|value| each(key, value));
     }
 
     /// Appends the complete row as records that are reduced later.
-    pub(super) fn push_records(&mut self, out: &mut Vec<u8>) {
+    pub fn push_records(&mut self, out: &mut Vec<u8>) {
         let encoding = self.encoding;
         self.parts(|key, value| encoding.push(key, value, out));
     }
