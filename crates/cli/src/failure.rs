@@ -16,6 +16,7 @@ use merganser_node::matrix::MatrixError;
 use merganser_node::pipeline::{CommandEnding, PipelineError, SettingsError};
 use merganser_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
 use merganser_node::ssdlet::SsdletError;
+use merganser_results::pipeline::JournalError;
 use merganser_storage::file::FileError;
 
 use crate::args::TypedSize;
@@ -304,6 +305,15 @@ impl From<MatrixError> for Failure {
         match error {
             MatrixError::Engine(error) => error.into(),
             error => Failure::Error(plain_text(error.to_string())),
+        }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Content(error) => error.into(),
+            JournalError::File { path, error } => Failure::on(&path, &error),
         }
     }
 }

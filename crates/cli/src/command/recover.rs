@@ -13,7 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_node::pipeline::{self, Left};
+use merganser_results::pipeline::{self, Left};
 use merganser_sort::journal::{JournalText, SortJournal, SortPhase};
 use merganser_sort::output::{PARTIAL_NAME, Resume};
 use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME, consumed_into};
@@ -21,7 +21,6 @@ use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
 use serde::Serialize;
 
-use super::pipeline::partitions_of;
 use crate::advised::AdvisedCommand;
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
@@ -337,7 +336,7 @@ fn of_pipeline(path: &Path, work: &Left, verdict: Verdict) -> Leftover {
         }
         (true, _) => "its output is complete, and gets its name next".to_owned(),
         (false, finished) => {
-            format!("{finished} of {} partitions passed all stages", partitions_of(work))
+            format!("{finished} of {} partitions passed all stages", work.partitions())
         }
     };
     // The commands of its stages may be anything, so they are not advised.

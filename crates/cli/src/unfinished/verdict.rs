@@ -26,7 +26,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_node::pipeline::{self, Left, PARTS_NAME};
+use merganser_results::pipeline::{self, Left, PARTS_NAME};
 use merganser_sort::journal::{FileNote, SortJournal, SortPhase};
 use merganser_sort::note::{NOTE_NAME, WorkNote};
 use merganser_sort::output::{PARTIAL_NAME, RESUME_NAME, Resume};

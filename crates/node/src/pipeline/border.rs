@@ -10,52 +10,8 @@
 //! for a header.
 
 use memchr::{memchr, memchr_iter};
+use merganser_results::pipeline::PieceFormat;
 use merganser_sort::record::{SequenceBorders, SequenceEnd, SequenceKind};
-use merganser_sort::run::magic::ContentKind;
-use serde::{Deserialize, Serialize};
-
-/// The records that are kept whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PieceFormat {
-    /// Records end with `delimiter`, which belongs to the record.
-    Lines {
-        /// The byte that ends a record.
-        delimiter: u8,
-    },
-    /// Every record is `bytes` long, at least 1.
-    Fixed {
-        /// Length of a record.
-        bytes: u64,
-    },
-    /// A header line that begins with `>`, and all lines up to the next one.
-    Fasta,
-    /// A header line that begins with `@`, a sequence of any number of lines, a line that begins with `+`,
-    /// and as many quality values as the sequence has letters.
-    Fastq,
-}
-
-impl PieceFormat {
-    /// What an input in this format should hold.
-    #[must_use]
-    pub fn content(self) -> ContentKind {
-        match self {
-            PieceFormat::Lines { .. } | PieceFormat::Fasta | PieceFormat::Fastq => {
-                ContentKind::Text
-            }
-            PieceFormat::Fixed { .. } => ContentKind::Binary,
-        }
-    }
-
-    /// The byte that ends the last record of an input if the input does not have it and another one follows.
-    pub(super) fn terminator(self) -> Option<u8> {
-        match self {
-            PieceFormat::Lines { delimiter } => Some(delimiter),
-            PieceFormat::Fixed { .. } => None,
-            PieceFormat::Fasta | PieceFormat::Fastq => Some(b'\n'),
-        }
-    }
-}
 
 /// A record that is not in its format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,8 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::folder::{LEVELS_MAX, OUT_NAME};
+use super::folder::OUT_NAME;
+use merganser_results::pipeline::LEVELS_MAX;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 256 << 10;

@@ -5,15 +5,14 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use merganser_results::pipeline::{PartitionCut, PieceFormat};
 use merganser_sort::Budget;
 use merganser_sort::run::magic::ContentKind;
 
-use super::border::{BorderFinder, PieceFormat};
-use super::done::bad_record;
+use super::border::{BadRecord, BorderFinder};
 use super::error::{PipelineError, is_full};
 use super::folder::{remove, sync_folder, with_new};
 use super::input::{JoinedInputs, NextInput, PipelineInput};
-use super::journal::PartitionCut;
 
 /// Reads the inputs and writes partitions.
 pub(super) struct Cutter<'a> {
@@ -166,4 +165,9 @@ impl Writing {
         self.bytes += bytes.len() as u64;
         Ok(())
     }
+}
+
+/// The error for a record that is not in its format.
+fn bad_record(file: String, bad: BadRecord) -> merganser_sort::Error {
+    merganser_sort::Error::Input { file, offset: bad.offset, detail: bad.detail.to_owned() }
 }

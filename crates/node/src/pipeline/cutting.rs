@@ -8,14 +8,13 @@
 //! The threads of a single pool take whole partitions, so there its number is a multiple of them, and an input that
 //! is not large has one for each thread at once.
 
+use merganser_results::pipeline::{InputDivision, PARTITIONS_MAX, Partitions, PipelineEvent};
 use merganser_sort::Budget;
 use merganser_sort::journal::FileNote;
 
 use super::cut::{Asks, Cutter};
-use super::done::{InputDivision, PARTITIONS_MAX};
 use super::error::PipelineError;
 use super::input::{PipelineInput, total_bytes};
-use super::journal::{Partitions, PipelineEvent};
 use super::model::{StageLine, best_partitions};
 use super::schedule::{DiskWriter, PipelineContext, ScheduleState};
 use super::summary;

@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use merganser_results::pipeline::JournalError;
+
 use super::plan::SettingsError;
 
 /// The errors of a pipeline. The texts name no flags.
@@ -107,6 +109,15 @@ pub enum CommandEnding {
     /// It could not be started.
     #[error("could not be started: {0}")]
     NotStarted(String),
+}
+
+impl From<JournalError> for PipelineError {
+    fn from(error: JournalError) -> Self {
+        match error {
+            JournalError::Content(error) => PipelineError::Engine(error),
+            JournalError::File { path, error } => PipelineError::File { path, error },
+        }
+    }
 }
 
 impl PipelineError {

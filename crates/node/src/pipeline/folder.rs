@@ -18,22 +18,16 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use merganser_results::pipeline::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME};
+
 use super::error::PipelineError;
 
-/// Name of the journal.
-pub const JOURNAL_NAME: &str = "pipeline-journal";
-/// Name of the folder of partitions.
-pub const PARTS_NAME: &str = "pipeline";
-/// Name of the output before it gets its own.
-pub const PARTIAL_NAME: &str = "partial";
 /// Name of the output of a stage, in its folder.
 pub const OUT_NAME: &str = "out";
 /// End of names whose content is not whole.
 const NEW: &str = ".new";
 /// The time that the processes of a killed pipeline have to end.
 const ENDING: Duration = Duration::from_secs(5);
-/// Levels of folders that a stage may make in its own.
-pub(super) const LEVELS_MAX: u32 = 32;
 
 /// The paths of a work folder.
 #[derive(Debug, Clone)]
@@ -157,19 +151,4 @@ fn fills_again(error: &io::Error) -> bool {
 /// Makes the names in a folder survive a power cut.
 pub(super) fn sync_folder(path: &Path) -> Result<(), PipelineError> {
     File::open(path).and_then(|folder| folder.sync_all()).map_err(PipelineError::file(path))
-}
-
-/// The bytes of the files below `path`, as far as they can be seen: it may change meanwhile.
-pub(super) fn tree_bytes(path: &Path) -> u64 {
-    fn level(path: &Path, levels: u32) -> u64 {
-        match path.symlink_metadata() {
-            Ok(found) if found.is_file() => found.len(),
-            Ok(found) if found.is_dir() && levels > 0 => {
-                let entries = fs::read_dir(path).into_iter().flatten().flatten();
-                entries.map(|entry| level(&entry.path(), levels - 1)).sum()
-            }
-            _ => 0,
-        }
-    }
-    level(path, LEVELS_MAX)
 }

@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 
 use super::content::{FolderContent, copy_into};
 use super::error::PipelineError;
-use super::folder::{OUT_NAME, remove, sync_folder, tree_bytes};
-use super::journal::PipelineEvent;
+use super::folder::{OUT_NAME, remove, sync_folder};
 use super::names::PlainName;
 use super::schedule::{DiskWriter, PipelineContext};
 use super::template::MergeTemplate;
 use super::tries::Tries;
+use merganser_results::pipeline::{PipelineEvent, tree_bytes};
 
 /// Appends results to a file.
 pub(super) struct ResultAppender {

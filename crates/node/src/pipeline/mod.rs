@@ -24,7 +24,6 @@ mod child;
 mod content;
 mod cut;
 mod cutting;
-mod done;
 mod error;
 mod folder;
 mod gather;
@@ -36,7 +35,6 @@ mod plan;
 mod report;
 mod resume;
 mod run;
-mod scan;
 mod schedule;
 mod stage;
 mod summary;
@@ -44,18 +42,16 @@ mod template;
 mod tool;
 mod tries;
 
-pub use border::{BadRecord, BorderFinder, PieceFormat};
-pub use done::PARTITIONS_MAX;
+pub use border::{BadRecord, BorderFinder};
 pub use error::{CommandEnding, PipelineError, StageFailure};
-pub use folder::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME};
 pub use input::{InputSource, PipelineInput};
-pub use journal::{
-    InputNote, JournalHeader, MergeBy, PartitionCut, Partitions, PipelineEvent, PipelineRecord,
-    PipelineWork,
+pub use merganser_results::pipeline::{
+    InputNote, JournalHeader, MergeBy, PARTIAL_NAME, PARTITIONS_MAX, PARTS_NAME, PartitionCut,
+    Partitions, PieceFormat, PipelineEvent, PipelineRecord, PipelineWork,
 };
 pub use names::PlainNames;
 pub use plan::{PipelineSettings, PipelineStage, SettingsError, StagePool};
 pub use report::{PipelineReport, PoolTotals, Predictions, StageRun, StageTotals};
-pub use run::{Left, PipelineOutcome, PipelineWatch, Standing, finish, left_in, run};
+pub use run::{PipelineOutcome, PipelineWatch, Standing, finish, run};
 pub use template::{TemplateError, is_stage_name};
 pub use tool::{ToolRun, run_tool};

@@ -3,13 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use merganser_results::pipeline::{MergeBy, PARTITIONS_MAX, Partitions, PieceFormat, PipelineWork};
 use merganser_sort::journal::{CommandNote, JournalText};
 use merganser_sort::run::magic::ContentKind;
 
-use super::border::PieceFormat;
-use super::done::PARTITIONS_MAX;
 use super::folder::WorkPaths;
-use super::journal::{MergeBy, Partitions, PipelineWork};
 use super::template::{MergeTemplate, ResultForm, Template, TemplateError, is_stage_name};
 
 /// A stage of a pipeline.

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use merganser_results::pipeline::{
+    InputNote, MergeBy, Partitions, PieceFormat, PipelineProgress, PipelineRecord, PipelineWork,
+};
 use merganser_sort::journal::JournalText;
 
-use super::border::PieceFormat;
 use super::content::FolderContent;
-use super::done::PipelineProgress;
 use super::error::PipelineError;
 use super::folder::{WorkPaths, remove, with_new};
-use super::journal::{
-    InputNote, MergeBy, Partitions, PipelineJournal, PipelineRecord, PipelineWork,
-};
+use super::journal::PipelineJournal;
 use super::plan::{PipelinePlan, PipelineSettings};
 
 /// Opens the journal again, and removes what it does not name. `None` if the work is other work, or a file has gone,

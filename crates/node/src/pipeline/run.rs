@@ -3,19 +3,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_sort::journal::{CommandNote, FileNote, JournalText};
+use merganser_results::pipeline::{InputNote, JournalHeader, PipelineProgress};
+use merganser_sort::journal::{FileNote, JournalText};
 use merganser_storage::thread::spawn_scoped;
 
 use super::cutting::cut_all;
-use super::done::{PipelineProgress, contradiction};
 use super::error::PipelineError;
-use super::folder::{WorkPaths, tree_bytes};
+use super::folder::WorkPaths;
 use super::input::PipelineInput;
-use super::journal::{InputNote, JournalHeader, PipelineEvent, PipelineJournal};
+use super::journal::PipelineJournal;
 use super::plan::PipelineSettings;
 use super::report::PipelineReport;
 use super::resume;
-use super::scan::scan;
 use super::schedule::PipelineContext;
 use super::summary;
 
@@ -213,57 +212,4 @@ fn begin(
 /// Files that can't be removed.
 pub fn finish(folder: &Path) -> Result<(), PipelineError> {
     WorkPaths::new(folder).clear()
-}
-
-/// A pipeline that a process left.
-#[derive(Debug, Clone)]
-pub struct Left {
-    /// The command.
-    pub command: CommandNote,
-    /// The names of the stages.
-    pub stages: Vec<String>,
-    /// Partitions that were cut.
-    pub cut: usize,
-    /// Whether these are all.
-    pub all_cut: bool,
-    /// Partitions that passed all stages.
-    pub finished: usize,
-    /// Stages of partitions that ran.
-    pub ran: usize,
-    /// Whether the output is whole.
-    pub merged: bool,
-    /// Whether an input is a stream, so that the work can't be continued.
-    pub of_stream: bool,
-    /// The inputs, in order.
-    pub inputs: Vec<InputNote>,
-    /// Bytes of all files.
-    pub bytes: u64,
-}
-
-/// What a folder of unfinished work holds of a pipeline; `None` if nothing.
-///
-/// # Errors
-/// A journal that can't be read.
-pub fn left_in(folder: &Path) -> Result<Option<Left>, PipelineError> {
-    let path = WorkPaths::new(folder);
-    let journal = path.journal();
-    let mut done = PipelineProgress::default();
-    let mut line = 1;
-    let each = |event: &PipelineEvent, stages: usize| {
-        line += 1;
-        done.apply(event, stages).ok_or_else(|| contradiction(&journal.display().to_string(), line))
-    };
-    let Some(header) = scan(&journal, each)? else { return Ok(None) };
-    Ok(Some(Left {
-        cut: done.cuts.len(),
-        all_cut: done.all_cut,
-        finished: done.finished(header.work.stages.len()),
-        ran: done.ran.iter().map(Vec::len).sum(),
-        merged: done.merged.is_some(),
-        of_stream: header.inputs.iter().any(|input| input.file.is_none()),
-        inputs: header.inputs,
-        stages: header.work.stages.into_iter().map(|(name, _)| name).collect(),
-        command: header.command,
-        bytes: tree_bytes(folder),
-    }))
 }

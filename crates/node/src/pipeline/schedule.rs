@@ -19,15 +19,15 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::child::Commands;
-use super::done::PipelineProgress;
 use super::error::PipelineError;
-use super::folder::{WorkPaths, remove, tree_bytes};
-use super::journal::{PipelineEvent, PipelineJournal};
+use super::folder::{WorkPaths, remove};
+use super::journal::PipelineJournal;
 use super::names::PlainNames;
 use super::plan::{PipelinePlan, PipelineSettings};
 use super::report::StageRun;
 use super::run::Standing;
 use super::summary;
+use merganser_results::pipeline::{PartitionCut, PipelineEvent, PipelineProgress, tree_bytes};
 
 /// How long a waiting thread sleeps at most before it looks again.
 pub(super) const LOOK: Duration = Duration::from_millis(100);
@@ -365,11 +365,7 @@ impl<'a> PipelineContext<'a> {
     }
 
     /// A partition was cut, which began at `started`.
-    pub(super) fn was_cut(
-        &self,
-        cut: super::journal::PartitionCut,
-        started: f64,
-    ) -> Result<(), PipelineError> {
+    pub(super) fn was_cut(&self, cut: PartitionCut, started: f64) -> Result<(), PipelineError> {
         let mut state = self.lock();
         self.note(&mut state, PipelineEvent::Cut(cut))?;
         state.held.push(vec![cut.bytes]);
@@ -494,11 +490,10 @@ mod tests {
     use merganser_sort::journal::{CommandNote, JournalText};
     use merganser_sort::run::magic::ContentKind;
 
-    use super::super::border::PieceFormat;
     use super::super::folder::OUT_NAME;
-    use super::super::journal::{JournalHeader, MergeBy, PartitionCut, Partitions};
     use super::super::plan::{PipelineStage, StagePool};
     use super::*;
+    use merganser_results::pipeline::{JournalHeader, MergeBy, Partitions, PieceFormat};
 
     fn settings(folder: PathBuf) -> PipelineSettings {
         let text = |text: &str| JournalText(text.into());

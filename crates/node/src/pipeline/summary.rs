@@ -1,11 +1,10 @@
 //! Adds up what a pipeline did.
 
-use super::done::PipelineProgress;
-use super::journal::Partitions;
 use super::model::PipelineShape;
 use super::plan::PipelinePlan;
 use super::report::{PipelineReport, PoolTotals, StageTotals, Times, add_rates};
 use super::schedule::{PipelineContext, ScheduleState};
+use merganser_results::pipeline::{Partitions, PipelineProgress};
 
 /// The pools of a plan, for the model.
 pub(super) fn shape_of(plan: &PipelinePlan, state: &ScheduleState) -> PipelineShape {

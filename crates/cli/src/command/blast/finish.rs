@@ -13,7 +13,7 @@ use merganser_node::blast::archive::{self, ArchiveError, Merged, PartitionArchiv
 use merganser_node::blast::frame;
 use merganser_node::blast::mark::FileMark;
 use merganser_node::blast::program::Molecule;
-use merganser_node::pipeline::{JOURNAL_NAME, PARTS_NAME, PipelineEvent, PipelineRecord};
+use merganser_results::pipeline::{JOURNAL_NAME, PARTS_NAME, PipelineEvent, PipelineRecord};
 
 use super::stages::{FORMAT, NO_LETTERS, SEARCH, formatter_options, printed_options};
 use super::tools::{quoted, run, search, unknown, usual_batch};

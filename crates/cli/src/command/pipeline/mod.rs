@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use merganser_node::map::MapInput;
 use merganser_node::pipeline::{
-    self, InputSource, JOURNAL_NAME, Left, PARTIAL_NAME, PARTS_NAME, PipelineError,
-    PipelineOutcome, PipelineReport, PipelineSettings,
+    self, InputSource, PipelineError, PipelineOutcome, PipelineReport, PipelineSettings,
 };
+use merganser_results::pipeline::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME, left_in};
 use merganser_sort::Budget;
 use merganser_sort::journal::{CommandNote, FileNote, JournalText};
 use merganser_sort::run::magic::ContentKind;
@@ -194,7 +194,7 @@ fn refuse_foreign_work(work: &WorkFolder) -> Result<(), Failure> {
 
 /// The work of a pipe that was read before can't be continued, and nothing can give its bytes again.
 fn refuse_stream_of_before(work: &WorkFolder) -> Result<(), Failure> {
-    let Some(left) = pipeline::left_in(work.path())? else { return Ok(()) };
+    let Some(left) = left_in(work.path())? else { return Ok(()) };
     let is_published = left.merged && !work.path().join(PARTIAL_NAME).exists();
     if !left.of_stream || left.ran == 0 || is_published {
         return Ok(());
@@ -203,7 +203,7 @@ fn refuse_stream_of_before(work: &WorkFolder) -> Result<(), Failure> {
     Err(format!(
         "{shown}: holds what an interrupted pipeline made of a pipe ({} of {} partitions), perhaps the only copy; save what you need, then move the folder away",
         left.finished,
-        partitions_of(&left)
+        left.partitions()
     )
     .into())
 }
@@ -219,7 +219,7 @@ fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Fail
             shown::name(work.path())
         )));
     }
-    let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
+    let Ok(Some(left)) = left_in(work.path()) else { return failure };
     if left.ran == 0 && !has_log {
         // Nothing is lost by beginning again.
         let _ = pipeline::finish(work.path());
@@ -230,7 +230,7 @@ fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Fail
 
 /// Adds what is left of the work.
 fn with_left(failure: Failure, target: &Target, work: &WorkFolder) -> Failure {
-    let Ok(Some(left)) = pipeline::left_in(work.path()) else { return failure };
+    let Ok(Some(left)) = left_in(work.path()) else { return failure };
     let also = match left.of_stream {
         true => {
             format!(
@@ -241,16 +241,11 @@ fn with_left(failure: Failure, target: &Target, work: &WorkFolder) -> Failure {
         false => format!(
             "{} of {} partitions are done: repeat the command to continue, or see 'merganser recover {}'",
             left.finished,
-            partitions_of(&left),
+            left.partitions(),
             shown::shell_word(target.shown())
         ),
     };
     failure.and(Some(also))
-}
-
-/// How many partitions there are, as far as that is known.
-pub fn partitions_of(left: &Left) -> String {
-    if left.all_cut { left.cut.to_string() } else { format!("{} or more", left.cut) }
 }
 
 /// The output was whole and has got its name, or it is gone.

@@ -7,7 +7,7 @@ use std::path::Path;
 use merganser_sort::Error;
 use merganser_storage::file::own;
 
-use super::error::PipelineError;
+use super::error::JournalError;
 use super::journal::{
     BYTES_MAX, EVENT_BYTES_MAX, JournalHeader, PipelineEvent, hides_line, line_in, parse,
 };
@@ -23,8 +23,8 @@ const HEADER_BYTES_MAX: usize = 128 << 20;
 pub(super) fn scan(
     path: &Path,
     each: impl FnMut(&PipelineEvent, usize) -> Result<(), Error>,
-) -> Result<Option<JournalHeader>, PipelineError> {
-    let failed = |error| PipelineError::file(path)(error);
+) -> Result<Option<JournalHeader>, JournalError> {
+    let failed = |error| JournalError::file(path)(error);
     let file = match own::open_file(path, false) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
     use merganser_sort::journal::{CommandNote, JournalText};
 
-    use crate::pipeline::{
+    use super::super::{
         InputNote, MergeBy, PartitionCut, Partitions, PieceFormat, PipelineRecord, PipelineWork,
     };
 

@@ -2,7 +2,6 @@
 
 use merganser_sort::Error;
 
-use super::border::BadRecord;
 use super::journal::{PartitionCut, PipelineEvent, PipelineRecord};
 
 /// The most partitions: their numbers have six digits.
@@ -10,43 +9,46 @@ pub const PARTITIONS_MAX: u32 = 100_000;
 
 /// The state of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct PipelineProgress {
+pub struct PipelineProgress {
     /// Bytes of all inputs, if they were counted.
-    pub(super) total: Option<u64>,
+    pub total: Option<u64>,
     /// The choice of the number of partitions.
-    pub(super) split: Option<InputDivision>,
+    pub split: Option<InputDivision>,
     /// The partitions that were cut.
-    pub(super) cuts: Vec<PartitionCut>,
+    pub cuts: Vec<PartitionCut>,
     /// Whether these are all.
-    pub(super) all_cut: bool,
+    pub all_cut: bool,
     /// For each partition, the bytes of the output of each stage that ran.
-    pub(super) ran: Vec<Vec<u64>>,
+    pub ran: Vec<Vec<u64>>,
     /// The checksums of the same, where the journal has them.
-    pub(super) ran_crcs: Vec<Vec<Option<u32>>>,
-    /// How many results are in the partial output, its bytes, and their checksum.
-    pub(super) gathered: u32,
-    pub(super) gathered_bytes: u64,
-    pub(super) gathered_crc: Option<u32>,
-    /// Bytes of the whole output, once it is whole, and their checksum.
-    pub(super) merged: Option<u64>,
-    pub(super) merged_crc: Option<u32>,
+    pub ran_crcs: Vec<Vec<Option<u32>>>,
+    /// How many results are in the partial output.
+    pub gathered: u32,
+    /// Bytes of these.
+    pub gathered_bytes: u64,
+    /// The checksum of these, where the journal has it.
+    pub gathered_crc: Option<u32>,
+    /// Bytes of the whole output, once it is whole.
+    pub merged: Option<u64>,
+    /// The checksum of these, where the journal has it.
+    pub merged_crc: Option<u32>,
 }
 
 /// The error of a line, counted from 1, that can't come after the lines before it.
-pub(super) fn contradiction(file: &str, line: usize) -> Error {
+pub fn contradiction(file: &str, line: usize) -> Error {
     let detail = format!("line {line} contradicts the lines before it");
     Error::Corrupt { file: file.to_owned(), offset: 0, detail }
 }
 
 /// How the rest of the input is divided after the first partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct InputDivision {
+pub struct InputDivision {
     /// The first partition of the rest.
-    pub(super) first: u32,
+    pub first: u32,
     /// Where it begins.
-    pub(super) start: u64,
+    pub start: u64,
     /// How many partitions the rest has.
-    pub(super) partitions: u32,
+    pub partitions: u32,
 }
 
 impl PipelineProgress {
@@ -54,7 +56,7 @@ impl PipelineProgress {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if they contradict one another.
-    pub(super) fn of(file: &str, record: &PipelineRecord) -> Result<Self, Error> {
+    pub fn of(file: &str, record: &PipelineRecord) -> Result<Self, Error> {
         let mut done = PipelineProgress::default();
         let stages = record.header.work.stages.len();
         for (line, event) in record.events.iter().enumerate() {
@@ -64,17 +66,17 @@ impl PipelineProgress {
     }
 
     /// Where the next partition begins.
-    pub(super) fn cut_bytes(&self) -> u64 {
+    pub fn cut_bytes(&self) -> u64 {
         self.cuts.last().map_or(0, |cut| cut.start + cut.bytes)
     }
 
     /// How many partitions have passed all stages.
-    pub(super) fn finished(&self, stages: usize) -> usize {
+    pub fn finished(&self, stages: usize) -> usize {
         self.ran.iter().filter(|ran| ran.len() == stages).count()
     }
 
     /// Adds a line; `None` if it contradicts what is done.
-    pub(super) fn apply(&mut self, event: &PipelineEvent, stages: usize) -> Option<()> {
+    pub fn apply(&mut self, event: &PipelineEvent, stages: usize) -> Option<()> {
         let allowed = self.merged.is_none()
             && match *event {
                 PipelineEvent::Sized { .. } => self.total.is_none() && self.cuts.is_empty(),
@@ -144,9 +146,4 @@ impl PipelineRecord {
     pub fn check(&self, file: &str) -> Result<(), Error> {
         PipelineProgress::of(file, self).map(drop)
     }
-}
-
-/// The error for a record that is not in its format.
-pub(super) fn bad_record(file: String, bad: BadRecord) -> Error {
-    Error::Input { file, offset: bad.offset, detail: bad.detail.to_owned() }
 }
