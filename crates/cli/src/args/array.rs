@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 
-use super::{NbdArgs, TypedSize};
+use super::{MigrationName, NbdArgs, TypedSize};
 
 /// Make and serve a volume of hard disks and SSDs that stores equal pages once
 ///
@@ -133,17 +133,6 @@ pub enum HashName {
     Blake3,
     /// SHA-1, for which pages with equal hashes can be made on purpose
     Sha1,
-}
-
-/// When pages move from the buffer to the data members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MigrationName {
-    /// When no request has come for 200 ms, and when a write has to wait for room
-    Idle,
-    /// As soon as possible
-    Immediate,
-    /// Above the high-water mark
-    HighWater,
 }
 
 /// Serve a volume to NBD clients, or show it as a file, to read and to write

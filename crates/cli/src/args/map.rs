@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 
-use super::{FormatName, GuestArgs, ReportArgs, TempArgs, TextArgs, TypedCount, TypedSize};
+use super::{
+    FormatName, GuestArgs, ReportArgs, RowForm, TempArgs, TextArgs, TypedCount, TypedSize,
+};
 
 /// Run a program over records, close to the data
 ///
@@ -253,19 +255,6 @@ pub struct ProgramArgs {
     /// matrix: a factor without a header, as TYPE:ROWSxCOLUMNS (f32, f64 or i32); once for each factor
     #[arg(long, value_name = "SHAPE")]
     pub raw: Vec<RawMatrix>,
-}
-
-/// The form of keyed rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RowForm {
-    /// Key, tab, value.
-    Tsv,
-    /// Key, comma, value.
-    Csv,
-    /// A JSON object a line.
-    Jsonl,
-    /// Length-prefixed key and value.
-    Keyed,
 }
 
 /// The order of keyed rows.

@@ -10,6 +10,7 @@ mod export;
 mod generate;
 mod guest;
 mod map;
+mod migration;
 mod mount;
 mod nbd;
 mod order;
@@ -18,6 +19,7 @@ mod range;
 mod recover;
 mod report;
 mod reproduce;
+mod row_form;
 mod serve;
 mod simulate;
 mod simulate_array;
@@ -25,6 +27,7 @@ mod size;
 mod sort;
 mod spelling;
 mod ssdlet;
+mod strategy;
 mod temp;
 mod text;
 mod verify;
@@ -39,14 +42,15 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 pub use advise::{AdviseArgs, AdviseCommand};
 pub use array::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
-    ArraySalvageArgs, ArrayServeArgs, HashName, MigrationName,
+    ArraySalvageArgs, ArrayServeArgs, HashName,
 };
 pub use blast::BlastArgs;
 pub use emulate::EmulateArgs;
 pub use export::ExportArgs;
 pub use generate::{AlphabetName, GenerateArgs, GenerateFormat};
 pub use guest::GuestArgs;
-pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowForm, RowOrder};
+pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowOrder};
+pub use migration::MigrationName;
 pub use mount::MountArgs;
 pub use nbd::NbdArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
@@ -55,6 +59,7 @@ pub use range::TypedRange;
 pub use recover::RecoverArgs;
 pub use report::ReportArgs;
 pub use reproduce::ReproduceArgs;
+pub use row_form::RowForm;
 pub use serve::ServeArgs;
 pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
@@ -63,8 +68,9 @@ pub use simulate::{
 };
 pub use simulate_array::{ArrangementName, SimulateArrayArgs};
 pub use size::{BufferSize, TypedCount, TypedSize};
-pub use sort::{CheckHow, CompressionName, SortArgs, StrategyName};
+pub use sort::{CheckHow, CompressionName, SortArgs};
 pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
+pub use strategy::StrategyName;
 pub use temp::TempArgs;
 pub use text::{QuotesName, TextArgs};
 pub use verify::VerifyArgs;

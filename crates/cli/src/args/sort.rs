@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{BufferSize, OrderArgs, ReportArgs, TempArgs, TypedCount, TypedSize};
+use super::{BufferSize, OrderArgs, ReportArgs, StrategyName, TempArgs, TypedCount, TypedSize};
 
 /// Sort files of any size, into a file, a sorted view or standard output
 ///
@@ -202,15 +202,4 @@ pub enum CompressionName {
     Zstd,
     /// Where a sample says that it wins.
     Auto,
-}
-
-/// What follows `--strategy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StrategyName {
-    /// The program chooses.
-    Auto,
-    /// Sorted runs, merged.
-    Merge,
-    /// Buckets by key range.
-    Distribute,
 }

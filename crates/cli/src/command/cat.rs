@@ -6,7 +6,7 @@ use std::ops::Range;
 use merganser_sort::view::{TypedKeyError, View};
 use merganser_storage::Storage;
 
-use super::map::result;
+use super::result;
 use crate::args::{RowForm, TypedRange};
 use crate::config::{CatConfig, CatPart};
 use crate::failure::Failure;
@@ -25,7 +25,7 @@ pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
         return output.finish();
     }
     result::refuse_form(config.form)?;
-    let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
+    let view = super::opened::open_view(&config.view, config.memory_bytes, config.threads)?;
     let range = range(&view, config)?;
     let mut output = ResultOutput::open(None, cancel)?;
     let mut stream = view.stream(range)?;

@@ -13,7 +13,7 @@ use crate::signals::Cancel;
 pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mut exports = Vec::new();
     for (view, name) in config.views {
-        let view = super::open_view(&view, config.view_memory_bytes, config.threads)?;
+        let view = super::opened::open_view(&view, config.view_memory_bytes, config.threads)?;
         exports.push(Export::read_only(name, Arc::new(view)));
     }
     let options = NbdOptions {

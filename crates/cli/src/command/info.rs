@@ -13,7 +13,7 @@ use merganser_storage::file::FileStorage;
 use merganser_storage::{Storage, StorageExt};
 use serde_json::{Value, json};
 
-use super::map::result;
+use super::result;
 use crate::config::{InfoConfig, order_flags};
 use crate::failure::Failure;
 use crate::shown;
@@ -42,7 +42,7 @@ fn view(config: &InfoConfig) -> Result<InfoFacts, Failure> {
         ]));
         return Ok(facts);
     }
-    facts_of(&super::open_view(&config.path, config.memory_bytes, 1)?, config)
+    facts_of(&super::opened::open_view(&config.path, config.memory_bytes, 1)?, config)
 }
 
 fn facts_of(view: &View, config: &InfoConfig) -> Result<InfoFacts, Failure> {

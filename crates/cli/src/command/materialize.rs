@@ -15,8 +15,8 @@ use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
 use serde_json::json;
 
-use super::map::result;
-use super::{open_folder, open_view, report};
+use super::opened::{open_folder, open_view};
+use super::{report, result};
 use crate::apart::Precious;
 use crate::args::RowForm;
 use crate::config::MaterializeConfig;

@@ -18,25 +18,21 @@ mod manual;
 mod map;
 mod materialize;
 mod mount;
+mod mounting;
 mod nbd;
+mod opened;
 mod patience;
 mod pipeline;
 mod recover;
 mod report;
 mod reproduce;
+mod result;
+mod rows;
 mod serve;
 mod simulate;
 mod sort;
 mod ssdlet;
 mod verify;
-
-use std::path::Path;
-use std::sync::Arc;
-
-use merganser_sort::Budget;
-use merganser_sort::view::View;
-use merganser_storage::Directory;
-use merganser_storage::file::FileDirectory;
 
 use crate::args::CliCommand;
 use crate::failure::{Failure, notice};
@@ -75,18 +71,4 @@ pub fn run(command: CliCommand, cancel: &Cancel) -> Result<(), Failure> {
         CliCommand::Completions(typed) => manual::completions(&typed),
         CliCommand::Man(typed) => manual::pages(&typed),
     }
-}
-
-/// The folder at `path`.
-fn open_folder(path: &Path) -> Result<Arc<FileDirectory>, Failure> {
-    match FileDirectory::open(path) {
-        Ok(folder) => Ok(folder),
-        Err(error) => Err(Failure::named(&error)),
-    }
-}
-
-/// The view at `path`.
-fn open_view(path: &Path, memory_bytes: u64, threads: usize) -> Result<View, Failure> {
-    let folder: Arc<dyn Directory> = open_folder(path)?;
-    Ok(View::open(&folder, &Budget::new(memory_bytes), threads)?)
 }

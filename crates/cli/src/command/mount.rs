@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use merganser_export::fuse::{ExportedFile, Mount, MountOptions};
-use merganser_storage::thread::spawn;
 
 use crate::config::MountConfig;
 use crate::failure::{Failure, export_sentence, notice};
@@ -12,7 +11,7 @@ use crate::signals::Cancel;
 
 /// Shows a view as a file until it is unmounted or a signal arrives.
 pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let view = super::open_view(&config.view, config.memory_bytes, config.threads)?;
+    let view = super::opened::open_view(&config.view, config.memory_bytes, config.threads)?;
     let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(view.manifest().made_unix_ns);
     let file = ExportedFile { name: config.file_name.into(), storage: Arc::new(view), modified };
     let mount = Mount::new(MountOptions {
@@ -21,19 +20,5 @@ pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
         on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
         ..MountOptions::new(config.mountpoint, vec![file])
     })?;
-    serve(mount, cancel)
-}
-
-/// Lets a mount be served until it is unmounted or a signal arrives.
-pub fn serve(mount: Mount, cancel: &Cancel) -> Result<(), Failure> {
-    let unmounter = mount.unmounter();
-    let cancel = cancel.clone();
-    spawn("stop", move || {
-        cancel.wait();
-        if let Err(error) = unmounter.unmount() {
-            notice(&error.to_string());
-        }
-    })
-    .map_err(|error| Failure::named(&error))?;
-    Ok(mount.run()?)
+    super::mounting::serve(mount, cancel)
 }

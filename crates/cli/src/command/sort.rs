@@ -16,7 +16,8 @@ use rustix::fs::statvfs;
 
 use super::debug::{self, Marked};
 use super::materialize::CONSUME_CONTINUES;
-use super::{consume, open_folder, report, verify};
+use super::opened::open_folder;
+use super::{consume, report, verify};
 use crate::apart;
 use crate::args::{CompressionName, TypedSize};
 use crate::config::{Destination, SortChoices, SortConfig, SortTask, machine_bytes, view_name};

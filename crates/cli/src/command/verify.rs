@@ -11,7 +11,7 @@ use merganser_sort::verify::{self, Disorder, Limits, Summary, Verifier};
 use merganser_storage::Storage;
 use serde_json::json;
 
-use super::map::result;
+use super::result;
 use crate::config::{VerifyConfig, VerifySubject};
 use crate::failure::{self, Failure};
 use crate::input::Input;
@@ -113,7 +113,7 @@ fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, 
         let progress = progress::on_stderr(config.quiet, cancel);
         return result::verify(&result, path, limits(config.memory_bytes, false), &*progress);
     }
-    let view = super::open_view(path, config.memory_bytes, config.threads)?;
+    let view = super::opened::open_view(path, config.memory_bytes, config.threads)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     progress.phase("verifying", Some(view.size()));
     let name = shown::name(path);

@@ -89,7 +89,7 @@ impl TryFrom<ArrayArgs> for ArrayConfig {
 }
 
 /// When pages move.
-pub(super) fn migration(typed: MigrationName) -> Migration {
+fn migration(typed: MigrationName) -> Migration {
     match typed {
         MigrationName::Idle => Migration::Idle,
         MigrationName::Immediate => Migration::Immediate,

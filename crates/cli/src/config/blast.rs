@@ -10,7 +10,7 @@ use merganser_node::blast::options::BlastSearch;
 use merganser_node::pipeline::Partitions;
 
 use super::pipeline::{partitions, time_limit};
-use super::simulate::report;
+use super::report::report_file;
 use super::{ReportForm, memory_bytes, threads};
 use crate::apart::{Precious, refuse_overwriting};
 use crate::args::{BlastArgs, TypedSize};
@@ -113,7 +113,7 @@ impl TryFrom<BlastArgs> for BlastConfig {
             )
             .into());
         }
-        let report = report(typed.report)?;
+        let report = report_file(typed.report)?;
         if let Some((report, _)) = &report {
             // The database and the output are looked at with the pipeline's.
             refuse_overwriting("--report", report, [Precious::Input(&query)])?;

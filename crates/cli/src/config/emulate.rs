@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use merganser_device::emulated::PathTime;
 
-use super::simulate::{device, report};
-use super::{DeviceChoice, NbdConfig, ReportForm};
+use super::report::report_file;
+use super::simulate::device;
+use super::{DeviceChoice, DoorConfig, NbdConfig, ReportForm};
 use crate::args::{EmulateArgs, TypedSize};
 use crate::failure::Failure;
 
@@ -33,20 +34,6 @@ pub struct EmulateConfig {
     pub trace: Option<PathBuf>,
     /// The file of the report, and its kind.
     pub report: Option<(PathBuf, ReportForm)>,
-}
-
-/// How programs reach an emulated disk.
-#[derive(Debug)]
-pub enum DoorConfig {
-    /// As a file in this folder.
-    Mount {
-        /// The folder.
-        mountpoint: PathBuf,
-        /// Whether other users may use it.
-        allow_other: bool,
-    },
-    /// As a network block device.
-    Nbd(NbdConfig),
 }
 
 /// Where the data are.
@@ -101,7 +88,7 @@ impl TryFrom<EmulateArgs> for EmulateConfig {
             }
             (None, None) => return Err("one of --mount and --nbd is needed".to_owned().into()),
         };
-        let report = report(typed.report)?;
+        let report = report_file(typed.report)?;
         if let Some(path) = &typed.trace
             && report.as_ref().is_some_and(|(report, _)| report == path)
         {

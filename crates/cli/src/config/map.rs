@@ -8,9 +8,9 @@ use merganser_node::ssdlet::SsdletDescription;
 use merganser_sort::record::Format;
 use merganser_sort::run::magic::ContentKind;
 
+use super::destination::temp_dirs;
 use super::order::RecordFlags;
 use super::report::refuse_overwriting_lists;
-use super::sort::temp_dirs;
 use super::{Destination, ReportConfig, guest, memory_bytes, threads};
 use crate::args::{FormatName, MapArgs, PartitionName, RowForm, RowOrder};
 use crate::failure::Failure;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::args::BufferSize;
+use crate::args::{BufferSize, TypedSize};
+use crate::failure::Failure;
 
 /// The default is this fraction of the available memory, 1 / 4: a sort is rarely alone on a machine.
 const SHARE: u64 = 4;
@@ -14,6 +15,18 @@ const UNKNOWN_BYTES: u64 = 1 << 30;
 /// takes more memory than it was given.
 const LEAST_BYTES: u64 = 14 << 20;
 const THREAD_BYTES: u64 = 2 << 20;
+
+/// The memory budget: as much as was asked for, or a share of the memory that is available.
+///
+/// # Errors
+/// For 0 bytes.
+pub fn memory_bytes(typed: Option<TypedSize>) -> Result<u64, Failure> {
+    match typed {
+        Some(TypedSize(0)) => Err("--memory: at least 1 byte".to_owned().into()),
+        Some(TypedSize(bytes)) => Ok(bytes),
+        None => Ok(default_bytes()),
+    }
+}
 
 /// A quarter of what this process could still get: of the system's available memory, or of its
 /// control group's limit when that is less. A whole number of MiB, which is short in a sentence.

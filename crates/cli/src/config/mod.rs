@@ -6,6 +6,8 @@
 mod advise;
 mod array;
 mod blast;
+mod destination;
+mod door;
 mod emulate;
 mod export;
 mod generate;
@@ -23,6 +25,7 @@ mod simulate;
 mod simulate_array;
 mod sort;
 mod ssdlet;
+mod threads;
 mod verify;
 mod view;
 mod workload;
@@ -32,11 +35,13 @@ pub use advise::{
 };
 pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
 pub use blast::{BlastConfig, VOLUME};
-pub use emulate::{BackingConfig, DoorConfig, EmulateConfig};
+pub use destination::{Destination, view_name};
+pub use door::DoorConfig;
+pub use emulate::{BackingConfig, EmulateConfig};
 pub use export::ExportConfig;
 pub use generate::GenerateConfig;
 pub use map::{Choice, MapConfig, MapProgram, Nodes, ProgramName};
-pub use memory::machine_bytes;
+pub use memory::{machine_bytes, memory_bytes};
 pub use nbd::NbdConfig;
 pub use order::{flags as order_flags, words as order_words};
 pub use pipeline::PipelineConfig;
@@ -48,35 +53,16 @@ pub use simulate::{
     TraceReading,
 };
 pub use simulate_array::SimulateArray;
-pub use sort::{Destination, SortChoices, SortConfig, SortTask};
+pub use sort::{SortChoices, SortConfig, SortTask};
 #[cfg(feature = "wasm")]
 pub use ssdlet::SsdletCheck;
 pub use ssdlet::SsdletConfig;
 pub use verify::{VerifyConfig, VerifySubject};
-pub use view::{CatConfig, CatPart, InfoConfig, MaterializeConfig, MountConfig, view_name};
+pub use view::{CatConfig, CatPart, InfoConfig, MaterializeConfig, MountConfig};
 pub use workload::{StreamChoice, SyntheticRequests};
 
-use crate::args::TypedSize;
-use crate::failure::Failure;
 use order::order;
-
-/// The memory budget: as much as was asked for, or a share of the memory that is available.
-fn memory_bytes(typed: Option<TypedSize>) -> Result<u64, Failure> {
-    match typed {
-        Some(TypedSize(0)) => Err("--memory: at least 1 byte".to_owned().into()),
-        Some(TypedSize(bytes)) => Ok(bytes),
-        None => Ok(memory::default_bytes()),
-    }
-}
-
-/// The number of threads: as many as were asked for, or one per processor.
-fn threads(typed: Option<usize>) -> Result<usize, Failure> {
-    match typed {
-        Some(0) => Err("--threads: at least 1".to_owned().into()),
-        Some(threads) => Ok(threads),
-        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
-    }
-}
+pub use threads::threads;
 
 #[cfg(test)]
 mod tests {
@@ -84,6 +70,7 @@ mod tests {
 
     use super::*;
     use crate::args::{CliCommand, CommandLine};
+    use crate::failure::Failure;
 
     /// The command of these words.
     pub fn config(words: &[&str]) -> CliCommand {

@@ -9,7 +9,7 @@ use merganser_node::pipeline::{
 use merganser_sort::journal::CommandNote;
 use merganser_sort::run::magic::ContentKind;
 
-use super::simulate::report;
+use super::report::report_file;
 use super::{ReportForm, memory_bytes};
 use crate::args::{PartitionsName, PieceName, PipelineArgs, StageArgs, TypedSize};
 use crate::failure::Failure;
@@ -118,7 +118,7 @@ impl TryFrom<PipelineArgs> for PipelineConfig {
         if typed.in_flight == Some(0) {
             return Err("--in-flight: at least 1".to_owned().into());
         }
-        let report = report(typed.report)?;
+        let report = report_file(typed.report)?;
         let (stages, pools) = stages(&typed.stages)?;
         Ok(PipelineConfig {
             inputs,

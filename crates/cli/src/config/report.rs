@@ -50,9 +50,19 @@ impl ReportForm {
     }
 }
 
+/// The file of a report, and its kind.
+///
+/// # Errors
+/// A name that ends neither in .html nor in .json.
+pub fn report_file(typed: Option<PathBuf>) -> Result<Option<(PathBuf, ReportForm)>, Failure> {
+    let Some(path) = typed else { return Ok(None) };
+    let form = ReportForm::of(&path)?;
+    Ok(Some((path, form)))
+}
+
 /// Refuses a report that would overwrite one of `read`, which other options name. Inputs and results are looked at
 /// when the work begins.
-pub(super) fn refuse_overwriting_lists<'a>(
+pub fn refuse_overwriting_lists<'a>(
     typed: &ReportArgs,
     read: impl IntoIterator<Item = &'a PathBuf>,
 ) -> Result<(), Failure> {

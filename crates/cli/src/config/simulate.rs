@@ -8,6 +8,7 @@ use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 
 use super::order;
+use super::report::report_file;
 use super::simulate_array::{SimulateArray, simulate_array};
 use super::workload::{StreamChoice, SyntheticRequests, WorkloadWords, streams};
 use crate::args::{
@@ -164,13 +165,6 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
     }
 }
 
-/// The file of a report, and its kind.
-pub(super) fn report(typed: Option<PathBuf>) -> Result<Option<(PathBuf, ReportForm)>, Failure> {
-    let Some(path) = typed else { return Ok(None) };
-    let form = ReportForm::of(&path)?;
-    Ok(Some((path, form)))
-}
-
 pub(super) fn device(typed: DeviceArgs) -> DeviceChoice {
     DeviceChoice { name: typed.device, settings: typed.set, seed: typed.seed }
 }
@@ -197,7 +191,7 @@ fn run(typed: SimulateRunArgs) -> Result<SimulateRun, Failure> {
     let words = words(&typed);
     let bounds = Bounds { share, ..Bounds::default() };
     let precondition = typed.precondition.map(|_| (bounds, by_workload));
-    let report = report(typed.report)?;
+    let report = report_file(typed.report)?;
     if typed.depth == Some(0) {
         return Err("--depth: at least 1".to_owned().into());
     }

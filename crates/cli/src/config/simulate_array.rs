@@ -1,12 +1,12 @@
 //! The settings of `merganser simulate array`.
 
+use merganser_array::Migration;
 use merganser_device::hdd::HddProfile;
 use merganser_device::profile::SsdProfile;
 use merganser_papers::hcdd::{Arrangement, NodeSetup};
 
-use super::array::migration;
 use super::simulate::{TraceReading, reading};
-use crate::args::{ArrangementName, SimulateArrayArgs};
+use crate::args::{ArrangementName, MigrationName, SimulateArrayArgs};
 use crate::failure::Failure;
 use crate::input::Input;
 
@@ -76,7 +76,11 @@ pub fn simulate_array(typed: &SimulateArrayArgs) -> Result<SimulateArray, Failur
         hdd,
         members: (typed.ssds, typed.hdds),
         buffer_bytes,
-        migration: migration(typed.migration),
+        migration: match typed.migration {
+            MigrationName::Idle => Migration::Idle,
+            MigrationName::Immediate => Migration::Immediate,
+            MigrationName::HighWater => Migration::HighWater,
+        },
         high_water_percent: typed.high_water,
         seed: typed.seed,
         ..paper

@@ -1,7 +1,6 @@
 //! The settings of `merganser sort`.
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +8,10 @@ use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::run::magic::ContentKind;
 
+use super::destination::temp_dirs;
 use super::report::refuse_overwriting_lists;
-use super::{ReportConfig, list, memory, memory_bytes, order, threads};
-use crate::args::{
-    CheckHow, CompressionName, FormatName, SortArgs, StrategyName, TempArgs, TypedSize,
-};
+use super::{Destination, ReportConfig, list, memory, memory_bytes, order, threads};
+use crate::args::{CheckHow, CompressionName, FormatName, SortArgs, StrategyName, TypedSize};
 use crate::failure::Failure;
 use crate::input::Input;
 
@@ -77,36 +75,6 @@ pub struct SortChoices {
     pub consume: bool,
     /// The report to write.
     pub report: Option<ReportConfig>,
-}
-
-/// The destination of a sort's result.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Destination {
-    /// Standard output.
-    Stdout,
-    /// A file.
-    File(PathBuf),
-    /// A new view.
-    View(PathBuf),
-}
-
-impl Destination {
-    /// The file's or view's name.
-    pub fn path(&self) -> Option<&Path> {
-        match self {
-            Destination::Stdout => None,
-            Destination::File(path) | Destination::View(path) => Some(path),
-        }
-    }
-}
-
-impl fmt::Display for Destination {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Destination::Stdout => f.write_str("standard output"),
-            Destination::File(path) | Destination::View(path) => path.display().fmt(f),
-        }
-    }
 }
 
 impl SortConfig {
@@ -305,29 +273,6 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<SortChoices, Failure> {
         consume: typed.consume,
         report: ReportConfig::new(typed.report)?,
     })
-}
-
-/// Where temporary files go: none but the view's own folder, if one is made and no folder is named.
-pub(super) fn temp_dirs(typed: TempArgs, destination: &Destination) -> Vec<PathBuf> {
-    match destination {
-        _ if !typed.dirs.is_empty() => typed.dirs,
-        Destination::View(_) => Vec::new(),
-        destination => vec![default_temp_dir(destination)],
-    }
-}
-
-/// `$TMPDIR`, or else the folder of the output: the same amount of space is needed there anyway.
-fn default_temp_dir(destination: &Destination) -> PathBuf {
-    if let Some(dir) = std::env::var_os("TMPDIR").filter(|dir| !dir.is_empty()) {
-        return dir.into();
-    }
-    match destination {
-        Destination::File(path) => match path.parent() {
-            Some(dir) if dir != Path::new("") => dir.to_owned(),
-            _ => PathBuf::from("."),
-        },
-        Destination::Stdout | Destination::View(_) => PathBuf::from("/tmp"),
-    }
 }
 
 #[cfg(test)]

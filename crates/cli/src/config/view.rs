@@ -1,11 +1,11 @@
 //! The settings of the commands on a view.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use merganser_sort::view::unescape_key;
 
-use super::{ReportConfig, memory_bytes, threads};
+use super::{ReportConfig, memory_bytes, threads, view_name};
 use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, RowForm, TypedRange};
 use crate::failure::Failure;
 
@@ -167,12 +167,6 @@ impl TryFrom<InfoArgs> for InfoConfig {
             memory_bytes: memory_bytes(None)?,
         })
     }
-}
-
-/// The name of the view in this folder: the folder's name without `.view`.
-pub fn view_name(folder: &Path) -> String {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    name.strip_suffix(".view").unwrap_or(&name).to_owned()
 }
 
 /// The bytes of a typed key.

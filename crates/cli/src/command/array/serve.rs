@@ -10,7 +10,7 @@ use merganser_storage::Storage;
 use super::advised;
 use super::file::{MemberHold, VolumeFile};
 use super::gather::GatheredStorage;
-use crate::command::{mount, nbd};
+use crate::command::{mounting, nbd};
 use crate::config::{ArrayServe, DoorConfig};
 use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
@@ -70,7 +70,7 @@ fn serve(volume: &Arc<Volume>, door: DoorConfig, cancel: &Cancel) -> Result<(), 
                 allow_other,
                 on_error: Some(Box::new(|error| notice(&export_sentence(error)))),
             })?;
-            mount::serve(mount, cancel)
+            mounting::serve(mount, cancel)
         }
     }
 }

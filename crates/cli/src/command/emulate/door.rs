@@ -6,7 +6,7 @@ use merganser_export::fuse::{DiskOptions, Mount};
 use merganser_export::nbd::{DEVICE_REPLY_BYTES_USEFUL, Export, NbdOptions, NbdServer};
 use merganser_storage::Storage;
 
-use crate::command::{mount, nbd};
+use crate::command::{mounting, nbd};
 use crate::config::DoorConfig;
 use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
@@ -50,7 +50,7 @@ impl EmulatedDoor {
     /// Serves until the folder is unmounted or a signal arrives.
     pub fn serve(self, cancel: &Cancel) -> Result<(), Failure> {
         match self {
-            EmulatedDoor::Mount(mount) => mount::serve(mount, cancel),
+            EmulatedDoor::Mount(mount) => mounting::serve(mount, cancel),
             EmulatedDoor::Nbd(server) => nbd::run(*server, cancel),
         }
     }

@@ -26,8 +26,8 @@ use merganser_sort::{
 use merganser_storage::Directory;
 use merganser_storage::thread::spawn_scoped;
 
+use super::super::rows::{RowWriter, keyed};
 use super::rank;
-use super::rows::{RowWriter, keyed};
 use super::split::MemorySplit;
 use crate::failure::Failure;
 

@@ -6,7 +6,7 @@ use merganser_node::map::RowSink;
 use merganser_node::ssdlet::SsdletError;
 use merganser_sort::record::Format;
 
-use super::rows::RowWriter;
+use super::super::rows::RowWriter;
 use super::top::TopRows;
 use crate::failure::Failure;
 use crate::output::ResultOutput;

@@ -9,7 +9,7 @@ use merganser_sort::run::Compression;
 use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strategy};
 use merganser_storage::{Directory, RealClock, Storage};
 
-use super::super::open_folder;
+use super::super::opened::open_folder;
 use super::opened;
 use super::run::trace_sentence;
 use crate::config::{RecordOf, SimulateRecord, TraceReading};

@@ -14,7 +14,7 @@ use merganser_storage::{Directory, Storage};
 use super::rows::{RowTypes, RowWriter, keyed};
 use crate::args::RowForm;
 use crate::command::cat::upside_down;
-use crate::command::open_folder;
+use crate::command::opened::open_folder;
 use crate::config::CatPart;
 use crate::failure::Failure;
 use crate::output::ResultOutput;
