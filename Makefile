@@ -6,10 +6,13 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo build guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt names clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt names clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
+	@echo 'make demo-disks   sort on an emulated hard disk and on an emulated SSD, with a page of each'
+	@echo 'make build        all programs, optimised, into target/release (also: make all)'
+	@echo 'make core         the command alone: sort, views, checks, test data'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
@@ -18,15 +21,27 @@ help:
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
 	@echo 'make clean        remove the build output and the demo data'
 
-# The demo needs neither the network door of a node nor WebAssembly, which have more than half of all dependencies.
+# The programs: the command itself, and those that have its other commands.
+PROGRAMS := merganser merganser-near merganser-array-command merganser-lab
+
 demo:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --profile demo --locked -p merganser-cli --no-default-features
+	@$(CARGO) build --profile demo --locked -p merganser
 	@$(PYTHON) bench/demo.py
 
-build:
+demo-disks:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --release --locked -p merganser-cli $(FEATURES)
+	@$(CARGO) build --profile demo --locked -p merganser -p merganser-lab
+	@$(PYTHON) bench/demo.py --disks
+
+# With everything: `make all`.
+all build:
+	@.ci/setup base rust fuse
+	@$(CARGO) build --release --locked $(PROGRAMS:%=-p %)
+
+core:
+	@.ci/setup base rust fuse
+	@$(CARGO) build --release --locked -p merganser
 
 # The SSDlets of crates/wasm/guests, into target/guests. Tests compile them by the same script.
 guests:
@@ -114,14 +129,14 @@ fmt:
 	@$(CARGO) fmt --all --check
 	@.ci/java spotless:check
 
-# One name, one type.
+# One name, one type; and which crate may know which.
 names:
-	@.ci/setup base
+	@.ci/setup base rust
 	@.ci/names
+	@. .ci/toolchain && .ci/arrows
 
 clippy:
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@$(CARGO) clippy --workspace --bins --examples --no-default-features --locked -- -D warnings
 
 doc:
 	@$(CARGO) doc --workspace --no-deps --document-private-items --locked

@@ -5,10 +5,11 @@ Two data sets, 1 GB of the Sort Benchmark's records and the lines of a kernel's 
 by GNU sort, by `merganser sort -o` and by `merganser sort --view`, with the same memory. The view is
 read through a mount; view, file and GNU sort's file must be the same bytes, and in order.
 
-Then the records are sorted on an emulated hard disk and on an emulated SSD: a page of each shows what the
-disk saw, and how late the emulation was. That needs root, FUSE, and memory for the disk. As in the Hadoop
-study, the emulation has a processor of its own, the time of the way to it is measured, and the clock may be
-slower: the seconds are those of the disk, and processor and memory count as that much faster.
+With --disks (`make demo-disks`), the records are sorted on an emulated hard disk and on an emulated SSD
+instead: a page of each shows what the disk saw, and how late the emulation was. That needs root, FUSE, and
+memory for the disk. As in the Hadoop study, the emulation has a processor of its own, the time of the way to
+it is measured, and the clock may be slower: the seconds are those of the disk, and processor and memory count
+as that much faster.
 """
 
 import os
@@ -381,16 +382,18 @@ def table(rows):
         say("  ".join(cells))
 
 
-def main():
-    """Make the data, show each set, print the table."""
+def main(with_disks):
+    """Make the data, show each set, print the table; or sort the records on emulated disks."""
     FOLDER.mkdir(exist_ok=True)
     held = sum(path.stat().st_size for path in FOLDER.iterdir() if path.is_file())
     free = shutil.disk_usage(FOLDER).free
     if free + held < DISK_BYTES:
         raise Failed(f"{DISK_BYTES / GB:g} GB must be free in {FOLDER}, and {free / GB:.1f} GB are")
     records = gensort()
+    if with_disks:
+        say("\n".join(on_emulated_disks(records)))
+        return
     rows = [row for data in (records, text()) for row in show(data)]
-    disks = on_emulated_disks(records)
 
     say()
     table(rows)
@@ -399,14 +402,13 @@ def main():
         say("Not root, or without version 1 control groups: the page cache was not limited, so much of what a sort")
         say("reads and writes again never reached the disk. As root each job is held to its memory and "
             f"{OVERHEAD_BYTES // MIB} MiB.")  # fmt: skip
-    say("\n".join(disks))
     say(f"The view, the file and GNU sort's file are the same bytes. Data is kept in {FOLDER}; `make clean` removes it.")
 
 
 if __name__ == "__main__":
     end_orderly()
     try:
-        main()
+        main(with_disks=sys.argv[1:] == ["--disks"])
     except (Failed, JobError, emulated.EmulationError, OSError, subprocess.TimeoutExpired) as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:

@@ -31,7 +31,7 @@ def main():
     args = arguments()
     sys.stdout.reconfigure(errors="backslashreplace")
     if not args.merganser.is_file():
-        sys.exit(f"campaign: {args.merganser} is not there: cargo build --release -p merganser-cli, or set MERGANSER")
+        sys.exit(f"campaign: {args.merganser} is not there: make build, or set MERGANSER")
     kept = args.kept.resolve()
     if not args.only:
         shutil.rmtree(kept, ignore_errors=True)

@@ -235,7 +235,7 @@ class Results(unittest.TestCase):
         return [{**settings, **bench.scenario(name, scenarios.SCENARIOS[name])[0]} for name in self.NAMES]
 
     def test_the_file_that_reproduce_reads(self):
-        # crates/cli/tests/command/reproduce.rs reads the same file.
+        # crates/product-tests/tests/command/reproduce.rs reads the same file.
         made, path = self.results(), GOLDEN / "hadoop.json"
         if os.environ.get("MERGANSER_BLESS"):
             report.write_json(path, made)

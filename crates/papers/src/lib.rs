@@ -33,7 +33,6 @@
 //! ```
 
 mod activesort;
-mod chart;
 mod child;
 mod error;
 mod experiment;
@@ -55,7 +54,6 @@ mod ssd_hadoop;
 mod statistics;
 mod triton;
 
-pub use chart::{Chart, ChartSeries, HeatTable};
 pub use error::ExperimentError;
 pub use experiment::{Experiment, list};
 pub use lab::{Caller, ExperimentSetup};

@@ -1,6 +1,6 @@
 //! The figures of an experiment: the paper's, ours, and the ratio.
 
-use crate::chart::Chart;
+use merganser_pages::Chart;
 
 /// The result of an experiment.
 pub struct Outcome {

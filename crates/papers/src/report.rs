@@ -93,7 +93,7 @@ fn figure(figure: Option<f64>) -> String {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::chart::Chart;
+    use merganser_pages::Chart;
 
     fn report(outcome: Outcome) -> ExperimentReport {
         let machine = MeasuredMachine {

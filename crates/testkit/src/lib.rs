@@ -3,9 +3,11 @@
 //! - [`patterns`] makes records whose keys hurt: sorted, reversed, all equal, long common prefixes,
 //!   NULs, nothing at all.
 //! - [`oracle`] judges every sorted output: order, permutation, stability.
+//! - [`examples`] finds the command lines in help texts.
 //! - [`faulty`] wraps a directory that fails as a seed says, and forgets data that was not synced.
 //! - [`within`] fails a test that would hang.
 //! - [`has`] says whether another program can be run, [`has_blast`] whether BLAST+ can; [`install_program`] copies one.
+//! - [`program`] is the `merganser` that was built.
 //! - [`word_counts`] reads the rows of a word count.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.
@@ -20,6 +22,7 @@
 //! oracle::check_sample(&sample, &sorted.concat());
 //! ```
 
+pub mod examples;
 pub mod faulty;
 pub mod oracle;
 pub mod patterns;
@@ -28,6 +31,6 @@ mod watchdog;
 mod words;
 
 pub use merganser_random::Random;
-pub use programs::{has, has_blast, install_program};
+pub use programs::{has, has_blast, install_program, program};
 pub use watchdog::within;
 pub use words::word_counts;

@@ -1,9 +1,27 @@
-//! Programs of others that tests run.
+//! Programs that tests run: `merganser`, and those of others.
 
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The program `merganser` that was built with this test. The programs of its other commands are next to it.
+///
+/// # Panics
+/// If it was not built.
+#[must_use]
+pub fn program() -> &'static str {
+    static PATH: OnceLock<String> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let test = std::env::current_exe().expect("this test has a file");
+        // target/debug/deps/TEST
+        let built = test.parent().and_then(Path::parent).expect("a folder of builds");
+        let path = built.join("merganser");
+        assert!(path.is_file(), "{}: build it first: cargo build --bins", path.display());
+        path.into_os_string().into_string().expect("the name of a checkout is text")
+    })
+}
 
 /// Whether BLAST+ is installed, as [`has`] says.
 ///

@@ -5,10 +5,10 @@ use merganser_node::active_sort::{ActiveSortSettings, ReadPolicy};
 
 use super::data::{Data, Keys};
 use super::throughput::{DataSetSpeeds, PAPER_RAW_READ, changed, firmware, jasmine, measure};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 const BYTES: u64 = 128 << 20;
 const RECORD_BYTES: u64 = 32 << 10;

@@ -16,10 +16,10 @@ use super::data::{CHUNKS, Data, program, read_merged};
 use super::host::{CacheSize, FillContent, ModelledHost, nanoseconds};
 use super::swap::Swap;
 use super::throughput::{JASMINE, changed, firmware, jasmine};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// The paper's data set; a smaller one gets less memory in proportion.
 const DATA_BYTES: u64 = 2 << 30;

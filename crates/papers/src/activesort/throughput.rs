@@ -9,10 +9,10 @@ use merganser_node::active_sort::{ActiveSortSettings, Asking};
 use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, CONTROL, Data, program, read_merged};
 use super::host::{FillContent, ModelledHost};
-use crate::chart::{Chart, ChartSeries};
 use crate::lab::{ExperimentSetup, Lab};
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
+use merganser_pages::{Chart, ChartSeries};
 
 /// The profile of the device.
 pub const JASMINE: &str = "jasmine";

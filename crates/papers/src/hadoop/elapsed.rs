@@ -1,10 +1,10 @@
 //! ActiveSort 5.4.1, Figure 10: how long jobs take on Hadoop, stock and with deferred merges.
 
 use super::results::{self, ELAPSED, ScenarioResults};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// Scenarios of the runner, and the paper's workloads that they are held against.
 pub const WORKLOADS: [(&str, &str); 3] =

@@ -3,10 +3,10 @@
 
 use super::elapsed::WORKLOADS;
 use super::results::{self, READ, ScenarioResults, WRITTEN};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// The best workload's, percent less than the original's.
 const BEST: f64 = 40.4;

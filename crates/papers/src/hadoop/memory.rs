@@ -1,10 +1,10 @@
 //! ActiveSort 5.4.2, Figure 15: Sort on Hadoop by the memory that the machine has.
 
 use super::results::{self, ELAPSED, ScenarioResults};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 const SCENARIO: &str = "memory";
 /// "Steady": the slowest within so much of the fastest.

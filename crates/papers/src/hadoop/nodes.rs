@@ -1,10 +1,10 @@
 //! ActiveSort 5.4.4, Figure 17: TeraSort on Hadoop by the number of nodes, data growing with them.
 
 use super::results::{self, ELAPSED, ScenarioResults};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 const SCENARIO: &str = "nodes";
 /// Records a second over the original's, "in all experiments using multiple nodes".

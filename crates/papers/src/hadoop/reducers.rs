@@ -1,10 +1,10 @@
 //! ActiveSort 5.4.3, Figure 16: TeraSort on Hadoop by the number of reducers, at once and in all.
 
 use super::results::{self, ELAPSED, ScenarioResults};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 const SCENARIO: &str = "reducers";
 /// "Steady": the slowest within so much of the fastest.

@@ -10,10 +10,10 @@ use super::measured::ResponseTimes;
 use super::recorded;
 use super::runs::{differs, drawn, most, paper, play, play_paper, table_5_2, traces};
 use super::setup::{Arrangement, NodeSetup};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// Duplicates in percent of the sweep.
 const SWEEP: [u32; 7] = [0, 15, 30, 45, 60, 75, 90];

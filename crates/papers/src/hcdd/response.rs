@@ -3,10 +3,10 @@
 use super::runs::{differs, drawn, most, paper, play, play_traces, table_5_2, traces};
 use super::setup::{Arrangement, NodeSetup};
 use super::worth;
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// HcDD's mean over the traditional hybrid's, on average (5.4.4: "13 %").
 const HYBRID_RATIO: f64 = 0.87;

@@ -4,10 +4,10 @@ use super::load::Contents;
 use super::recorded;
 use super::runs::{differs, most, play_paper, play_traces, table_5_2};
 use super::setup::Arrangement;
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// HcDD's sum over the traditional hybrid's, on average (5.4.4: "saved 12 %").
 const HYBRID_RATIO: f64 = 0.88;

@@ -7,10 +7,10 @@ use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload};
 
 use super::runs::{changed, drawn, most, play, traces};
 use super::setup::{Arrangement, NodeSetup};
-use crate::chart::ChartSeries;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::OutcomeSection;
+use merganser_pages::ChartSeries;
 
 /// Writes per second.
 const RATES: [u64; 6] = [50, 200, 800, 3200, 12_800, 51_200];

@@ -6,10 +6,10 @@ use super::paper::{
     RATIO_PARTS, TASK_BASELINE, TASK_GAIN, TASK_ISC,
 };
 use super::task::SplitTask;
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// Runs a task.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {

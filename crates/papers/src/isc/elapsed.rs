@@ -3,10 +3,10 @@
 use super::job::PlacedJob;
 use super::paper::{self, JOB_GAIN};
 use super::task::{SplitTask, TaskPlace};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// GB of the jobs.
 const SIZES: [u64; 4] = [1, 2, 4, 8];

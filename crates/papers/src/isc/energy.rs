@@ -4,10 +4,10 @@
 use super::job::{CORE_WATTS, PlacedJob};
 use super::paper::{self, ENERGY, POWER};
 use super::task::SplitTask;
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// Runs a task.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {

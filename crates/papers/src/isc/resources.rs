@@ -3,10 +3,10 @@
 use super::job::{HEAP_BYTES, PlacedJob};
 use super::paper::{self, MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ, RIDGES};
 use super::task::SplitTask;
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// Runs a task.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {

@@ -1,11 +1,11 @@
 //! Figures 12 and 15: one to four DataNodes, each with a disk of its own.
 
 use super::results::{BUSY, ELAPSED, MAPS, PairSettings, StudyResults};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::isc::paper::JOB_GAIN;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 const FILES: u64 = 4;
 const FILE_BYTES: u64 = 64_000_000;

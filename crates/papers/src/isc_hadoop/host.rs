@@ -4,11 +4,11 @@ use super::results::{
     JOB_CPU, JobCost, MACHINE_CPU, MAP_CPU, PairSettings, ProcessorSeries as Steps, StudyResults,
     TASK_BYTES,
 };
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::isc::paper::{MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ};
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// A figure of a run, and its name.
 type Named = (&'static str, fn(&JobCost) -> f64);

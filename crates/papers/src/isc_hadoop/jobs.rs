@@ -1,11 +1,11 @@
 //! The seven jobs that the paper calls favourable (3.4), and a search.
 
 use super::results::{ELAPSED, MACHINE_CPU, MAP_CPU, PairSettings, StudyResults, TASK, TASK_BYTES};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::isc::paper::{JOB_GAIN, TASK_GAIN};
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 const JOBS: [&str; 8] = [
     "wordcount",

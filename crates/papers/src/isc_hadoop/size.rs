@@ -1,11 +1,11 @@
 //! Figure 11: a job and its maps by the size of the data.
 
 use super::results::{ELAPSED, MACHINE_CPU, MAPS, PairSettings, StudyResults, TASK_BYTES};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::isc::paper::JOB_GAIN;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// Maps of 128 MB.
 const FILES: [u64; 3] = [2, 4, 8];

@@ -1,7 +1,6 @@
 //! Figures 10b and 10c: a map task, and its constant part.
 
 use super::results::{LINE_BYTES, MACHINE_CPU, PairSettings, StudyResults, TASK, TASK_BYTES};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::isc::paper::{
     CONSTANT_PART_BASELINE, CONSTANT_PART_ISC, PURE_GAIN, TASK_BASELINE, TASK_GAIN, TASK_ISC,
@@ -9,6 +8,7 @@ use crate::isc::paper::{
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
+use merganser_pages::Chart;
 
 /// Reads the results.
 pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {

@@ -14,10 +14,10 @@ use std::time::Instant;
 use merganser_random::Random;
 
 use super::contest::{ContestArena, ContestJob, Contestant, SHARES, SIZES, host_command};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// Rows and columns of the matrices, without `--size`: their product takes about as long as a job.
 const SIDE: usize = 1536;

@@ -2,10 +2,10 @@
 //! without partitions of 600 MB, on a machine of 2 GB.
 
 use super::contest::{ContestArena, ContestJob, ContestResults, Contestant, SIZES};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 const CONTESTANTS: [Contestant; 5] = [
     Contestant::DuoParts,

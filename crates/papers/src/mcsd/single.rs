@@ -1,10 +1,10 @@
 //! McSD 3.5.2, Figures 3.8 and 3.9: word count and string match alone, by the size of the data.
 
 use super::contest::{ContestArena, ContestJob, ContestResults, Contestant, SHARES, SIZES};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 const CONTESTANTS: [Contestant; 5] = [
     Contestant::Sequential,

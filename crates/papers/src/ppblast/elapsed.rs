@@ -9,11 +9,11 @@ use super::line::FittedLine;
 use super::paper::{self, count_of, name_of};
 use super::results::{PartitionedDatabase, WholeDatabase};
 use super::runs::{PartitionFlow, Runs};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
+use merganser_pages::{Chart, ChartSeries};
 
 /// The size of partitions.
 const PARTITION_MB: f64 = paper::PARTITIONS[paper::BEST_PARTITION];

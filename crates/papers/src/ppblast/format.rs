@@ -18,10 +18,10 @@ use serde_json::Value;
 use super::bed::{Bed, BedNode, ProgramTime};
 use super::paper::{self, name_of};
 use super::reorder::{self, Reorder, Speed};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// The largest size of the table.
 const LARGEST_MB: f64 = paper::FORMAT[paper::FORMAT.len() - 1].0;

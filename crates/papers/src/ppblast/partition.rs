@@ -11,10 +11,10 @@ use super::bed::Bed;
 use super::paper::{self, count_of, name_of};
 use super::results::PartitionedDatabase;
 use super::runs::{PartitionFlow, Runs};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// Sizes at which all of the paper's partitions are run, by their place in [`paper::SIZES`]. The largest is
 /// among the others.

@@ -5,11 +5,11 @@ use super::bed::Bed;
 use super::paper::{self, count_of, name_of};
 use super::results::{PartitionedDatabase, WholeDatabase};
 use super::runs::{PartitionFlow, Runs};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
+use merganser_pages::{Chart, ChartSeries};
 
 /// The partitions of the run that is compared with the bar for two pools.
 const POOL_PARTITIONS: u32 = 8;

@@ -18,11 +18,11 @@ use merganser_device::results::{Collector, DevicePower};
 use merganser_device::ssd::Ssd;
 use merganser_device::workload::{AccessPattern, Arrivals, Sizes, SubmissionPace, Workload, play};
 
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::look_alike;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 const KIB: u64 = 1024;
 

@@ -11,10 +11,10 @@ use merganser_device::workload::{
     AccessPattern, Arrivals, Bounds, Preconditioning, Sizes, Workload, play, precondition,
 };
 
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

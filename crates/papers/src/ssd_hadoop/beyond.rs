@@ -2,10 +2,10 @@
 //! map outputs are never merged on disk?
 
 use super::study::{self, HDD, SSD, Study, StudyCell};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// Three spills per map of the sort, and as many or more of the join.
 const SORT_MB: u64 = 64;

@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::study::{HDD, MeasuredCell, SAYS, SSD, Study, StudyCell};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// A row of Table 2: watt-hours and seconds on the HDD, then on the SSD.
 struct EnergyRow {

@@ -1,10 +1,10 @@
 //! Figures 7 and 8: jobs that wait for the processor, and jobs that wait for the disk.
 
 use super::study::{HDD, SAYS, Study, StudyCell};
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::Chart;
 
 /// Up to this ratio there is "almost no gap".
 const NO_GAP: f64 = 1.1;

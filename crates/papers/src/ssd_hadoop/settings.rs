@@ -1,10 +1,10 @@
 //! Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `advise hadoop --job` makes of the sort.
 
 use super::study::{self, Combination, HDD, JobAdvice, MeasuredCell, SAYS, SSD, Study, StudyCell};
-use crate::chart::{Chart, HeatTable};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, HeatTable};
 
 const SORT_MB: [u64; 3] = [64, 100, 192];
 const BLOCK_MB: [u64; 3] = [32, 64, 128];

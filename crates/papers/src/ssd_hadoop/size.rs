@@ -1,10 +1,10 @@
 //! Figure 5: a sort and a join by the size of the data, on both devices.
 
 use super::study::{self, HDD, Study, StudyCell};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// Sizes of the sort, in GB of the paper. A join has one and a half times as much.
 const SIZES: [f64; 4] = [2.5, 5., 10., 20.];

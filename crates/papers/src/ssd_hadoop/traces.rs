@@ -2,10 +2,10 @@
 //! is in order.
 
 use super::study::{HDD, MeasuredCell, RequestFlow, SAYS, SSD, Study, StudyCell};
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
+use merganser_pages::{Chart, ChartSeries};
 
 /// Job, GB, and the figure. They are not scaled.
 const TRACES: [(&str, f64, &str); 2] = [("sort", 1., "Figure 3"), ("join", 3., "Figure 4")];

@@ -3,11 +3,11 @@
 
 use super::systems::{DEMSORT, GRAY, HADOOP, TRITONSORT};
 use super::whole_sort::WholeSort;
-use crate::chart::Chart;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
+use merganser_pages::Chart;
 
 /// Without `--size`.
 const BYTES: u64 = 1_000_000_000;

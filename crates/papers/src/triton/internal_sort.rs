@@ -10,12 +10,12 @@ use merganser_sort::run::permute::permute;
 use merganser_storage::Buffer;
 
 use super::quicksort::quicksort;
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 use merganser_generate::{Generator, Gensort, GensortKind};
+use merganser_pages::{Chart, ChartSeries};
 
 const RECORD_BYTES: usize = Gensort::RECORD_BYTES;
 const KEY_BYTES: usize = 10;

@@ -11,12 +11,12 @@ use merganser_sort::trial::{StoreTimes, StoreTrial, WritePolicy};
 use merganser_storage::file::FileDirectory;
 use merganser_storage::{Directory, Storage};
 
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::median;
+use merganser_pages::{Chart, ChartSeries};
 
 /// Without `--size`.
 const BYTES: u64 = 1_000_000_000;

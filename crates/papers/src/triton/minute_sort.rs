@@ -6,12 +6,12 @@
 
 use super::systems::MINUTE;
 use super::whole_sort::WholeSort;
-use crate::chart::{Chart, ChartSeries};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
 use crate::statistics::mean;
 use merganser_generate::Gensort;
+use merganser_pages::{Chart, ChartSeries};
 
 /// Without `--size`.
 const BYTES_MAX: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! Why a result is none.
+//! Why a result can't be read or written.
 
 /// The errors of rows.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum ResultError {
         /// The folder of the view.
         view: String,
     },
-    /// A record of a run is none of its encoding.
+    /// A record of a run does not have its encoding.
     #[error("a spilled record is no record of this map")]
     NoRecord,
     /// A row is longer than a record can be.

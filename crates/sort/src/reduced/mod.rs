@@ -13,8 +13,8 @@
 //!   view        a result, as it is read                 error     why one can't be
 //! ```
 //!
-//! What makes such a result stands above the engine. Its reader is here, since every command that reads a view
-//! reads it.
+//! The programs that make such a result stand above the engine. Its reader is here, since every command that reads
+//! a view reads it.
 
 mod carry;
 mod combine;

@@ -1,0 +1,43 @@
+"""Which crate may know which."""
+
+import unittest
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+
+LOADER = SourceFileLoader("arrows", str(Path(__file__).resolve().parent.parent / "arrows"))
+arrows = module_from_spec(spec_from_loader("arrows", LOADER))
+LOADER.exec_module(arrows)
+
+
+def package(folder, *needed, name=None, kind="lib", of=None):
+    return {
+        "name": name or f"merganser-{folder}",
+        "manifest_path": f"/checkout/crates/{folder}/Cargo.toml",
+        "targets": [{"kind": [kind]}],
+        "dependencies": [{"name": f"merganser-{one}", "kind": of} for one in needed],
+    }
+
+
+class Arrows(unittest.TestCase):
+    def test_a_wing_knows_the_core_and_the_core_no_wing(self):
+        storage, node = package("storage"), package("node", "storage")
+        self.assertEqual(arrows.faults_of([storage, node]), [])
+        self.assertEqual(
+            arrows.faults_of([package("storage", "node"), node]),
+            ["storage (core) knows node (near)"],
+        )
+
+    def test_tests_may_know_all(self):
+        self.assertEqual(arrows.faults_of([package("storage", "node", of="dev"), package("node")]), [])
+
+    def test_nobody_knows_a_program(self):
+        program = package("merganser-lab", name="merganser-lab", kind="bin")
+        self.assertEqual(arrows.faults_of([package("papers", "lab"), program]), ["papers knows the program merganser-lab"])
+
+    def test_a_crate_of_no_group_is_a_fault(self):
+        self.assertEqual(arrows.faults_of([package("new")]), ["new is in no group of .ci/arrows"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,55 @@
+//! The command line as it was typed: one struct per subcommand, whose doc comments are the help.
+//!
+//! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
+
+mod advise;
+mod emulate;
+mod reproduce;
+mod simulate;
+mod simulate_array;
+
+use clap::{Parser, Subcommand};
+
+pub use advise::{AdviseArgs, AdviseCommand};
+pub use emulate::EmulateArgs;
+pub use reproduce::ReproduceArgs;
+pub use simulate::{
+    ArrivalsName, DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
+    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName,
+    WorkloadName,
+};
+pub use simulate_array::{ArrangementName, SimulateArrayArgs};
+
+/// Model devices, repeat experiments and advise.
+///
+/// These commands belong to merganser: `merganser advise` runs this program.
+#[derive(Debug, Parser)]
+#[command(name = "merganser-lab", bin_name = "merganser", version, disable_help_subcommand = true)]
+#[command(args_override_self = true, max_term_width = 100)]
+pub struct LabLine {
+    /// The subcommand.
+    #[command(subcommand)]
+    pub command: LabCommand,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "parsed once a process")]
+pub enum LabCommand {
+    Advise(AdviseArgs),
+    Simulate(SimulateArgs),
+    Emulate(EmulateArgs),
+    Reproduce(ReproduceArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::LabLine;
+
+    #[test]
+    fn the_declaration_is_consistent() {
+        LabLine::command().debug_assert();
+    }
+}

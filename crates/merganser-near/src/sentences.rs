@@ -1,0 +1,177 @@
+//! The sentences for errors of programs near the data, with the options that help.
+
+use merganser_node::hdfs::HdfsError;
+use merganser_node::matrix::MatrixError;
+use merganser_node::pipeline::{CommandEnding, PipelineError, SettingsError};
+use merganser_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
+use merganser_node::ssdlet::SsdletError;
+use merganser_shell::failure::{Failure, plain_text};
+use merganser_shell::shown;
+
+/// An error that ends a command with a sentence of this program.
+pub trait Told {
+    /// The end.
+    fn told(self) -> Failure;
+}
+
+impl Told for SsdletError {
+    fn told(self) -> Failure {
+        match self {
+            SsdletError::Engine(error) => error.into(),
+            SsdletError::Argument { ssdlet, argument, detail } => {
+                let flag = flag_of(&ssdlet, &argument);
+                Failure::Error(plain_text(format!("{ssdlet}: {flag}: {detail}")))
+            }
+            SsdletError::ShortRow { file: Some(file), offset, argument, wanted, found } => {
+                let flag = flag_of("", argument);
+                // A first row that is too short says that the option is wrong.
+                Failure::Error(plain_text(if offset == 0 {
+                    format!(
+                        "{file}: {flag}: there is no column {wanted}; its first row has {found}; choose another column"
+                    )
+                } else {
+                    format!(
+                        "{file}: at byte {offset}: {flag}: there is no column {wanted}; the row has {found}; choose another column, or repair the row"
+                    )
+                }))
+            }
+            error => Failure::Error(plain_text(error.to_string())),
+        }
+    }
+}
+
+/// The option of an argument of a built-in SSDlet.
+fn flag_of(ssdlet: &str, argument: &str) -> String {
+    match (argument, ssdlet) {
+        ("count", "sample") => "--records".to_owned(),
+        ("n", _) => "--length".to_owned(),
+        ("words", _) => "--rule".to_owned(),
+        ("separator", _) => "--csv-separator".to_owned(),
+        ("delimiter", _) => "-z".to_owned(),
+        (argument, _) => format!("--{}", argument.replace('_', "-")),
+    }
+}
+
+impl Told for MatrixError {
+    fn told(self) -> Failure {
+        match self {
+            MatrixError::Engine(error) => error.into(),
+            error => Failure::Error(plain_text(error.to_string())),
+        }
+    }
+}
+
+impl Told for PipelineError {
+    fn told(self) -> Failure {
+        match self {
+            PipelineError::Engine(error) => error.into(),
+            PipelineError::File { path, error } => Failure::on(&path, &error),
+            PipelineError::Cancelled => Failure::Cancelled,
+            error => Failure::Error(pipeline_sentence(&error)),
+        }
+    }
+}
+
+/// The sentence for an error of a pipeline, with the options that help.
+fn pipeline_sentence(error: &PipelineError) -> String {
+    match error {
+        PipelineError::Stage(failure) => {
+            let tried = match failure.attempts {
+                0 | 1 => String::new(),
+                times => format!(", in the last of {times} tries"),
+            };
+            let advice = match failure.ended {
+                _ if failure.disk_full => "; the disk of its output is full",
+                CommandEnding::TimeLimit(_) => " (--time-limit)",
+                _ => "",
+            };
+            let said = match (&*failure.said, &failure.log) {
+                ("", _) => "; it wrote nothing to standard error".to_owned(),
+                (said, None) => format!("; it wrote: {said}"),
+                (said, Some(log)) => format!("; it wrote: {said} (more in {})", shown::name(log)),
+            };
+            let (who, ended) = (&failure.who, &failure.ended);
+            plain_text(format!("{who} {ended}{tried}{advice}{said}"))
+        }
+        PipelineError::TempLimit { .. } => {
+            format!("{error}; raise --temp-limit, or take smaller --partitions")
+        }
+        PipelineError::TooMany { .. } => format!("{error} (--partitions)"),
+        PipelineError::NoSize { .. } => format!("{error}; give --partitions a size, such as 64M"),
+        PipelineError::Settings(settings) => settings_sentence(settings),
+        error => plain_text(error.to_string()),
+    }
+}
+
+/// The sentence for settings of a pipeline that can't be, with their options.
+fn settings_sentence(error: &SettingsError) -> String {
+    let option = match error {
+        SettingsError::Merge(_) => "--merge",
+        SettingsError::Count | SettingsError::Bytes => "--partitions",
+        _ => "--stage",
+    };
+    format!("{option}: {error}")
+}
+
+/// The sentence about a map task that was refused or failed, for its client and the log.
+pub fn hdfs_sentence(error: &HdfsError) -> String {
+    match error {
+        HdfsError::Memory { .. } => format!("{error} (--memory, --maps)"),
+        HdfsError::Replica { .. } => format!("{error} (--hdfs-data-dir)"),
+        HdfsError::Uploads => format!("{error} (--job-ssdlets)"),
+        other => other.to_string(),
+    }
+}
+
+/// The sentence of an error of the merge process, with the options of `serve` that its user can change.
+pub fn shuffle_sentence(error: &ShuffleError) -> String {
+    match error {
+        ShuffleError::Busy { shortage: shortage @ Shortage::Merges { .. } } => {
+            format!("busy: {shortage} (--merges); come again")
+        }
+        ShuffleError::Busy { shortage: shortage @ Shortage::Memory { .. } } => {
+            format!("busy: {shortage} (--memory); come again")
+        }
+        ShuffleError::Refused { path, reason: SpillRefusal::Outside } => {
+            format!("{}: it is in none of the folders given by --local-dir", path.display())
+        }
+        ShuffleError::Refused { path, reason: SpillRefusal::Link } => format!(
+            "{}: on the way to it, below its --local-dir, is a link or what is no folder",
+            path.display()
+        ),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_merge_process_names_the_options_that_bound_it() {
+        let busy = |shortage| shuffle_sentence(&ShuffleError::Busy { shortage });
+        assert_eq!(
+            busy(Shortage::Merges { max: 4 }),
+            "busy: all 4 merges are taken (--merges); come again"
+        );
+        assert_eq!(
+            busy(Shortage::Memory { wanted: 5, taken: 8, max: 10 }),
+            "busy: 5 bytes more than the 8 of 10 in use (--memory); come again"
+        );
+        assert_eq!(
+            busy(Shortage::Connections { max: 9 }),
+            "busy: all 9 connections are in use; come again"
+        );
+        let refused =
+            |reason| shuffle_sentence(&ShuffleError::Refused { path: "/d/s".into(), reason });
+        assert_eq!(
+            refused(SpillRefusal::Outside),
+            "/d/s: it is in none of the folders given by --local-dir"
+        );
+        assert_eq!(
+            refused(SpillRefusal::Link),
+            "/d/s: on the way to it, below its --local-dir, is a link or what is no folder"
+        );
+        assert_eq!(refused(SpillRefusal::NotRegular), "/d/s: it is no regular file");
+    }
+}

@@ -1,0 +1,123 @@
+//! Commands that other programs have: `merganser map` is the `map` of `merganser-near`.
+//!
+//! A wing is a program next to this one, or in `../libexec/merganser`. It takes the place of this process, so its exit
+//! status, signals, terminal and standard streams are those of the command.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use merganser_shell::failure::Failure;
+use merganser_shell::outline::{CommandOutline, OUTLINE_WORD};
+use merganser_shell::program::ended;
+use merganser_shell::shown;
+
+/// Where wings are installed, from the folder of this program.
+const APART: &str = "../libexec/merganser";
+
+/// A program with commands of its own.
+struct Wing {
+    /// What its commands are for.
+    heading: &'static str,
+    /// Its name.
+    program: &'static str,
+    /// Its commands, in the order of the help.
+    commands: &'static [&'static str],
+}
+
+const WINGS: [Wing; 3] = [
+    Wing {
+        heading: "Near the data",
+        program: "merganser-near",
+        commands: &["map", "pipeline", "blast", "ssdlet", "serve"],
+    },
+    Wing { heading: "Volumes", program: "merganser-array", commands: &["array"] },
+    Wing {
+        heading: "Models, papers, advice",
+        program: "merganser-lab",
+        commands: &["simulate", "emulate", "reproduce", "advise"],
+    },
+];
+
+/// The wing that has the command in `words`.
+fn wing_of(words: &[impl AsRef<std::ffi::OsStr>]) -> Option<&'static Wing> {
+    let command = words.get(1)?.as_ref().to_str()?;
+    WINGS.iter().find(|wing| wing.commands.contains(&command))
+}
+
+/// Whether a wing has the command in `words`.
+#[cfg(test)]
+pub fn has(words: &[String]) -> bool {
+    wing_of(words).is_some()
+}
+
+/// Becomes the program that has the command in `words`; `None` if that is this one.
+pub fn run(words: &[OsString]) -> Option<ExitCode> {
+    let wing = wing_of(words)?;
+    Some(ended(&become_wing(wing, words)))
+}
+
+/// Returns only if it fails.
+fn become_wing(wing: &Wing, words: &[OsString]) -> Failure {
+    let places = places(wing.program);
+    let Some(path) = places.iter().find(|path| path.is_file()) else {
+        return missing(wing, words, &places);
+    };
+    let error = Command::new(path).arg0("merganser").args(&words[1..]).exec();
+    Failure::on(path, &error)
+}
+
+fn missing(wing: &Wing, words: &[OsString], places: &[PathBuf]) -> Failure {
+    let folders: Vec<_> = places.iter().filter_map(|path| path.parent()).map(shown::name).collect();
+    let (command, program) = (words[1].display(), wing.program);
+    Failure::Error(format!(
+        "{command}: needs the program {program}, which is not in {}; build it with 'make all', or install it there",
+        folders.join(" or ")
+    ))
+}
+
+/// Where a program of this name can be: next to this one, or apart.
+fn places(program: &str) -> Vec<PathBuf> {
+    // The file itself, not a link to it.
+    let own = std::env::current_exe().unwrap_or_default();
+    let folder = own.parent().unwrap_or(Path::new("."));
+    vec![folder.join(program), folder.join(APART).join(program)]
+}
+
+/// The commands of a wing, if it is installed.
+fn outline(wing: &Wing) -> Option<CommandOutline> {
+    let path = places(wing.program).into_iter().find(|path| path.is_file())?;
+    let mut command = Command::new(path);
+    let command = command.arg(OUTLINE_WORD).stdin(Stdio::null()).stderr(Stdio::null());
+    serde_json::from_slice(&command.output().ok()?.stdout).ok()
+}
+
+/// `own` with the commands of all wings that are installed.
+pub fn whole(own: clap::Command) -> clap::Command {
+    let outlines: Vec<_> = WINGS.iter().filter_map(outline).collect();
+    let commands = outlines.iter().flat_map(CommandOutline::commands);
+    own.subcommands(commands.map(CommandOutline::command))
+}
+
+/// `own`, whose help lists the commands of all wings that are installed, too.
+pub fn listed(own: clap::Command) -> clap::Command {
+    let list = whole(own.clone()).help_template("{subcommands}").render_help().to_string();
+    let mut groups = vec![String::new(); 1 + WINGS.len()];
+    let mut at = 0;
+    for line in list.lines() {
+        let name = line.strip_prefix("  ").and_then(|line| line.split(' ').next());
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            let wing = WINGS.iter().position(|wing| wing.commands.contains(&name));
+            at = wing.map_or(0, |wing| 1 + wing);
+        }
+        groups[at].push_str(line);
+        groups[at].push('\n');
+    }
+    let headings = ["Commands"].into_iter().chain(WINGS.iter().map(|wing| wing.heading));
+    let texts = headings.zip(groups).filter(|(_, group)| !group.is_empty());
+    let commands: String = texts.map(|(name, group)| format!("{name}:\n{group}\n")).collect();
+    own.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{commands}Options:\n{{options}}{{after-help}}"
+    ))
+}

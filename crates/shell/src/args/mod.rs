@@ -1,0 +1,21 @@
+//! What was typed, where several commands have it: parts of command lines, whose doc comments are the help.
+
+mod migration;
+mod nbd;
+mod order;
+mod report;
+mod row_form;
+mod size;
+mod strategy;
+mod temp;
+mod text;
+
+pub use migration::MigrationName;
+pub use nbd::NbdArgs;
+pub use order::{FormatName, OrderArgs, SortWord};
+pub use report::ReportArgs;
+pub use row_form::RowForm;
+pub use size::{BufferSize, TypedCount, TypedSize};
+pub use strategy::StrategyName;
+pub use temp::TempArgs;
+pub use text::{QuotesName, TextArgs};

@@ -1,0 +1,199 @@
+//! The options for the format of the records and for their order; `sort` and `verify` share them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::TextArgs;
+
+/// FORMAT and KEY.
+#[derive(Debug, Clone, Default, Args)]
+pub struct OrderArgs {
+    /// The records: lines, csv, fixed:N (N bytes each), keyed (length-prefixed key and value), fasta
+    /// or fastq
+    #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
+    pub format: FormatName,
+
+    /// How texts are read.
+    #[command(flatten)]
+    pub text: TextArgs,
+
+    /// The first row of each csv input names the columns; it stays first
+    #[arg(long, help_heading = "Records")]
+    pub header: bool,
+
+    /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
+    /// empty string between a non-blank and a blank]
+    #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]
+    pub field_separator: Vec<OsString>,
+
+    /// Sort by this key; repeat for more keys, the first decides first
+    ///
+    /// Lines: `POS1[,POS2][bdfgiMhnRrV]` as in GNU sort; POS is `FIELD[.CHARACTER]`, from 1.
+    ///
+    /// Csv: a column's name or its number from 1, then any of `:n` (number), `:r` (descending) and
+    /// the other letters but b.
+    ///
+    /// Fixed: `OFFSET:LENGTH[:TYPE][:r]`, from 0; TYPE is bytes (default), or one of u8, i8, and
+    /// u16, u32, u64, i16, i32, i64, f32, f64 followed by le or be.
+    ///
+    /// Keyed: `:r`.
+    ///
+    /// Fasta, fastq: id (up to the first blank), header, length, or sequence (its letters, wherever lines
+    /// are broken), then `:r`; id and header take the letters of csv, such as `id:V`.
+    #[arg(
+        short = 'k',
+        long,
+        value_name = "KEY",
+        help_heading = "Keys",
+        allow_hyphen_values = true
+    )]
+    pub key: Vec<OsString>,
+
+    /// Compare as WORD says, like the option of its letter: general-numeric -g, human-numeric
+    /// -h, month -M, numeric -n, random -R, version -V
+    #[arg(long, value_name = "WORD", hide_possible_values = true, help_heading = "Keys")]
+    pub sort: Vec<SortWord>,
+
+    /// Ignore leading blanks
+    #[arg(short = 'b', long, help_heading = "Keys")]
+    pub ignore_leading_blanks: bool,
+
+    /// Compare only blanks, letters and digits
+    #[arg(short = 'd', long, help_heading = "Keys")]
+    pub dictionary_order: bool,
+
+    /// Compare lower case as upper case
+    #[arg(short = 'f', long, help_heading = "Keys")]
+    pub ignore_case: bool,
+
+    /// Compare as general numbers, such as 1.5e-3, inf, nan
+    #[arg(short = 'g', long, help_heading = "Keys")]
+    pub general_numeric_sort: bool,
+
+    /// Compare human-readable numbers, such as 2K, 1G
+    #[arg(short = 'h', long, help_heading = "Keys")]
+    pub human_numeric_sort: bool,
+
+    /// Compare only printable characters
+    #[arg(short = 'i', long, help_heading = "Keys")]
+    pub ignore_nonprinting: bool,
+
+    /// Compare as months, unknown < JAN < ... < DEC
+    #[arg(short = 'M', long, help_heading = "Keys")]
+    pub month_sort: bool,
+
+    /// Compare as numbers of any length
+    #[arg(short = 'n', long, help_heading = "Keys")]
+    pub numeric_sort: bool,
+
+    /// Shuffle, with equal keys together
+    #[arg(short = 'R', long, help_heading = "Keys")]
+    pub random_sort: bool,
+
+    /// Take the randomness of -R from this file
+    #[arg(long, value_name = "FILE", help_heading = "Keys")]
+    pub random_source: Vec<PathBuf>,
+
+    /// Reverse the order
+    #[arg(short = 'r', long, help_heading = "Keys")]
+    pub reverse: bool,
+
+    /// Compare as version numbers, such as 1.9 < 1.10
+    #[arg(short = 'V', long, help_heading = "Keys")]
+    pub version_sort: bool,
+
+    /// Keep the input order of records with equal keys, instead of comparing their whole bytes last
+    #[arg(short = 's', long, help_heading = "Keys")]
+    pub stable: bool,
+
+    /// Of records with equal keys keep the first; when checking, an equal key is a disorder
+    #[arg(short = 'u', long, help_heading = "Keys")]
+    pub unique: bool,
+
+    /// Print help
+    #[arg(long, action = clap::ArgAction::Help)]
+    help: Option<bool>,
+}
+
+/// What follows `--format`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FormatName {
+    /// `lines`.
+    #[default]
+    Lines,
+    /// `csv`.
+    Csv,
+    /// `fixed:N`.
+    Fixed(usize),
+    /// `keyed`.
+    Keyed,
+    /// `fasta`.
+    Fasta,
+    /// `fastq`.
+    Fastq,
+}
+
+impl std::str::FromStr for FormatName {
+    type Err = String;
+
+    fn from_str(typed: &str) -> Result<Self, String> {
+        match typed {
+            "lines" => Ok(FormatName::Lines),
+            "csv" => Ok(FormatName::Csv),
+            "keyed" => Ok(FormatName::Keyed),
+            "fasta" => Ok(FormatName::Fasta),
+            "fastq" => Ok(FormatName::Fastq),
+            "fixed" => Err("fixed needs the length of a record in bytes, such as fixed:100".into()),
+            _ => {
+                let Some(bytes) = typed.strip_prefix("fixed:") else {
+                    return Err(format!(
+                        "'{typed}' is not lines, csv, fixed:N, keyed, fasta or fastq"
+                    ));
+                };
+                match bytes.parse::<super::TypedSize>() {
+                    Ok(super::TypedSize(0)) => Err("a record has at least 1 byte".into()),
+                    Ok(super::TypedSize(bytes)) if bytes <= 1 << 30 => {
+                        Ok(FormatName::Fixed(usize::try_from(bytes).expect("at most 1 GiB")))
+                    }
+                    Ok(_) => Err("a fixed record has at most 1 GiB".into()),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+}
+
+/// What follows `--sort`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SortWord {
+    /// `-g`.
+    GeneralNumeric,
+    /// `-h`.
+    HumanNumeric,
+    /// `-M`.
+    Month,
+    /// `-n`.
+    Numeric,
+    /// `-R`.
+    Random,
+    /// `-V`.
+    Version,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FormatName;
+
+    #[test]
+    fn formats_parse_and_others_are_refused() {
+        assert_eq!("lines".parse(), Ok(FormatName::Lines));
+        assert_eq!("fasta".parse(), Ok(FormatName::Fasta));
+        assert_eq!("fixed:100".parse(), Ok(FormatName::Fixed(100)));
+        assert_eq!("fixed:4K".parse(), Ok(FormatName::Fixed(4096)));
+        for typed in ["", "line", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:2G", "csv:1"] {
+            assert!(typed.parse::<FormatName>().is_err(), "{typed}");
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What it means, where several commands have it: defaults are filled in, conflicts are found, and every refusal names
+//! the flag.
+
+pub mod destination;
+mod door;
+pub mod list;
+pub mod memory;
+mod nbd;
+pub mod order;
+pub mod report;
+mod threads;
+
+pub use destination::{Destination, view_name};
+pub use door::DoorConfig;
+pub use memory::{machine_bytes, memory_bytes};
+pub use nbd::NbdConfig;
+pub use order::{flags as order_flags, order, words as order_words};
+pub use report::{ReportConfig, ReportForm};
+pub use threads::threads;

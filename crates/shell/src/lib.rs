@@ -1,0 +1,35 @@
+//! What every command of the project has in common, whichever program it is in.
+//!
+//! ```text
+//!   program     from the first word to the exit status      failure   one sentence and an exit status
+//!   args        what was typed                              crash     panics and refused memory: the same
+//!   config      what it means                               signals   the end that was asked for
+//!   input       files, pipes, what is in them               shown     names and bytes in sentences
+//!   output      where results go                            standard  standard streams
+//!   unfinished  a result until it has its name              progress  a bar
+//!   report      what a command did, as page and as data     outline   the commands of another program
+//! ```
+
+pub mod apart;
+pub mod args;
+pub mod config;
+pub mod crash;
+pub mod failure;
+pub mod in_order;
+pub mod input;
+pub mod kept;
+pub mod mounting;
+pub mod nbd;
+pub mod opened;
+pub mod outline;
+pub mod output;
+pub mod patience;
+pub mod program;
+pub mod progress;
+pub mod removal;
+pub mod report;
+pub mod rows;
+pub mod shown;
+pub mod signals;
+pub mod standard;
+pub mod unfinished;

@@ -1,0 +1,151 @@
+//! A program, from the first word to the exit status.
+
+use std::ffi::OsString;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use rustix::process::{Resource, getrlimit};
+
+use crate::failure::Failure;
+use crate::outline::{CommandOutline, OUTLINE_WORD};
+use crate::signals::Cancel;
+use crate::{crash, failure, signals, standard};
+
+/// Stack that the first thread needs, in bytes. Threads that are started have as much.
+const STACK_BYTES: u64 = 2 << 20;
+
+/// The program that has the commands of the core.
+const NAME: &str = "merganser";
+
+/// A program of the project: how its words are read, and what they make it do.
+pub struct Program<C> {
+    /// Reads the words, the name of the program first. Help is an error, too.
+    pub parse: fn(Vec<OsString>) -> Result<C, clap::Error>,
+    /// Its commands.
+    pub commands: fn() -> clap::Command,
+    /// Runs one of them to its end.
+    pub run: fn(C, &Cancel) -> Result<(), Failure>,
+}
+
+impl<C: 'static> Program<C> {
+    /// Runs the command that was typed.
+    #[must_use]
+    pub fn main(self) -> ExitCode {
+        crash::install();
+        if getrlimit(Resource::Stack).current.is_none_or(|most| most >= STACK_BYTES) {
+            return self.command();
+        }
+        // `ulimit -s` leaves the first thread less, and a process whose stack overflows ends without a sentence.
+        match merganser_storage::thread::spawn("main", move || self.command()) {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(error) => ended(&Failure::Error(error.to_string())),
+        }
+    }
+
+    /// The command that was typed, from its first word to its exit status.
+    fn command(&self) -> ExitCode {
+        let words: Vec<_> = std::env::args_os().collect();
+        if words.len() == 2 && words[1] == OUTLINE_WORD {
+            let outline = CommandOutline::of(&(self.commands)());
+            let text = serde_json::to_string(&outline).expect("plain data");
+            return match standard::print(format!("{text}\n")) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => ended(&failure),
+            };
+        }
+        let typed = match (self.parse)(words.clone()) {
+            Ok(typed) => typed,
+            Err(refusal) => return self.refused(&refusal, &words),
+        };
+        merganser_storage::file::descriptors::raise_limit();
+        merganser_storage::thread::prepare();
+        if let Err(error) = merganser_storage::thread::check_first() {
+            return ended(&Failure::Error(error.to_string()));
+        }
+        let cancel = match signals::install() {
+            Ok(cancel) => cancel,
+            Err(error) => return ended(&Failure::Error(format!("signals: {error}"))),
+        };
+        match (self.run)(typed, &cancel) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Failure::Cancelled) => ExitCode::from(cancel.exit_status().unwrap_or(2)),
+            Err(failure) => ended(&failure),
+        }
+    }
+
+    /// Prints help, or one sentence about arguments that can't be parsed.
+    fn refused(&self, refusal: &clap::Error, words: &[OsString]) -> ExitCode {
+        let is_sort = failure::called() == "sort";
+        if !refusal.use_stderr() {
+            // Not styled: clap knows a terminal when it prints itself, and only then.
+            if io::stdout().is_terminal() && !is_sort {
+                let _ = refusal.print();
+                return ExitCode::SUCCESS;
+            }
+            let mut text = refusal.render().to_string();
+            if is_sort {
+                text = text.replace("merganser-sort ", "sort (merganser) ");
+                text = text.replace("merganser sort", "sort");
+            }
+            return match standard::print(text) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(failure) => ended(&failure),
+            };
+        }
+        let sentence = match refusal.kind() {
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => match self.commands_of(words) {
+                Some((command, its)) => {
+                    format!("{command}: no command given; it has {}", its.join(", "))
+                }
+                None => "no command given".to_owned(),
+            },
+            _ => {
+                let text = refusal.render().to_string();
+                let first = text.split("\n\n").next().unwrap_or_default();
+                let words: Vec<_> =
+                    first.trim_start_matches("error: ").split_whitespace().collect();
+                words.join(" ")
+            }
+        };
+        let name = failure::called();
+        ended(&Failure::Error(format!("{sentence}; see {name} --help")))
+    }
+
+    /// The command that `words` name, if it has commands of its own: its name, and theirs.
+    fn commands_of(&self, words: &[OsString]) -> Option<(String, Vec<String>)> {
+        let mut command = (self.commands)();
+        let mut named = Vec::new();
+        for word in words.iter().skip(1) {
+            let Some(next) = word.to_str().and_then(|word| command.find_subcommand(word)) else {
+                break;
+            };
+            let next = next.clone();
+            named.push(next.get_name().to_owned());
+            command = next;
+        }
+        let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let commands: Vec<_> = commands.map(|command| command.get_name().to_owned()).collect();
+        (!named.is_empty() && !commands.is_empty()).then(|| (named.join(" "), commands))
+    }
+}
+
+/// The program `merganser`, which runs all commands: this one, or next to it, or in `../../bin` where this one is in
+/// `libexec/merganser`. It is the first of these places where no such file exists.
+///
+/// # Errors
+/// The system's own.
+pub fn core() -> io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let folder = own.parent().unwrap_or(Path::new("."));
+    let (next, apart) = (folder.join(NAME), folder.join("../../bin").join(NAME));
+    Ok(if apart.is_file() && !next.is_file() { apart } else { next })
+}
+
+/// Prints the reason of a failure and returns its exit status.
+#[must_use]
+pub fn ended(failure: &Failure) -> ExitCode {
+    failure.tell();
+    ExitCode::from(failure.status())
+}

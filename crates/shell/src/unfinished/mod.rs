@@ -1,0 +1,44 @@
+//! Results that are made in stages: the folder where one grows, and how it gets its name.
+//!
+//! ```text
+//!   OUT                 the result: it appears complete or not at all
+//!   .OUT.unfinished/    next to it while it is made: a view's runs, a journal, a partial output
+//!   .IN.merganser-consumed   an input whose bytes are being given back
+//! ```
+//!
+//! | module | subject |
+//! |---|---|
+//! | `target` | the file or folder that a name means, and the file that is there now |
+//! | `folder` | the folder of unfinished work: its owner, and the lock that admits one process |
+//! | `publish` | giving a complete file its name without taking the name from another program's file |
+//! | `claim` | the hidden name of an input whose bytes are given back |
+//! | `verdict` | what a folder of unfinished work is, and whether it may be removed |
+//! | `holders` | which process has a lock, for messages |
+//! | `attributes` | the mode and owner of a result |
+
+mod attributes;
+mod claim;
+mod folder;
+mod holders;
+mod publish;
+mod target;
+mod verdict;
+
+use std::time::Duration;
+
+pub use attributes::ResultAttributes;
+pub use claim::{
+    OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed, is_at,
+    is_restored, lock_file, open_input, unclaim_all,
+};
+pub use folder::{UnfinishedView, WorkFolder, exists, is_work_name, taken, work_name};
+pub use holders::holder_of;
+pub use publish::publish;
+pub use target::{NAME_BYTES_MAX, Target, may_remove, note_of};
+pub use verdict::{
+    Evidence, NextStep, NoteFacts, PipelineFacts, SortFacts, Verdict, WorkContents, WorkFacts,
+    judge,
+};
+
+/// How long a lock may stay taken before another process counts as at work.
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
