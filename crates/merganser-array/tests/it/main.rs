@@ -11,12 +11,10 @@ fn run(words: &[&str]) -> Output {
 fn it_says_what_commands_it_has() {
     let outline = run(&["--outline"]);
     let text = String::from_utf8(outline.stdout).expect("UTF-8");
-    for command in ["array"] {
-        assert!(text.contains(&format!("\"name\":\"{command}\"")), "{command}: {text}");
-        let help = run(&[command, "--help"]);
-        let help = String::from_utf8(help.stdout).expect("UTF-8");
-        assert!(help.contains(&format!("Usage: merganser {command}")), "{help}");
-    }
+    assert!(text.contains("\"name\":\"array\""), "{text}");
+    let help = run(&["array", "--help"]);
+    let help = String::from_utf8(help.stdout).expect("UTF-8");
+    assert!(help.contains("Usage: merganser array"), "{help}");
 }
 
 #[test]

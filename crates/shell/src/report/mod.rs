@@ -1,4 +1,4 @@
-//! The report of a command: a page for people or data for programs, both made from one [`ReportContent`].
+//! The report of a command: a page for people or data for programs, both made from one `ReportContent`.
 //!
 //! ```text
 //!   Watch::start ─► system: counters ─┐

@@ -128,7 +128,7 @@ pub fn lock_file(file: &File) -> bool {
 /// Gives the inputs of a sort that had only begun their own names back.
 ///
 /// # Errors
-/// As [`unclaim`].
+/// As `unclaim`.
 pub fn unclaim_all(journal: &SortJournal) -> Result<(), Failure> {
     for input in &journal.inputs {
         let path = Path::new(input.path.as_os_str());

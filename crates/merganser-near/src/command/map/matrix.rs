@@ -130,8 +130,8 @@ fn raw_factor(storage: Arc<dyn Storage>, raw: &RawMatrix) -> Result<Matrix, Fail
         "f64" => MatrixElement::F64,
         _ => MatrixElement::I32,
     };
-    Ok(Matrix::raw(storage, element, MatrixShape { rows: raw.rows, columns: raw.columns })
-        .map_err(Told::told)?)
+    let shape = MatrixShape { rows: raw.rows, columns: raw.columns };
+    Matrix::raw(storage, element, shape).map_err(Told::told)
 }
 
 fn explain(config: &MapConfig, a: &Matrix, b: &Matrix) -> String {
