@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt names clippy doc deny fuzz sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -16,6 +16,7 @@ help:
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
+	@echo '                  (WING=core, near, array or lab: the lints and tests of its crates alone)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
@@ -114,10 +115,28 @@ test-build:
 
 # Each step says how long it took; docs/testing.md ("How long CI takes") has measured times. The fuzz targets are built
 # and run at low priority next to everything else, because a build often waits for one of its parts.
+ifndef WING
 check:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps --beside fuzz lints-and-tests
 	@.ci/steps test-times
+else
+# One wing alone: its lints and the tests of its crates. Tests of all programs together are in product-tests.
+check:
+	@.ci/setup base rust fuse nbd blast compressors guests
+	@. .ci/toolchain && .ci/arrows $(WING) > /dev/null
+	@.ci/steps fmt names wing-clippy wing-test
+endif
+
+# The crates of a wing, as .ci/arrows has them.
+WING_CRATES = $(shell . .ci/toolchain && .ci/arrows $(WING))
+
+wing-clippy:
+	@$(CARGO) clippy $(WING_CRATES:%=-p %) --all-targets --locked -- -D warnings
+
+wing-test: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+wing-test:
+	@$(CARGO) test $(WING_CRATES:%=-p %) --locked --no-fail-fast
 
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:

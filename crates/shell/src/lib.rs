@@ -1,4 +1,4 @@
-//! What every command of the project has in common, whichever program it is in.
+//! The common part of all commands, whichever program they are in.
 //!
 //! ```text
 //!   program     from the first word to the exit status      failure   one sentence and an exit status

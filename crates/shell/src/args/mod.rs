@@ -1,4 +1,4 @@
-//! What was typed, where several commands have it: parts of command lines, whose doc comments are the help.
+//! Parts of command lines that several commands have, as they are typed. Their doc comments are the help.
 
 mod migration;
 mod nbd;

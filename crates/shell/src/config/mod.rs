@@ -1,5 +1,4 @@
-//! What it means, where several commands have it: defaults are filled in, conflicts are found, and every refusal names
-//! the flag.
+//! The meaning of these parts: defaults are filled in, conflicts are found, and every refusal names the flag.
 
 pub mod destination;
 mod door;
