@@ -21,6 +21,7 @@
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, compared with GNU sort
 //! - `views`: views made, read in parts, verified, copied out
+//! - `wings`: commands that other programs have
 
 mod active_sort;
 mod advise_job;
@@ -44,6 +45,7 @@ mod smart_fam;
 mod usage;
 mod verify;
 mod views;
+mod wings;
 
 use std::ffi::OsStr;
 use std::path::Path;

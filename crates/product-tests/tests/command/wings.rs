@@ -1,0 +1,95 @@
+//! Commands that other programs have: found next to `merganser` or apart, or named in one sentence.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use merganser_testkit::install_program;
+
+use super::{folder, stderr};
+
+/// Copies a program that was built to `to`.
+fn install(name: &str, to: &Path) {
+    fs::create_dir_all(to).expect("made");
+    let built = Path::new(merganser_testkit::program()).with_file_name(name);
+    install_program(built, &to.join(name));
+}
+
+fn run(bin: &Path, words: &[&str]) -> Output {
+    Command::new(bin.join("merganser")).args(words).output().expect("it starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+#[test]
+fn a_program_that_is_not_installed_is_one_sentence() {
+    let dir = folder();
+    let bin = dir.path().join("bin");
+    install("merganser", &bin);
+    for (command, program) in
+        [("map", "merganser-near"), ("array", "merganser-array"), ("simulate", "merganser-lab")]
+    {
+        let refused = run(&bin, &[command, "--help"]);
+        let (said, there) = (stderr(&refused), bin.display());
+        assert_eq!(
+            said,
+            format!(
+                "merganser: {command}: needs the program {program}, which is not in {there} or \
+                 {there}/../libexec/merganser; build it with 'make all', or install it there\n"
+            )
+        );
+        assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""));
+    }
+    let help = stdout(&run(&bin, &["--help"]));
+    assert!(help.contains("\n  sort ") && !help.contains("\n  map "), "{help}");
+    let script = stdout(&run(&bin, &["completions", "bash"]));
+    assert!(script.contains("materialize") && !script.contains("simulate"));
+}
+
+#[test]
+fn programs_are_found_next_to_the_command_and_apart() {
+    let dir = folder();
+    let (bin, apart) = (dir.path().join("bin"), dir.path().join("libexec/merganser"));
+    install("merganser", &bin);
+    install("merganser-near", &apart);
+    install("merganser-array", &bin);
+    let help = stdout(&run(&bin, &["--help"]));
+    assert!(help.contains("\n  map ") && help.contains("\n  array "), "{help}");
+    assert!(!help.contains("\n  simulate "), "{help}");
+    let listed = run(&bin, &["ssdlet", "list"]);
+    assert!(stdout(&listed).contains("wordcount"), "{}", stderr(&listed));
+    // Through a link, the folder is that of the program.
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(bin.join("merganser"), &link).expect("a link");
+    let listed = Command::new(&link).args(["ssdlet", "list"]).output().expect("it starts");
+    assert!(stdout(&listed).contains("wordcount"), "{}", stderr(&listed));
+}
+
+/// Arguments, standard streams, exit status and signals are those of the command.
+#[test]
+fn the_command_takes_the_place_of_the_process() {
+    let dir = folder();
+    let script = format!("exec {} map wordcount - --top 1", merganser_testkit::program());
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).current_dir(dir.path());
+    let mut running = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
+    use std::io::Write;
+    running.stdin.take().expect("piped").write_all(b"b a b\n").expect("written");
+    let ended = running.wait_with_output().expect("it ends");
+    assert_eq!((ended.status.code(), stdout(&ended).as_str()), (Some(0), "b\t2\n"));
+
+    let mut waiting = Command::new(merganser_testkit::program());
+    waiting.args(["map", "wordcount", "-"]).stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut waiting = waiting.spawn().expect("it starts");
+    let pid = waiting.id();
+    let program = || fs::read_link(format!("/proc/{pid}/exe")).expect("it runs");
+    while !program().ends_with("merganser-near") {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // SAFETY: it is a child that was not waited for.
+    unsafe { libc::kill(i32::try_from(pid).expect("a number"), libc::SIGKILL) };
+    assert_eq!(waiting.wait().expect("it ended").signal(), Some(libc::SIGKILL));
+}
