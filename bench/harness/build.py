@@ -1,6 +1,7 @@
 """The build that a result was measured with: the commit of the sources, and a digest of each program and jar."""
 
 import hashlib
+from pathlib import Path
 
 from .tools import sources
 
@@ -9,12 +10,15 @@ DIGITS = 16
 
 
 def digest(path):
-    """The first digits of a file's SHA-256; None if it can't be read."""
-    found = hashlib.sha256()
+    """The first digits of the SHA-256 of a file and of the programs next to it that have commands of it, such as
+    `merganser-lab` next to `merganser`; None if they can't be read."""
+    path, found = Path(path), hashlib.sha256()
+    wings = (wing for wing in path.parent.glob(f"{path.name}-*") if wing.is_file() and not wing.suffix)
     try:
-        with open(path, "rb") as file:
-            while piece := file.read(1 << 20):
-                found.update(piece)
+        for one in [path, *sorted(wings)]:
+            with open(one, "rb") as file:
+                while piece := file.read(1 << 20):
+                    found.update(piece)
     except OSError:
         return None
     return found.hexdigest()[:DIGITS]

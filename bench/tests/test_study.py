@@ -452,6 +452,16 @@ class Builds(unittest.TestCase):
         (self.folder / "p").unlink()
         self.assertEqual(build.told(kept, self.here(), ["plugin"]), "", "what is not there can't be compared")
 
+    def test_the_programs_of_other_commands_belong_to_the_build(self):
+        alone = self.here()["merganser"]
+        (self.folder / "m-lab").write_bytes(b"a model")
+        self.assertNotEqual(self.here()["merganser"], alone)
+        (self.folder / "m-lab").write_bytes(b"another model")
+        (self.folder / "m-lab.d").write_bytes(b"no program")
+        with_lab = self.here()["merganser"]
+        (self.folder / "m-lab.d").unlink()
+        self.assertEqual(self.here()["merganser"], with_lab)
+
     def test_cells_say_whether_they_are_kept_and_of_another_build(self):
         kept, cell, here = Rounds(self.folder / "r"), cells.Cell("sort", 10, cells.HDD, 0.1), self.here()
         self.assertIn("missing, about", command.state_of(cell, kept, here))
