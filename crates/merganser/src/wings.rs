@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use merganser_shell::failure::Failure;
+use merganser_shell::failure::{Failure, notice};
 use merganser_shell::outline::{CommandOutline, OUTLINE_WORD};
 use merganser_shell::program::ended;
 use merganser_shell::shown;
@@ -88,9 +88,14 @@ fn places(program: &str) -> Vec<PathBuf> {
 /// The commands of a wing, if it is installed.
 fn outline(wing: &Wing) -> Option<CommandOutline> {
     let path = places(wing.program).into_iter().find(|path| path.is_file())?;
-    let mut command = Command::new(path);
+    let mut command = Command::new(&path);
     let command = command.arg(OUTLINE_WORD).stdin(Stdio::null()).stderr(Stdio::null());
-    serde_json::from_slice(&command.output().ok()?.stdout).ok()
+    let outline = command.output().ok().and_then(|said| serde_json::from_slice(&said.stdout).ok());
+    if outline.is_none() {
+        let (path, why) = (shown::name(&path), "is there and does not say what commands it has");
+        notice(&format!("{path}: {why}; they are left out here"));
+    }
+    outline
 }
 
 /// `own` with the commands of all wings that are installed.

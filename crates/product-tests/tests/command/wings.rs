@@ -68,6 +68,21 @@ fn programs_are_found_next_to_the_command_and_apart() {
     assert!(stdout(&listed).contains("wordcount"), "{}", stderr(&listed));
 }
 
+#[test]
+fn a_program_that_does_not_list_its_commands_is_named() {
+    let dir = folder();
+    let bin = dir.path().join("bin");
+    install("merganser", &bin);
+    install_program("/bin/false", &bin.join("merganser-lab"));
+    let help = run(&bin, &["--help"]);
+    let told = format!(
+        "merganser: {}/merganser-lab: is there and does not say what commands it has; they are left out here\n",
+        bin.display()
+    );
+    assert_eq!((help.status.code(), stderr(&help)), (Some(0), told));
+    assert!(stdout(&help).contains("\n  sort "));
+}
+
 /// Arguments, standard streams, exit status and signals are those of the command.
 #[test]
 fn the_command_takes_the_place_of_the_process() {
