@@ -4,6 +4,7 @@
 //! status, signals, terminal and standard streams are those of the command.
 
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -60,7 +61,10 @@ pub fn run(words: &[OsString]) -> Option<ExitCode> {
 
 /// Returns only if it fails.
 fn become_wing(wing: &Wing, words: &[OsString]) -> Failure {
-    let places = places(wing.program);
+    let places = match places(wing.program) {
+        Ok(places) => places,
+        Err(error) => return Failure::named(&error),
+    };
     let Some(path) = places.iter().find(|path| path.is_file()) else {
         return missing(wing, words, &places);
     };
@@ -78,16 +82,23 @@ fn missing(wing: &Wing, words: &[OsString], places: &[PathBuf]) -> Failure {
 }
 
 /// Where a program of this name can be: next to this one, or apart.
-fn places(program: &str) -> Vec<PathBuf> {
+fn places(program: &str) -> io::Result<Vec<PathBuf>> {
     // The file itself, not a link to it.
-    let own = std::env::current_exe().unwrap_or_default();
-    let folder = own.parent().unwrap_or(Path::new("."));
-    vec![folder.join(program), folder.join(APART).join(program)]
+    places_of(&std::env::current_exe()?, program)
+}
+
+/// The same for the program `own`. A folder that is not known is an error: a program in the folder where a user happens to
+/// work may be anybody's, and is never run.
+fn places_of(own: &Path, program: &str) -> io::Result<Vec<PathBuf>> {
+    let Some(folder) = own.parent().filter(|folder| folder.is_absolute()) else {
+        return Err(io::Error::other("the system does not say where this program is"));
+    };
+    Ok(vec![folder.join(program), folder.join(APART).join(program)])
 }
 
 /// The commands of a wing, if it is installed.
 fn outline(wing: &Wing) -> Option<CommandOutline> {
-    let path = places(wing.program).into_iter().find(|path| path.is_file())?;
+    let path = places(wing.program).ok()?.into_iter().find(|path| path.is_file())?;
     let mut command = Command::new(&path);
     let command = command.arg(OUTLINE_WORD).stdin(Stdio::null()).stderr(Stdio::null());
     let outline = command.output().ok().and_then(|said| serde_json::from_slice(&said.stdout).ok());
@@ -125,4 +136,19 @@ pub fn listed(own: clap::Command) -> clap::Command {
     own.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{commands}Options:\n{{options}}{{after-help}}"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_run_from_the_folder_of_the_user() {
+        for unknown in ["", "merganser", "./merganser", "bin/merganser"] {
+            assert!(places_of(Path::new(unknown), "merganser-near").is_err(), "{unknown}");
+        }
+        let known = places_of(Path::new("/opt/bin/merganser"), "merganser-near").expect("known");
+        let expected = ["/opt/bin/merganser-near", "/opt/bin/../libexec/merganser/merganser-near"];
+        assert_eq!(known, expected.map(PathBuf::from));
+    }
 }

@@ -1,4 +1,4 @@
-//! The program by itself. What it does together with the others is in `crates/product-tests`, which finds it where
+//! The program by itself. Tests of all programs together are in `crates/product-tests`, which finds this one where
 //! this test had it built.
 
 use std::process::{Command, Output};

@@ -56,7 +56,7 @@ fn taken(words: &[String]) -> Result<(), String> {
 fn every_example_of_the_help_is_taken() {
     let (mut seen, mut without_files) = (0, 0);
     let commands = LabLine::command();
-    // An example may go on with a command of another program.
+    // An example may continue with a command of another program.
     let own = |words: &Vec<String>| commands.find_subcommand(&words[1]).is_some();
     for words in examples::all(&commands).into_iter().filter(own) {
         seen += 1;
@@ -67,7 +67,7 @@ fn every_example_of_the_help_is_taken() {
             Err(why) => panic!("{}: {why}", words.join(" ")),
         }
     }
-    assert!(seen >= 20 && seen - without_files <= 4, "{seen}, of which {without_files} were made");
+    assert!(seen >= 20 && seen - without_files <= 4, "{without_files} of {seen} were made");
 }
 
 /// The command line of the issue that asked for emulated disks (16).

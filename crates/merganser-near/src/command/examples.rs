@@ -32,7 +32,7 @@ fn taken(words: &[String]) -> Result<(), String> {
 fn every_example_of_the_help_is_taken() {
     let (mut seen, mut without_files) = (0, 0);
     let commands = NearLine::command();
-    // An example may go on with a command of another program.
+    // An example may continue with a command of another program.
     let own = |words: &Vec<String>| commands.find_subcommand(&words[1]).is_some();
     for words in examples::all(&commands).into_iter().filter(own) {
         seen += 1;
@@ -43,5 +43,5 @@ fn every_example_of_the_help_is_taken() {
             Err(why) => panic!("{}: {why}", words.join(" ")),
         }
     }
-    assert!(seen >= 30 && seen - without_files <= 5, "{seen}, of which {without_files} were made");
+    assert!(seen >= 30 && seen - without_files <= 5, "{without_files} of {seen} were made");
 }

@@ -51,5 +51,5 @@ fn every_example_of_the_help_is_taken() {
             Err(why) => panic!("{}: {why}", words.join(" ")),
         }
     }
-    assert!(seen >= 40 && seen - without_files <= 4, "{seen}, of which {without_files} were made");
+    assert!(seen >= 40 && seen - without_files <= 4, "{without_files} of {seen} were made");
 }
