@@ -14,12 +14,12 @@ help:
 	@echo 'make build        all programs, optimised, into target/release (also: make all)'
 	@echo 'make core         the command alone: sort, views, checks, test data'
 	@echo 'make test         all tests'
-	@echo 'make test-cluster  the long tests on Hadoop clusters (java/cluster-tests)'
+	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
 	@echo '                  (WING=core, near, array or lab: the lints and tests of its crates alone)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
-	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (bench/README.md)'
+	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (lab/bench/README.md)'
 	@echo 'make clean        remove the build output and the demo data'
 
 # The programs: the command itself, and those that have its other commands.
@@ -28,12 +28,12 @@ PROGRAMS := merganser merganser-near merganser-array-command merganser-lab
 demo:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --profile demo --locked -p merganser
-	@$(PYTHON) bench/demo.py
+	@$(PYTHON) lab/bench/demo.py
 
 demo-disks:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --profile demo --locked -p merganser -p merganser-lab
-	@$(PYTHON) bench/demo.py --disks
+	@$(PYTHON) lab/bench/demo.py --disks
 
 # With everything: `make all`.
 all build:
@@ -44,10 +44,10 @@ core:
 	@.ci/setup base rust fuse
 	@$(CARGO) build --release --locked -p merganser
 
-# The SSDlets of crates/wasm/guests, into target/guests. Tests compile them by the same script.
+# The SSDlets of near/wasm/guests, into target/guests. Tests compile them by the same script.
 guests:
 	@.ci/setup base rust guests
-	@for language in c rust assemblyscript; do crates/wasm/guests/build $$language target/guests; done
+	@for language in c rust assemblyscript; do near/wasm/guests/build $$language target/guests; done
 
 # Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
 # them: one run shows all that fail.
@@ -62,11 +62,11 @@ test:
 
 test-bench:
 	@.ci/setup base
-	@$(PYTHON) -m unittest discover -s bench/tests -t bench
+	@$(PYTHON) -m unittest discover -s lab/bench/tests -t lab/bench
 
 test-campaign:
 	@.ci/setup base
-	@$(PYTHON) -m unittest discover -s campaign/tests -t campaign
+	@$(PYTHON) -m unittest discover -s quality/campaign/tests -t quality/campaign
 
 test-ci:
 	@.ci/setup base
@@ -103,7 +103,7 @@ test-times: test-build
 	@.ci/setup fuse nbd
 	@$(CARGO) test --workspace --locked --test system -- --ignored emulate::times
 
-# One build of the command, the tests and the examples that bench/run.py runs, for all steps of `make check` that run
+# One build of the command, the tests and the examples that lab/bench/run.py runs, for all steps of `make check` that run
 # something. Another set of packages would choose other features of the libraries, and compile most of them again. The
 # other examples are only checked, by clippy.
 BUILT := $(CURDIR)/target/debug
@@ -173,23 +173,23 @@ sanitize:
 	@.ci/sanitize
 
 bench-smoke: test-build
-	@$(PYTHON) bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke \
+	@$(PYTHON) lab/bench/run.py all --scale 0.005 --pairs 1 --peers gnu --warm --results target/bench-smoke \
 		--merganser $(BUILT)/merganser --examples $(BUILT)/examples
 
 # The fault campaign over the real command. MINUTES says how long; CAMPAIGN takes other options, such as --seed 7.
 MINUTES := 60
 campaign: build
 	@.ci/setup campaign
-	@$(PYTHON) campaign/run.py --minutes $(MINUTES) --json target/campaign.json --table target/campaign.md $(CAMPAIGN)
+	@$(PYTHON) quality/campaign/run.py --minutes $(MINUTES) --json target/campaign.json --table target/campaign.md $(CAMPAIGN)
 
 campaign-smoke: test-build
-	@$(PYTHON) campaign/run.py --smoke --merganser $(BUILT)/merganser $(CAMPAIGN)
+	@$(PYTHON) quality/campaign/run.py --smoke --merganser $(BUILT)/merganser $(CAMPAIGN)
 
 bench: build
 	@$(CARGO) build --release --locked --workspace --examples
 	@.ci/setup peers
-	@$(PYTHON) bench/run.py all
+	@$(PYTHON) lab/bench/run.py all
 
 clean:
 	@$(CARGO) clean
-	rm -rf java/target java/*/target demo bench/.venv bench/.work
+	rm -rf hadoop/java/target hadoop/java/*/target demo lab/bench/.venv lab/bench/.work

@@ -62,8 +62,8 @@ class Slowest(unittest.TestCase):
     def test_a_program_is_named_by_its_sources(self):
         with tempfile.TemporaryDirectory() as folder:
             program = f"{folder}/it-0123456789abcdef"
-            Path(f"{program}.d").write_text(f"{program}: crates/one/tests/it/main.rs crates/one/tests/it/a.rs\n")
-            self.assertEqual(_load().source(program), "crates/one/tests/it/main.rs")
+            Path(f"{program}.d").write_text(f"{program}: core/one/tests/it/main.rs core/one/tests/it/a.rs\n")
+            self.assertEqual(_load().source(program), "core/one/tests/it/main.rs")
 
     def test_the_command_s_lines_and_status_are_passed_on(self):
         script = "echo out; echo err >&2; exit 3"

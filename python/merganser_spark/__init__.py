@@ -10,7 +10,7 @@ over the range, and takes the rows as Arrow batches; only rows cross the network
 tried again by Spark, on the same node, because the data is there. Values of one key come from each
 partition that has the key: group by `key` to combine them.
 
-Options (docs/serve.md):
+Options (docs/near/serve.md):
     nodes    HOST:PORT, with commas between them
     ssdlet   name of the SSDlet, or sha256:DIGITS for an uploaded one
     paths    files below each node's data folder, with commas between them, or a JSON list

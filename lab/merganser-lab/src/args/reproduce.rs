@@ -1,0 +1,153 @@
+//! `merganser reproduce`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use merganser_shell::args::TypedSize;
+
+/// Repeat an experiment of the papers on this machine and compare the figures
+///
+/// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
+/// paper's machine. Every call measures again; no result is kept.
+///
+/// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
+/// with `merganser sort` as processes of their own, timed from start to end with the result synced,
+/// and check it with `merganser verify`. Their data, and that of triton-disk, goes into a folder in
+/// --dir that is removed.
+///
+/// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
+/// their figures are the same on every machine. So do isc-... (but isc-hadoop-...); their one figure of an
+/// SSDlet on the host is measured here.
+///
+/// hadoop-... start Hadoop's daemons with `lab/bench/hadoop/run.py` of a checkout (lab/bench/README.md says what
+/// that needs: root, Java 17, the plugin's jar), or read results that it has kept. ssd-hadoop-... do the same
+/// with `lab/bench/hadoop/study.py`, which keeps finished measurements: run it by itself for more than one
+/// figure. On a machine with two processors, the emulated SSD is too late without --slower 4 --size 500MB
+/// (docs/lab/ssd-hadoop.md), and its measurements are not valid. ssd-hadoop-energy runs nothing; without --results
+/// it has the paper's arithmetic alone.
+/// isc-hadoop-... read what `lab/bench/hadoop/isc.py` wrote, with --results, and never run it.
+///
+/// ppblast-... (but -wordcount, which is mcsd-partition) run makeblastdb and blastp of NCBI BLAST+ over
+/// partitions with `merganser pipeline`, and mpirun if it is there, on two processors. As root, a control
+/// group limits their memory. Real sequences are used where Debian's packages with some are installed or
+/// unpacked below SEQUENCES_DIR.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
+)]
+#[command(after_help = "\
+Examples:
+  # which experiments there are
+  merganser reproduce --list
+  # Tables 8 and 9, all sizes, with a plot
+  merganser reproduce triton-internal-sort --plot sort.svg
+  # Tables 10 and 11 on a disk, three numbers of files
+  merganser reproduce triton-disk --dir /mnt/hdd --files 1,64,512 --size 8GB
+  # one size, three rounds
+  merganser reproduce triton-internal-sort --size 800MB --rounds 3
+  # 100 GB on another disk, in 16 GiB
+  merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
+  # Figure 8 of ActiveSort, on a modelled SSD
+  merganser reproduce activesort-throughput --plot figure8.svg
+  # the same with twice the channels
+  merganser reproduce activesort-throughput --set channels=8
+  # Figure 11, from jobs that were run before
+  merganser reproduce hadoop-io --results results.json --plot figure11.svg
+  # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
+  merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
+  # Figure 5 of SSD in Hadoop, from cells that were measured before
+  merganser reproduce ssd-hadoop-size --results study-x0.05-slower4.json --plot figure5.svg
+  # the same, measured on two processors: a twentieth of the data, disks of a quarter of the speed
+  merganser reproduce ssd-hadoop-size --size 500MB --slower 4 --bench lab/bench/hadoop
+  # Figure 10 of ISC on real Hadoop, from jobs that were measured before
+  merganser reproduce isc-hadoop-task --results isc.json --plot figure10.svg
+  # how much is sorted in a minute, 50 GB at most
+  merganser reproduce minute-sort --size 50GB --rounds 15")]
+pub struct ReproduceArgs {
+    /// The experiment
+    #[arg(value_parser = experiment_names(), required_unless_present = "list")]
+    pub name: Option<String>,
+
+    /// List the experiments
+    #[arg(long, conflicts_with = "name")]
+    pub list: bool,
+
+    /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
+    /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
+    /// any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default: 1GB;
+    /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of
+    /// input; ssd-hadoop-... 1 GB in place of the paper's 10; ppblast-... 128 MiB for the paper's 2 GB]
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<TypedSize>,
+
+    /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
+    /// as the paper and the benchmark do) [default: 5, whole sorts, ppblast-... and ssd-hadoop-... 1,
+    /// hadoop-... 3]
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<usize>,
+
+    /// Change a parameter of the modelled device of activesort-...; repeat for more (simulate --list=jasmine
+    /// lists them)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+
+    /// Numbers of files for triton-disk [default: the paper's, 1, 2, 4 and so on to 512]
+    #[arg(long, value_name = "N,N", value_delimiter = ',')]
+    pub files: Vec<usize>,
+
+    /// How long minute-sort's minute is, in seconds
+    #[arg(long, value_name = "S", default_value_t = 60.0)]
+    pub seconds: f64,
+
+    /// What this machine costs, in dollars, for triton-efficiency's bytes/s/$
+    #[arg(long, value_name = "USD")]
+    pub cost: Option<f64>,
+
+    /// Put data here: the disk that is measured
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub dir: PathBuf,
+
+    /// Let sorts use at most this much memory, or triton-disk's writers for what waits [default: a
+    /// quarter of what is available; triton-disk a sixteenth of the data]
+    #[arg(short = 'S', long, value_name = "SIZE")]
+    pub memory: Option<TypedSize>,
+
+    /// Let sorts use this many threads [default: one a processor; triton-internal-sort always 1]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<usize>,
+
+    /// The folder lab/bench/hadoop of a checkout, for hadoop-... and ssd-hadoop-...
+    #[arg(long, value_name = "DIR", default_value = "lab/bench/hadoop")]
+    pub bench: PathBuf,
+
+    /// Emulate disks that are N times as slow for ssd-hadoop-..., and divide their times by N: a machine that
+    /// is N times as fast [default: 1]
+    #[arg(long, value_name = "N")]
+    pub slower: Option<u32>,
+
+    /// Run no jobs for hadoop-..., ssd-hadoop-... and isc-hadoop-..., and read what run.py, study.py or isc.py
+    /// wrote to FILE with --json
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds", "slower"])]
+    pub results: Option<PathBuf>,
+
+    /// Write all figures to FILE
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+
+    /// Draw them into FILE, as SVG
+    #[arg(long, value_name = "FILE.svg")]
+    pub plot: Option<PathBuf>,
+
+    /// Show no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Accepts the names of all experiments.
+fn experiment_names() -> PossibleValuesParser {
+    let named = |experiment: &merganser_papers::Experiment| {
+        PossibleValue::new(experiment.name).help(experiment.about)
+    };
+    merganser_papers::list().iter().map(named).collect::<Vec<_>>().into()
+}

@@ -1,0 +1,80 @@
+//! `merganser reproduce`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use merganser_papers::{Caller, ExperimentError};
+use merganser_shell::failure::Failure;
+use merganser_shell::kept::ReportFile;
+use merganser_shell::signals::Cancel;
+use merganser_shell::{progress, signals, standard};
+
+use crate::config::ReproduceConfig;
+
+/// Runs an experiment, or lists them.
+pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let Some(experiment) = config.experiment else {
+        let list: String = merganser_papers::list()
+            .iter()
+            .map(|experiment| format!("{:<22}{}\n", experiment.name, experiment.about))
+            .collect();
+        return print(&list);
+    };
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let caller: Arc<dyn Caller> = Arc::new(Process(cancel.clone()));
+    let report = experiment.run(&config.setup, &*progress, &caller).map_err(sentence)?;
+    drop(progress);
+    // Printed before the files are written: the run took long, and a file that can't be written
+    // must not lose its result.
+    print(&report.text())?;
+    if let Some(path) = &config.json {
+        let text = format!("{:#}\n", report.json());
+        ReportFile::open(path)?.write(&text)?;
+    }
+    if let Some(path) = &config.plot {
+        ReportFile::open(path)?.write(&report.svg())?;
+    }
+    Ok(())
+}
+
+/// This process: signals end an experiment, and remove its folder.
+struct Process(Cancel);
+
+impl Caller for Process {
+    fn wait_until_cancelled(&self) {
+        self.0.wait();
+    }
+
+    fn folder_made(&self, folder: &Path) {
+        signals::remember(folder);
+    }
+
+    fn folder_removed(&self, folder: &Path) {
+        signals::forget(folder);
+    }
+}
+
+/// The sentence for an error, with the flag that helps.
+fn sentence(error: ExperimentError) -> Failure {
+    match error {
+        ExperimentError::Cancelled => Failure::Cancelled,
+        ExperimentError::File { path, source } => Failure::on(&path, &source),
+        ExperimentError::Storage(error) => Failure::named(&error),
+        ExperimentError::Sort(error) => error.into(),
+        ExperimentError::Key(error) => error.into(),
+        error @ ExperimentError::Space { .. } => {
+            Failure::Error(format!("{error}; give a smaller --size or another --dir"))
+        }
+        error @ ExperimentError::Memory { .. } => Failure::Error(format!("--size: {error}")),
+        ExperimentError::Setting(error) => Failure::Error(format!("--set {error}")),
+        error @ ExperimentError::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
+        error @ ExperimentError::RunnerMissing { .. } => Failure::Error(format!(
+            "--bench: {error}; give the folder lab/bench/hadoop of a checkout, or --results FILE"
+        )),
+        error => Failure::Error(error.to_string()),
+    }
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    standard::print(text)
+}

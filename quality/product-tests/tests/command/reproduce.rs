@@ -1,0 +1,303 @@
+//! Experiments of the papers, so small that they say nothing but that they run.
+
+use std::process::Command;
+
+use merganser_testkit::{has_blast, install_program};
+use serde_json::Value;
+
+use crate::{fails, folder, merganser, names, prints, stderr};
+
+/// A results file of lab/bench/hadoop/run.py; lab/bench/tests/test_hadoop.py checks that the runner writes it.
+const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/hadoop.json");
+
+/// The same of lab/bench/hadoop/study.py; its figures are made up. lab/bench/tests/test_study.py checks its form.
+const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/study.json");
+
+/// The same of lab/bench/hadoop/isc.py; its figures are made up. lab/bench/tests/test_isc.py checks its form.
+const ISC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/isc.json");
+
+const EXPERIMENTS: [(&str, &[&str]); 32] = [
+    ("triton-internal-sort", &["--rounds", "1"]),
+    ("triton-disk", &["--files", "1,3,512"]),
+    ("triton-efficiency", &["--cost", "2000"]),
+    ("minute-sort", &["--memory", "64M"]),
+    ("gray-sort", &["--memory", "64M"]),
+    ("ssd-validate", &[]),
+    ("ssd-buffer", &[]),
+    ("activesort-throughput", &[]),
+    ("activesort-sort", &[]),
+    ("activesort-channels", &[]),
+    ("hadoop-elapsed", &["--results", RESULTS]),
+    ("hadoop-io", &["--results", RESULTS]),
+    ("hadoop-memory", &["--results", RESULTS]),
+    ("hadoop-reducers", &["--results", RESULTS]),
+    ("hadoop-nodes", &["--results", RESULTS]),
+    ("ssd-hadoop-size", &["--results", STUDY]),
+    ("ssd-hadoop-settings", &["--results", STUDY]),
+    ("ssd-hadoop-traces", &["--results", STUDY]),
+    ("ssd-hadoop-cpu", &["--results", STUDY]),
+    ("ssd-hadoop-io", &["--results", STUDY]),
+    ("ssd-hadoop-energy", &["--results", STUDY]),
+    ("ssd-hadoop-beyond", &["--results", STUDY]),
+    ("isc-breakdown", &[]),
+    ("isc-elapsed", &[]),
+    ("isc-resources", &[]),
+    ("isc-nodes", &[]),
+    ("isc-energy", &[]),
+    ("isc-hadoop-task", &["--results", ISC]),
+    ("isc-hadoop-size", &["--results", ISC]),
+    ("isc-hadoop-host", &["--results", ISC]),
+    ("isc-hadoop-devices", &["--results", ISC]),
+    ("isc-hadoop-jobs", &["--results", ISC]),
+];
+
+/// They share all code but their tables. Without optimisation the two others take minutes, so they are run on smaller SSDs, in
+/// lab/papers/src/hcdd/bands.rs.
+const HCDD: [&str; 3] = ["hcdd-dedup", "hcdd-time", "hcdd-response"];
+
+/// They need root, control groups and swap.
+const MCSD: [&str; 3] = ["mcsd-single", "mcsd-pairs", "mcsd-partition"];
+
+/// They need BLAST and two processors.
+const PPBLAST: [&str; 4] =
+    ["ppblast-format", "ppblast-elapsed", "ppblast-speedup", "ppblast-partition"];
+
+/// It is mcsd-partition.
+const PPBLAST_WORDCOUNT: &str = "ppblast-wordcount";
+
+#[test]
+fn the_list_names_every_experiment() {
+    let dir = folder();
+    let list = String::from_utf8(prints(dir.path(), &["reproduce", "--list"])).expect("UTF-8");
+    let listed: Vec<&str> =
+        list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    let (before, after) = EXPERIMENTS.split_at(7);
+    let name = |(name, _): &(&'static str, _)| *name;
+    let names = before.iter().map(name).chain(HCDD).chain(after.iter().map(name)).chain(MCSD);
+    let names = names.chain(PPBLAST).chain([PPBLAST_WORDCOUNT]);
+    assert_eq!(listed, names.collect::<Vec<_>>());
+}
+
+#[test]
+fn every_experiment_prints_its_figures_and_leaves_only_the_requested_files() {
+    for (name, more) in EXPERIMENTS {
+        prints_its_figures(name, more);
+    }
+}
+
+#[test]
+fn an_experiment_of_hcdd_prints_its_figures() {
+    prints_its_figures("hcdd-time", &[]);
+}
+
+/// A test for each, so that they run at the same time.
+fn prints_its_figures_with_blast(name: &str) {
+    // Two programs, each on a processor of its own.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    if processors > 1 && has_blast() {
+        prints_its_figures(name, &[]);
+    }
+}
+
+#[test]
+fn ppblast_format_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-format");
+}
+
+#[test]
+fn ppblast_elapsed_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-elapsed");
+}
+
+#[test]
+fn ppblast_speedup_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-speedup");
+}
+
+#[test]
+fn ppblast_partition_prints_its_figures() {
+    prints_its_figures_with_blast("ppblast-partition");
+}
+
+#[test]
+fn without_blast_a_sentence_says_what_to_install() {
+    let dir = folder();
+    for name in PPBLAST {
+        let mut command = merganser(dir.path(), &["reproduce", name, "--size", "1MB"]);
+        let refused = command.env("PATH", dir.path()).output().expect("it starts");
+        let said = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(2), "{said}");
+        assert!(said.starts_with(&format!("merganser: {name} needs makeblastdb and blastp")));
+        assert!(
+            said.contains("apt-get install ncbi-blast+") && said.lines().count() == 1,
+            "{said}"
+        );
+    }
+    assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+/// A search that fails says why, and nothing is left.
+#[test]
+fn a_search_that_fails_is_one_sentence() {
+    if !has_blast() {
+        return;
+    }
+    let (dir, programs) = (folder(), folder());
+    let blastp = programs.path().join("blastp");
+    let script = "#!/bin/sh\n[ \"$1\" = -version ] && exit 0\necho no memory >&2\nexit 3\n";
+    let text = programs.path().join("text");
+    std::fs::write(&text, script).expect("written");
+    install_program(text, &blastp);
+    let path = std::env::var("PATH").expect("a path");
+    let path = format!("{}:{path}", programs.path().display());
+    let mut command = merganser(dir.path(), &["reproduce", "ppblast-elapsed", "--size", "1MB"]);
+    let failed = command.env("PATH", path).output().expect("it starts");
+    assert_eq!(stderr(&failed), "merganser: blastp: no memory\n");
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+}
+
+fn prints_its_figures(name: &str, more: &[&str]) {
+    let dir = folder();
+    let words = ["reproduce", name, "--json", "j", "--plot", "p.svg"];
+    // Results that were kept have their size.
+    let size: &[&str] = if more.contains(&"--results") { &[] } else { &["--size", "1MB"] };
+    let table = String::from_utf8(prints(dir.path(), &[&words[..], size, more].concat()));
+    let table = table.expect("UTF-8");
+    assert!(table.starts_with(&format!("{name}: ")), "{table}");
+    assert!(table.contains("paper        ours    ratio"), "{table}");
+    assert_eq!(names(dir.path()), ["j", "p.svg"]);
+
+    let json = std::fs::read(dir.path().join("j")).expect("written");
+    let json: Value = serde_json::from_slice(&json).expect("JSON");
+    assert_eq!(json["experiment"], name);
+    assert!(!json["differs"].as_array().expect("sentences").is_empty());
+    let rows = json["sections"].as_array().expect("sections").iter();
+    let rows: Vec<&Value> =
+        rows.flat_map(|section| section["rows"].as_array().expect("rows")).collect();
+    let ours = rows.iter().filter_map(|row| row["ours"].as_f64());
+    assert!(ours.clone().count() > 3 && ours.clone().all(f64::is_finite), "{json}");
+    let compared = rows.iter().find(|row| row["ratio"].is_f64()).expect("a comparison");
+    let part = |name| compared[name].as_f64().expect("a figure");
+    assert!((part("ratio") - part("ours") / part("paper")).abs() < 1e-9);
+
+    let plot = std::fs::read_to_string(dir.path().join("p.svg")).expect("written");
+    assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>\n") && !plot.contains("NaN"));
+}
+
+#[test]
+fn a_refused_experiment_is_one_sentence() {
+    let dir = folder();
+    let unknown = fails(dir.path(), &["reproduce", "triton-magic"]);
+    assert!(unknown.contains("triton-internal-sort"), "{unknown}");
+    fails(dir.path(), &["reproduce"]);
+    let missing = fails(dir.path(), &["reproduce", "gray-sort", "--dir", "missing"]);
+    assert!(missing.starts_with("missing/.merganser-reproduce-"), "{missing}");
+    let space = fails(dir.path(), &["reproduce", "gray-sort", "--size", "1000TB"]);
+    assert!(space.contains("bytes are free") || space.contains("are free; give"), "{space}");
+    let memory = fails(dir.path(), &["reproduce", "triton-internal-sort", "--size", "1000TB"]);
+    assert!(memory.starts_with("--size: comparing sorts"), "{memory}");
+    let pool = ["reproduce", "triton-disk", "--size", "1MB", "--memory", "1M", "--files", "512"];
+    assert!(fails(dir.path(), &pool).contains("8388608"));
+    let sort = ["reproduce", "gray-sort", "--size", "1MB", "--memory", "1K"];
+    assert!(fails(dir.path(), &sort).starts_with("merganser sort: "));
+    let time = ["reproduce", "minute-sort", "--size", "1MB", "--seconds", "0.000001"];
+    assert!(fails(dir.path(), &time).starts_with("--seconds: even"));
+    let runner = fails(dir.path(), &["reproduce", "hadoop-io", "--bench", "missing"]);
+    assert!(runner.starts_with("--bench: missing/run.py is not there"), "{runner}");
+    let results = fails(dir.path(), &["reproduce", "hadoop-io", "--results", "missing"]);
+    assert!(results.starts_with("missing: "), "{results}");
+    assert!(names(dir.path()).is_empty(), "nothing is left");
+}
+
+#[test]
+fn jobs_with_the_node_are_read_and_a_target_is_judged() {
+    let dir = folder();
+    let said = fails(dir.path(), &["reproduce", "isc-hadoop-size"]);
+    assert!(said.starts_with("isc-hadoop-size needs --results FILE; as root, `python3"), "{said}");
+    assert!(said.contains("lab/bench/hadoop/isc.py size --json FILE"), "{said}");
+    let words = ["reproduce", "isc-hadoop-host", "--results", ISC];
+    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
+    let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let golden = [
+        "processor of map tasks' JVMs; at least 3.7: held 4.20 4.00 0.952",
+        "the least heap of a map task; at least 3: held - 6.67 -",
+        "peak memory of its JVM, with its least heap; at least 3: held 3.00 3.00 1.00",
+        "the whole machine, node - 38.0 -",
+    ];
+    for row in golden {
+        assert!(table.lines().any(|line| words_of(line) == row), "{row}: {table}");
+    }
+}
+
+#[test]
+fn jobs_on_hadoop_are_run_by_the_benchs_runner() {
+    let dir = folder();
+    let bench = folder();
+    let runner = bench.path().join("run.py");
+    let script = format!(
+        "import shutil, sys\n\
+         words = sys.argv[1:]\n\
+         assert words[:5] == ['nodes', '--size', '1048576', '--pairs', '2'], words\n\
+         shutil.copy({RESULTS:?}, words[words.index('--json') + 1])\n"
+    );
+    std::fs::write(&runner, script).expect("written");
+    let bench = bench.path().to_str().expect("UTF-8");
+    let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
+    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
+    let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(table.lines().any(|line| words_of(line) == "2 nodes 1.50 1.33 0.889"), "{table}");
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+
+    let script = format!(
+        "import shutil, sys\n\
+         words = sys.argv[1:]\n\
+         assert words[:7] == ['size', '--scale', '0.05', '--slower', '4', '--rounds', '3'], words\n\
+         shutil.copy({STUDY:?}, words[words.index('--json') + 1])\n"
+    );
+    let study = runner.with_file_name("study.py");
+    std::fs::write(&study, script).expect("written");
+    let words = ["reproduce", "ssd-hadoop-size", "--size", "500MB", "--bench", bench];
+    let words = [&words[..], &["--slower", "4", "--rounds", "3"]].concat();
+    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
+    assert!(table.starts_with("ssd-hadoop-size: "), "{table}");
+    assert!(table.contains("sort, 10 GB, HDD; 3 rounds, 95.0 to 108.0"), "{table}");
+    assert!(table.contains("sort, 20 GB, SSD: not valid, "), "{table}");
+    let kept = ["reproduce", "ssd-hadoop-size", "--results", STUDY, "--slower", "4"];
+    assert!(fails(dir.path(), &kept).contains("cannot be used with"));
+    let energy = fails(dir.path(), &["reproduce", "ssd-hadoop-energy", "--slower", "4"]);
+    assert!(energy.starts_with("--slower: ssd-hadoop-energy runs nothing on an emul"), "{energy}");
+    let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
+
+    std::fs::write(&runner, "raise SystemExit(3)").expect("written");
+    let failed = fails(dir.path(), &words);
+    assert!(failed.contains("exit status: 3; run it by itself"), "{failed}");
+    std::fs::write(
+        &runner,
+        "import sys\nopen(sys.argv[sys.argv.index('--json') + 1], 'w').write('[]')",
+    )
+    .expect("written");
+    let nothing = fails(dir.path(), &words);
+    assert!(
+        nothing.contains("no result of nodes; `run.py nodes --json FILE` makes one"),
+        "{nothing}"
+    );
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+}
+
+#[test]
+fn an_interrupted_experiment_ends_its_sort_and_leaves_nothing() {
+    let dir = folder();
+    let words = ["reproduce", "gray-sort", "--size", "400MB", "--memory", "64M"];
+    let mut child = merganser(dir.path(), &words).spawn().expect("it starts");
+    // Until its folder is there, which its own name tells.
+    let begun = || !names(dir.path()).is_empty();
+    let started = std::time::Instant::now();
+    while !begun() && started.elapsed().as_secs() < 60 {
+        std::thread::yield_now();
+    }
+    let id = child.id().to_string();
+    assert!(Command::new("kill").arg(&id).status().expect("kill").success());
+    assert_eq!(child.wait().expect("it ends").code(), Some(128 + 15));
+    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+}
