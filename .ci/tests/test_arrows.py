@@ -12,8 +12,8 @@ LOADER.exec_module(arrows)
 
 def package(folder, *needed, name=None, kind="lib", of=None):
     return {
-        "name": name or f"merganser-{folder}",
-        "manifest_path": f"/checkout/crates/{folder}/Cargo.toml",
+        "name": name or f"merganser-{folder.split('/')[1]}",
+        "manifest_path": f"/checkout/{folder}/Cargo.toml",
         "targets": [{"kind": [kind]}],
         "dependencies": [{"name": f"merganser-{one}", "kind": of} for one in needed],
     }
@@ -21,22 +21,22 @@ def package(folder, *needed, name=None, kind="lib", of=None):
 
 class Arrows(unittest.TestCase):
     def test_a_wing_knows_the_core_and_the_core_no_wing(self):
-        storage, node = package("storage"), package("node", "storage")
+        storage, node = package("core/storage"), package("near/node", "storage")
         self.assertEqual(arrows.faults_of([storage, node]), [])
         self.assertEqual(
-            arrows.faults_of([package("storage", "node"), node]),
+            arrows.faults_of([package("core/storage", "node"), node]),
             ["storage (core) knows node (near)"],
         )
 
     def test_tests_may_know_all(self):
-        self.assertEqual(arrows.faults_of([package("storage", "node", of="dev"), package("node")]), [])
+        self.assertEqual(arrows.faults_of([package("core/storage", "node", of="dev"), package("near/node")]), [])
 
     def test_nobody_knows_a_program(self):
-        program = package("merganser-lab", name="merganser-lab", kind="bin")
-        self.assertEqual(arrows.faults_of([package("papers", "lab"), program]), ["papers knows the program merganser-lab"])
+        program = package("lab/merganser-lab", name="merganser-lab", kind="bin")
+        self.assertEqual(arrows.faults_of([package("lab/papers", "lab"), program]), ["papers knows the program merganser-lab"])
 
-    def test_a_crate_of_no_group_is_a_fault(self):
-        self.assertEqual(arrows.faults_of([package("new")]), ["new is in no group of .ci/arrows"])
+    def test_a_crate_of_no_wing_is_a_fault(self):
+        self.assertEqual(arrows.faults_of([package("crates/new")]), ["new is in crates, which is no wing of .ci/arrows"])
 
 
 if __name__ == "__main__":
