@@ -21,15 +21,15 @@ def package(folder, *needed, name=None, kind="lib", of=None):
 
 class Arrows(unittest.TestCase):
     def test_a_wing_knows_the_core_and_the_core_no_wing(self):
-        storage, node = package("core/storage"), package("near/node", "storage")
-        self.assertEqual(arrows.faults_of([storage, node]), [])
+        storage, map_ = package("core/storage"), package("near/map", "storage")
+        self.assertEqual(arrows.faults_of([storage, map_]), [])
         self.assertEqual(
-            arrows.faults_of([package("core/storage", "node"), node]),
-            ["storage (core) knows node (near)"],
+            arrows.faults_of([package("core/storage", "map"), map_]),
+            ["storage (core) knows map (near)"],
         )
 
     def test_tests_may_know_all(self):
-        self.assertEqual(arrows.faults_of([package("core/storage", "node", of="dev"), package("near/node")]), [])
+        self.assertEqual(arrows.faults_of([package("core/storage", "map", of="dev"), package("near/map")]), [])
 
     def test_nobody_knows_a_program(self):
         program = package("lab/merganser-lab", name="merganser-lab", kind="bin")

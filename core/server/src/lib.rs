@@ -46,6 +46,7 @@
 //! ```
 
 mod address;
+pub mod beneath;
 mod connections;
 mod error;
 mod listener;

@@ -5,7 +5,7 @@ use std::any::Any;
 use jni::errors::ErrorPolicy;
 use jni::strings::JNIString;
 use jni::{Env, jni_str};
-use merganser_node::shuffle::{ShuffleError, WritableOrderError};
+use merganser_hadoop_node::shuffle::{ShuffleError, WritableOrderError};
 
 /// The reason why a call failed.
 #[derive(Debug, thiserror::Error)]

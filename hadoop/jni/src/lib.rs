@@ -1,4 +1,4 @@
-//! The interface through which Hadoop's reduce tasks use the merge of [`merganser_node::shuffle`].
+//! The interface through which Hadoop's reduce tasks use the merge of [`merganser_hadoop_node::shuffle`].
 //!
 //! The other side is the Java class `io.merganser.hadoop.nativemerge.NativeMerge`: it opens a merge of
 //! fetched files, reads the merged IFile segment in pieces of some hundred kilobytes into an array on
@@ -12,7 +12,7 @@ use failure::{Failure, ThrowIoException};
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::{jint, jlong};
 use jni::{Env, EnvUnowned, jni_mangle};
-use merganser_node::shuffle::{SegmentMerge, SegmentSpec, WritableOrder};
+use merganser_hadoop_node::shuffle::{SegmentMerge, SegmentSpec, WritableOrder};
 
 /// The most bytes that one call copies.
 const PIECE_BYTES_MAX: usize = 1 << 20;

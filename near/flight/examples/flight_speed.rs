@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use merganser_flight::client::{NodeAddress, NodeClient};
 use merganser_flight::server::{BATCH_PATIENCE, FlightServer, FlightServerOptions, Tls};
 use merganser_flight::wire::{GetTicket, ViewTicket};
-use merganser_node::session::{BuiltinOnly, SessionOptions};
+use merganser_serve::session::{BuiltinOnly, SessionOptions};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::SortInput;

@@ -8,8 +8,8 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, SchemaRef};
-use merganser_node::session::{SessionError, key_and_value};
-use merganser_node::ssdlet::{SsdletDescription, SsdletOutput, Type, f64_of_key, i64_of_key};
+use merganser_map::ssdlet::{SsdletDescription, SsdletOutput, Type, f64_of_key, i64_of_key};
+use merganser_serve::session::{SessionError, key_and_value};
 use merganser_sort::key::decimal::OwnedDecimal;
 
 /// A column that grows row by row.

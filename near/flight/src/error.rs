@@ -1,6 +1,6 @@
 //! Errors of sessions as a client of gRPC sees them.
 
-use merganser_node::session::SessionError;
+use merganser_serve::session::SessionError;
 use tonic::{Code, Status};
 
 /// The status of `error`: its sentence, and the code that says whether trying again helps.

@@ -20,10 +20,10 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::Duration;
 
-use merganser_node::map::{RowSink, merge};
-use merganser_node::session::request::{OpenRequest, SessionRange};
-use merganser_node::session::{OpenedSession, SessionStatus};
-use merganser_node::ssdlet::{SsdletError, SsdletOutput};
+use merganser_map::ssdlet::{SsdletError, SsdletOutput};
+use merganser_map::{RowSink, merge};
+use merganser_serve::session::request::{OpenRequest, SessionRange};
+use merganser_serve::session::{OpenedSession, SessionStatus};
 use merganser_sort::Progress;
 use merganser_storage::thread::spawn_scoped;
 

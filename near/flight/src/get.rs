@@ -20,7 +20,7 @@ use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
 use arrow_schema::SchemaRef;
 use futures::stream::{BoxStream, StreamExt};
-use merganser_node::session::{Getting, Grant, ROW_BYTES_MAX, SessionError, Sessions};
+use merganser_serve::session::{Getting, Grant, ROW_BYTES_MAX, SessionError, Sessions};
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tonic::Status;

@@ -1,7 +1,7 @@
-//! The network door of a node: sessions ([`merganser_node::session`]) and views over Arrow Flight.
+//! The network door of a node: sessions ([`merganser_serve::session`]) and views over Arrow Flight.
 //!
 //! ```text
-//!              TCP, TLS        token, limits                     merganser-node
+//!              TCP, TLS        token, limits                     merganser-serve
 //!   client ──► listener ─────► gate ──────► service ─┬─ actions ─► Sessions: open set status cancel
 //!              connections     before a              │             close list upload
 //!              with a deadline body is read          ├─ get ─────► rows of a run ─┐  batches, at most
@@ -39,7 +39,7 @@ mod standstill;
 mod token;
 mod views;
 
-pub use merganser_node::session::wire;
+pub use merganser_serve::session::wire;
 pub use server::{FlightServer, FlightServerOptions, FlightStopper};
 pub use token::{Token, TokenError};
 

@@ -12,7 +12,7 @@ use arrow_flight::error::FlightError;
 use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::{DataType, Schema};
 use futures::StreamExt;
-use merganser_node::session::{BlobStatus, BlobWriter, SessionError, Sessions};
+use merganser_serve::session::{BlobStatus, BlobWriter, SessionError, Sessions};
 use tonic::{Status, Streaming};
 
 use crate::decoding;

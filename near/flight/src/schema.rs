@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use merganser_node::ssdlet::{SsdletDescription, SsdletOutput, Type};
+use merganser_map::ssdlet::{SsdletDescription, SsdletOutput, Type};
 
 use crate::wire::{TextAs, to_json};
 

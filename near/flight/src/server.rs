@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use merganser_node::session::{SessionOptions, Sessions};
+use merganser_serve::session::{SessionOptions, Sessions};
 use merganser_storage::contained::{self, Cause};
 use tokio::sync::watch;
 use tonic::transport::{Identity, ServerTlsConfig};

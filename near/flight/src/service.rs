@@ -10,7 +10,7 @@ use arrow_flight::{
 };
 use arrow_schema::Schema;
 use futures::stream::{self, BoxStream, StreamExt};
-use merganser_node::session::{SessionError, Sessions};
+use merganser_serve::session::{SessionError, Sessions};
 use merganser_storage::Storage;
 use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
@@ -109,7 +109,7 @@ impl NodeService {
     async fn info(&self, descriptor: FlightDescriptor) -> Result<FlightInfo, Status> {
         let ticket = if descriptor.cmd.is_empty() {
             let view = descriptor.path.join("/");
-            merganser_node::session::request::check_path(&view).map_err(|e| status(&e))?;
+            merganser_serve::session::request::check_path(&view).map_err(|e| status(&e))?;
             GetTicket::View(ViewTicket { view, ..ViewTicket::default() })
         } else {
             GetTicket::parse(&descriptor.cmd).map_err(|e| status(&e))?

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use merganser_node::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
+use merganser_serve::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
 use merganser_sort::record::{
     CsvFraming, FastaFraming, FastqFraming, FixedFraming, Format, Framing, KeyedFraming,
     LineFraming,

@@ -1,10 +1,10 @@
 //! The sentences for errors of programs near the data, with the options that help.
 
-use merganser_node::hdfs::HdfsError;
-use merganser_node::matrix::MatrixError;
-use merganser_node::pipeline::{CommandEnding, PipelineError, SettingsError};
-use merganser_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
-use merganser_node::ssdlet::SsdletError;
+use merganser_hadoop_node::hdfs::HdfsError;
+use merganser_hadoop_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
+use merganser_map::matrix::MatrixError;
+use merganser_map::ssdlet::SsdletError;
+use merganser_pipeline::{CommandEnding, PipelineError, SettingsError};
 use merganser_shell::failure::{Failure, plain_text};
 use merganser_shell::shown;
 

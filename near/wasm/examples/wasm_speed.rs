@@ -17,7 +17,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
+use merganser_map::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
 use merganser_wasm::{WasmLimits, check, open};
 use rustix::time::{ClockId, clock_gettime};
 

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use merganser_node::ssdlet::{Combine, Emitter, SsdletOutput, Type};
+use merganser_map::ssdlet::{Combine, Emitter, SsdletOutput, Type};
 use merganser_sort::record::Format;
 
 /// The bytes of a span, and of a span with a value.
@@ -197,7 +197,7 @@ fn whole(format: &Format, records: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::ssdlet::CollectedOutput;
+    use merganser_map::ssdlet::CollectedOutput;
 
     use super::*;
 

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use merganser_node::ssdlet::{
+use merganser_map::ssdlet::{
     Chunk, CollectedOutput, Combine, Emitter, Ssdlet, SsdletError, SsdletOutput,
 };
 use merganser_sort::error::stray_quote;
@@ -175,7 +175,7 @@ fn header_bytes(format: Format, sample: &[u8]) -> usize {
 /// Values of each key as a map's result has them.
 fn combined(
     found: CollectedOutput,
-    of: merganser_node::ssdlet::Type,
+    of: merganser_map::ssdlet::Type,
     combine: Combine,
 ) -> Result<BTreeMap<Vec<u8>, Vec<Vec<u8>>>, String> {
     let mut all = found.keyed;

@@ -13,7 +13,7 @@
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::ssdlet::SsdletError;
 use parking_lot::Mutex;
 use rustix::process::{Resource, getrlimit};
 use wasmtime::{Config, Engine, OptLevel};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use merganser_node::ssdlet::{Chunk, Emitter, SsdletError};
+use merganser_map::ssdlet::{Chunk, Emitter, SsdletError};
 use wasmtime::{
     Error, Instance, Memory, ResourceLimiter, Store, Trap, TypedFunc, WasmParams, WasmResults,
 };

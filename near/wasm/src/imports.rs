@@ -3,7 +3,7 @@
 //! Each takes the fuel that its work is worth, so that a guest can't have the host work for nothing.
 //! A call that makes no sense is noted as the guest's fault and traps.
 
-use merganser_node::ssdlet::{Chunk, Emitter, SsdletError};
+use merganser_map::ssdlet::{Chunk, Emitter, SsdletError};
 use wasmtime::{Caller, Engine, Linker, Result, Trap};
 
 use crate::answers::{AnswerForm, SPAN_BYTES, VALUE_BYTES};

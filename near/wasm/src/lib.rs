@@ -26,7 +26,7 @@
 //! recurses or hands over what makes no sense ends with a [`SsdletError`] of one sentence.
 //!
 //! ```
-//! use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
+//! use merganser_map::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet};
 //! use merganser_wasm::{WasmLimits, open};
 //!
 //! // Every chunk is one key.
@@ -75,7 +75,7 @@ pub const SECTION: &str = "merganser.ssdlet";
 /// The header of guests in C, `mgs.h`.
 pub const HEADER: &str = include_str!("../guests/mgs.h");
 
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::ssdlet::SsdletError;
 
 /// A guest's failure, with its name in front.
 fn failed(name: &str, detail: impl std::fmt::Display) -> SsdletError {

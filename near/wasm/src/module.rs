@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use merganser_node::hdfs::NotNow;
-use merganser_node::ssdlet::{Loan, MemoryLender, SsdletError};
+use merganser_map::ssdlet::NotNow;
+use merganser_map::ssdlet::{Loan, MemoryLender, SsdletError};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
@@ -276,7 +276,7 @@ fn check_exports(module: &Module) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::ssdlet::Alone;
+    use merganser_map::ssdlet::Alone;
 
     use super::*;
 

@@ -12,7 +12,7 @@
 
 use std::cell::Cell;
 
-use merganser_node::ssdlet::{Chunk, Emitter};
+use merganser_map::ssdlet::{Chunk, Emitter};
 
 #[derive(Clone, Copy)]
 struct CurrentCall {
@@ -65,7 +65,7 @@ pub fn with<R>(take: impl FnOnce(Chunk<'_>, &mut Emitter<'_>) -> R) -> Option<R>
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::ssdlet::CollectedOutput;
+    use merganser_map::ssdlet::CollectedOutput;
 
     use super::*;
 

@@ -5,7 +5,7 @@
 //!   custom:                              00      ..   length of name, name, the rest
 //! ```
 
-use merganser_node::ssdlet::{Combine, SsdletError, SsdletOutput, Type};
+use merganser_map::ssdlet::{Combine, SsdletError, SsdletOutput, Type};
 use merganser_sort::record::{CsvQuotes, Format};
 use serde::Deserialize;
 

@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use merganser_node::hdfs::{MapperModule, Sha256};
-use merganser_node::ssdlet::{
-    Alone, Chunk, Emitter, MemoryLender, Ssdlet, SsdletDescription, SsdletError, SsdletOutput,
-    Worker,
+use merganser_map::ssdlet::{
+    Alone, Chunk, Emitter, MapperModule, MemoryLender, Sha256, Ssdlet, SsdletDescription,
+    SsdletError, SsdletOutput, Worker,
 };
 use merganser_sort::record::Format;
 

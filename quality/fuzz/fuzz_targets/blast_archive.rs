@@ -4,9 +4,9 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::blast::archive::{PartitionArchives, merge};
-use merganser_node::blast::format::Form;
-use merganser_node::blast::frame::fill;
+use merganser_pipeline::blast::archive::{PartitionArchives, merge};
+use merganser_pipeline::blast::format::Form;
+use merganser_pipeline::blast::frame::fill;
 
 fuzz_target!(|bytes: &[u8]| {
     // A line of two bytes divides the input.

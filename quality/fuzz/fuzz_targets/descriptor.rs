@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::active_sort::descriptor::{BYTES_MAX, MergeCommand, VERSION};
+use merganser_inside::active_sort::descriptor::{BYTES_MAX, MergeCommand, VERSION};
 
 fuzz_target!(|body: &[u8]| {
     let _ = MergeCommand::decode(body);

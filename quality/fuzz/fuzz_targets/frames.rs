@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::frame::{self, RecordFrame};
-use merganser_node::isc::command::SessionCommand;
-use merganser_node::isc::{host, status};
-use merganser_node::smart_fam::{BODY_MAX, CallAnswer, CallRequest, MAGIC};
+use merganser_map::frame::{self, RecordFrame};
+use merganser_inside::isc::command::SessionCommand;
+use merganser_inside::isc::{status};
+use merganser_serve::smart_fam::{BODY_MAX, CallAnswer, CallRequest, MAGIC};
 
 /// A frame with the right checksum around `body`.
 fn framed(magic: [u8; 4], id: u64, body: &[u8]) -> Vec<u8> {
@@ -39,7 +39,7 @@ fuzz_target!(|input: (u64, &[u8])| {
         assert_eq!(again.value::<CallRequest>().unwrap(), request);
     }
     let _ = found.value::<CallAnswer>();
-    let command = framed(merganser_node::isc::command::MAGIC, id, body);
+    let command = framed(merganser_inside::isc::command::MAGIC, id, body);
     if let Ok((id, command)) = SessionCommand::decode(&command)
         && let Ok(bytes) = command.encode(id)
     {
@@ -48,5 +48,5 @@ fuzz_target!(|input: (u64, &[u8])| {
     let page = framed(status::MAGIC, id, body);
     let _ = status::IscStatus::decode(&page);
     let _ = status::decode_list(&page);
-    let _ = host::rows(body);
+    let _ = merganser_map::ssdlet::rows(body);
 });

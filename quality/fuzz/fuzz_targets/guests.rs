@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use merganser_node::ssdlet::{
+use merganser_map::ssdlet::{
     Chunk, CollectedOutput, Combine, Emitter, Ssdlet, SsdletError, SsdletOutput, Type,
 };
 use merganser_sort::record::Format;

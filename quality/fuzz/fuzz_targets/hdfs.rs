@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::hdfs::meta::{HEADER_BYTES, MetaHeader};
-use merganser_node::hdfs::protocol::{HEAD_BYTES, HdfsRequest, MapFrame, VERSION};
-use merganser_node::hdfs::{DataDirs, HdfsError, HdfsResult, MapTask, Modules, SegmentIndex, Sink};
+use merganser_hadoop_node::hdfs::meta::{HEADER_BYTES, MetaHeader};
+use merganser_hadoop_node::hdfs::protocol::{HEAD_BYTES, HdfsRequest, MapFrame, VERSION};
+use merganser_hadoop_node::hdfs::{DataDirs, HdfsError, HdfsResult, MapTask, Modules, SegmentIndex, Sink};
 
 /// Takes everything.
 struct Anything;

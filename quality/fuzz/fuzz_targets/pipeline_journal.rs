@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::pipeline::PipelineRecord;
+use merganser_pipeline::PipelineRecord;
 
 fn decode(bytes: &[u8]) {
     let Ok(record) = PipelineRecord::decode("pipeline-journal", bytes) else { return };

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::session::request::RangeSource;
-use merganser_node::session::wire::{ACTIONS, Action, GetTicket};
+use merganser_serve::session::request::RangeSource;
+use merganser_serve::session::wire::{ACTIONS, Action, GetTicket};
 
 fuzz_target!(|input: (u8, &[u8])| {
     let (which, body) = input;

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use merganser_node::shuffle::WritableOrder;
-use merganser_node::shuffle::protocol::{HEAD_BYTES, MergeFrame, ShuffleRequest, VERSION};
+use merganser_hadoop_node::shuffle::WritableOrder;
+use merganser_hadoop_node::shuffle::protocol::{HEAD_BYTES, MergeFrame, ShuffleRequest, VERSION};
 
 fuzz_target!(|input: (u16, &[u8])| {
     let (kind, body) = input;

@@ -1,7 +1,7 @@
 //! ActiveSort 4.1.3, Figure 7: skipping busy channels against waiting for them. The paper argues for
 //! it and plots nothing; here it is measured.
 
-use merganser_node::active_sort::{ActiveSortSettings, ReadPolicy};
+use merganser_inside::active_sort::{ActiveSortSettings, ReadPolicy};
 
 use super::data::{Data, Keys};
 use super::throughput::{DataSetSpeeds, PAPER_RAW_READ, changed, firmware, jasmine, measure};

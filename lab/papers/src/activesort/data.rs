@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use merganser_node::active_sort::descriptor::{
+use merganser_inside::active_sort::descriptor::{
     Descriptor, MergeCommand, MergeId, SECTOR_BYTES, SectorExtent, SortedChunk,
 };
-use merganser_node::active_sort::{ActiveSort, ActiveSortSettings};
+use merganser_inside::active_sort::{ActiveSort, ActiveSortSettings};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 

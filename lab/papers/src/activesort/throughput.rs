@@ -4,7 +4,7 @@
 use merganser_device::device::{Component, Device};
 use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::ssd::Ssd;
-use merganser_node::active_sort::{ActiveSortSettings, Asking};
+use merganser_inside::active_sort::{ActiveSortSettings, Asking};
 
 use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, CONTROL, Data, program, read_merged};

@@ -6,7 +6,7 @@ use std::io::{BufReader, Cursor};
 
 use merganser_device::request::{CONTENT_BYTES, DeviceRequest, RequestHashes, RequestKind};
 use merganser_device::trace::{self, TraceError, TraceOptions};
-use merganser_node::map::MapInput;
+use merganser_map::MapInput;
 use merganser_sort::Budget;
 use merganser_sort::run::magic::ContentKind;
 

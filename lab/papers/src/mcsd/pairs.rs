@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_matrix_is_what_the_product_reads() {
-        use merganser_node::matrix::{Matrix, MatrixShape};
+        use merganser_map::matrix::{Matrix, MatrixShape};
         use merganser_storage::{StorageExt, memory::MemoryStorage};
         let storage = MemoryStorage::new("a.npy");
         storage.write_at(0, &matrix(3, 1)).expect("writes");

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use merganser_generate::SequenceAlphabet;
-use merganser_node::blast::count::DatabaseCounts;
+use merganser_pipeline::blast::count::DatabaseCounts;
 
 use super::data;
 use super::paper;

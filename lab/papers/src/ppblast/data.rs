@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use merganser_generate::{Fasta, Generator, SequenceAlphabet};
-use merganser_node::blast::count::{DatabaseCounter, DatabaseCounts};
-use merganser_node::blast::program::Molecule;
+use merganser_pipeline::blast::count::{DatabaseCounter, DatabaseCounts};
+use merganser_pipeline::blast::program::Molecule;
 
 /// The variable that names a folder with unpacked packages.
 pub const VARIABLE: &str = "SEQUENCES_DIR";

@@ -142,7 +142,7 @@ impl FormatTimes {
 
 fn first_stage(input: f64, output: f64, disk: &Speed, computing: f64) -> f64 {
     let Speed { read_rate, write_rate, .. } = *disk;
-    merganser_node::pipeline::model::first_stage(input, output, read_rate, write_rate, computing)
+    merganser_pipeline::model::first_stage(input, output, read_rate, write_rate, computing)
 }
 
 fn outcome(

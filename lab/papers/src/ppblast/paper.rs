@@ -66,7 +66,7 @@ pub fn count_of(database_mb: f64, partition_mb: f64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::pipeline::model;
+    use merganser_pipeline::model;
 
     use super::*;
 

@@ -5,7 +5,7 @@
 //! best number of partitions is n* = sqrt(S_o / c_b). Both are taken from runs with few and with many
 //! partitions; the other runs are predicted by Equation 4.5.
 
-use merganser_node::pipeline::model::{self, StageLine};
+use merganser_pipeline::model::{self, StageLine};
 
 use super::bed::Bed;
 use super::paper::{self, count_of, name_of};

@@ -10,7 +10,7 @@ use arrow_flight::decode::FlightRecordBatchStream;
 use arrow_flight::error::FlightError;
 use arrow_schema::DataType;
 use futures::TryStreamExt;
-use merganser_node::ssdlet::{key_of_f64, key_of_i64};
+use merganser_map::ssdlet::{key_of_f64, key_of_i64};
 
 use super::{ClientError, NodeClient, Result, connected, is_broken};
 use crate::decoding;

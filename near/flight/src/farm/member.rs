@@ -4,8 +4,8 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use merganser_node::session::request::{OpenRequest, SessionRange};
-use merganser_node::session::{OpenedSession, SessionStatus};
+use merganser_serve::session::request::{OpenRequest, SessionRange};
+use merganser_serve::session::{OpenedSession, SessionStatus};
 
 use super::meter::FarmMeter;
 use super::stream::FetchedRows;

@@ -1,6 +1,6 @@
 //! How far all nodes are with their inputs.
 
-use merganser_node::session::SessionStatus;
+use merganser_serve::session::SessionStatus;
 use merganser_sort::Progress;
 use parking_lot::Mutex;
 
@@ -66,7 +66,7 @@ impl NodeMeter<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use merganser_node::session::SessionState;
+    use merganser_serve::session::SessionState;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
-use merganser_node::map::RowSink;
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::RowSink;
+use merganser_map::ssdlet::SsdletError;
 use merganser_sort::record::{CsvHeader, Format};
 use merganser_sort::reduced::RowStream;
 use merganser_sort::{Error, Progress};

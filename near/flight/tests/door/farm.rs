@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use merganser_flight::client::NodeAddress;
 use merganser_flight::farm::{FarmError, FarmReport, SessionFarm};
-use merganser_node::map::RowSink;
-use merganser_node::session::request::{OpenRequest, SessionRange};
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::RowSink;
+use merganser_map::ssdlet::SsdletError;
+use merganser_serve::session::request::{OpenRequest, SessionRange};
 use merganser_sort::{Progress, Silent};
 
 use crate::harness::{GOOD, GOOD_SHA256, Node, node, node_with, of};

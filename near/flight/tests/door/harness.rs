@@ -15,11 +15,11 @@ use merganser_flight::server::{
     BATCH_PATIENCE, FlightServer, FlightServerOptions, FlightStopper, Tls,
 };
 use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
-use merganser_node::session::request::{OpenRequest, SessionRange, Wanted};
-use merganser_node::session::{GuestLimits, Offered, SessionOptions, SsdletOpener};
-use merganser_node::ssdlet::{
+use merganser_map::ssdlet::{
     Chunk, Emitter, MemoryLender, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Worker,
 };
+use merganser_serve::session::request::{OpenRequest, SessionRange, Wanted};
+use merganser_serve::session::{GuestLimits, Offered, SessionOptions, SsdletOpener};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::SortInput;

@@ -14,7 +14,7 @@ use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::{Action, FlightData, FlightDescriptor, Ticket};
 use futures::{StreamExt, TryStreamExt};
 use merganser_flight::wire::{SetBody, ViewTicket};
-use merganser_node::session::request::SessionRange;
+use merganser_serve::session::request::SessionRange;
 use merganser_sort::key::OrderSpec;
 use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;

@@ -6,7 +6,7 @@ use merganser_flight::farm::SessionFarm;
 use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BindError, FlightServer, Tls};
 use merganser_flight::wire::SetBody;
-use merganser_node::session::request::SessionRange;
+use merganser_serve::session::request::SessionRange;
 
 use crate::harness::{begin, node, node_with, of, options, rows, rows_of, tls};
 

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use arrow_flight::FlightDescriptor;
 use merganser_flight::client::{NodeAddress, NodeClient};
 use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
-use merganser_node::session::SessionState;
-use merganser_node::session::request::{OpenRequest, SessionRange};
+use merganser_serve::session::SessionState;
+use merganser_serve::session::request::{OpenRequest, SessionRange};
 
 use crate::harness::{GOOD, GOOD_SHA256, Proxy, begin, node, node_with, of, rows, rows_of};
 

@@ -6,8 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use merganser_node::blast::options::BlastSearch;
-use merganser_node::pipeline::Partitions;
+use merganser_pipeline::Partitions;
+use merganser_pipeline::blast::options::BlastSearch;
 use merganser_shell::apart::{Precious, refuse_overwriting};
 use merganser_shell::args::TypedSize;
 use merganser_shell::config::report::report_file;
@@ -108,7 +108,7 @@ impl TryFrom<BlastArgs> for BlastConfig {
             }
         }
         let name = typed.name.unwrap_or_else(|| name_of(&files[0]));
-        if !merganser_node::pipeline::is_stage_name(&name) || name == VOLUME {
+        if !merganser_pipeline::is_stage_name(&name) || name == VOLUME {
             return Err(format!(
                 "--name: '{name}' can't be a database's name: up to 32 letters, digits, '-' and '_', other than '{VOLUME}'"
             )

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use merganser_node::session::GuestLimits;
+use merganser_serve::session::GuestLimits;
 use merganser_shell::failure::Failure;
 
 use crate::args::GuestArgs;

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use merganser_node::map::PartitionSize;
-use merganser_node::session::GuestLimits;
-use merganser_node::ssdlet::SsdletDescription;
+use merganser_map::PartitionSize;
+use merganser_map::ssdlet::SsdletDescription;
+use merganser_serve::session::GuestLimits;
 use merganser_shell::args::{FormatName, RowForm};
 use merganser_shell::config::destination::temp_dirs;
 use merganser_shell::config::order::RecordFlags;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use merganser_node::pipeline::{
+use merganser_pipeline::{
     MergeBy, Partitions, PieceFormat, PipelineSettings, PipelineStage, SettingsError, StagePool,
 };
 use merganser_shell::args::TypedSize;
@@ -212,7 +212,7 @@ fn pool(text: &str) -> Result<StagePool, Failure> {
     let wrong = || format!("--pool '{text}': write NAME:THREADS, such as compute:2");
     let (name, threads) = text.split_once(':').ok_or_else(wrong)?;
     let threads = threads.parse().map_err(|_| wrong())?;
-    if !merganser_node::pipeline::is_stage_name(name) {
+    if !merganser_pipeline::is_stage_name(name) {
         return Err(format!("--pool: {}", SettingsError::Name(name.to_owned())).into());
     }
     if !(1..=THREADS_MAX).contains(&threads) {

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use merganser_node::hdfs::server::{MAP_BYTES_MIN, memory_bytes_min as maps_memory_min};
-use merganser_node::session::GuestLimits;
+use merganser_hadoop_node::hdfs::server::{MAP_BYTES_MIN, memory_bytes_min as maps_memory_min};
+use merganser_serve::session::GuestLimits;
 use merganser_shell::config::threads;
 use merganser_shell::failure::Failure;
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use merganser_node::ssdlet::{Loan, MemoryLender};
+use merganser_map::ssdlet::{Loan, MemoryLender};
 use merganser_wasm::describe;
 
 use crate::*;

@@ -1,6 +1,6 @@
 //! Another engine: a small host over wasmi. It trusts its guests; what it is for is a second opinion.
 
-use merganser_node::ssdlet::CollectedOutput;
+use merganser_map::ssdlet::CollectedOutput;
 use wasmi::{Caller, Engine, Linker, Memory, Module, Store};
 
 /// What the guest hands over, and the current chunk.

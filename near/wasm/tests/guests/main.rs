@@ -22,7 +22,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use merganser_node::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet, SsdletError};
+use merganser_map::ssdlet::{Chunk, CollectedOutput, Emitter, Ssdlet, SsdletError};
 use merganser_wasm::{WasmLimits, open};
 
 /// The output of most guests here.

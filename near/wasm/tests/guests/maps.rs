@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_node::hdfs::meta::{Checksum, MetaHeader};
-use merganser_node::hdfs::{
+use merganser_hadoop_node::hdfs::meta::{Checksum, MetaHeader};
+use merganser_hadoop_node::hdfs::{
     BlockRange, Codec, CombineKind, DataDirs, HdfsBlock, HdfsError, HdfsResult, MapCounters,
-    MapRequest, MapTask, MapperModule, Modules, Order, Partitioner, SegmentIndex, Sink, SsdletName,
-    Writable,
+    MapRequest, MapTask, Modules, Order, Partitioner, SegmentIndex, Sink, SsdletName, Writable,
 };
-use merganser_node::ssdlet::{Alone, MemoryLender};
+use merganser_map::ssdlet::MapperModule;
+use merganser_map::ssdlet::{Alone, MemoryLender};
 use merganser_sort::record::ifile::{header, vlong};
 use merganser_wasm::{WasmLimits, WasmModule};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Bad guests: each ends its own session with one sentence.
 
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::ssdlet::SsdletError;
 use merganser_wasm::WasmLimits;
 
 use crate::*;

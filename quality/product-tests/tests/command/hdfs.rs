@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use merganser_node::hdfs::meta::{Checksum, MetaHeader};
-use merganser_node::hdfs::protocol::{HdfsErrorKind, HdfsRequest, MapFrame};
-use merganser_node::hdfs::{
+use merganser_hadoop_node::hdfs::meta::{Checksum, MetaHeader};
+use merganser_hadoop_node::hdfs::protocol::{HdfsErrorKind, HdfsRequest, MapFrame};
+use merganser_hadoop_node::hdfs::{
     BlockRange, Codec, CombineKind, FolderState, HdfsBlock, MapRequest, Order, Partitioner,
     SsdletName, Writable,
 };
@@ -534,7 +534,7 @@ fn told_by(mut bytes: &[u8]) -> Vec<MapFrame> {
             (MapFrame::Data(more), Some(MapFrame::Data(data))) => data.extend(more),
             (MapFrame::Progress { .. }, _) => {}
             (MapFrame::End(counters), _) => {
-                all.push(MapFrame::End(merganser_node::hdfs::MapCounters {
+                all.push(MapFrame::End(merganser_hadoop_node::hdfs::MapCounters {
                     cpu_ns: 0,
                     ..counters
                 }));

@@ -11,7 +11,7 @@ use std::thread;
 use merganser_flight::Token;
 use merganser_flight::client::{NodeAddress, NodeClient};
 use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
-use merganser_node::session::request::{OpenRequest, SessionRange};
+use merganser_serve::session::request::{OpenRequest, SessionRange};
 
 use crate::{fails, folder, merganser, names, prints, signal};
 

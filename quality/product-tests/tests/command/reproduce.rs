@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::{fails, folder, merganser, names, prints, stderr};
 
 /// A results file of lab/bench/hadoop/run.py; lab/bench/tests/test_hadoop.py checks that the runner writes it.
-const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/hadoop.json");
+const RESULTS: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/hadoop.json");
 
 /// The same of lab/bench/hadoop/study.py; its figures are made up. lab/bench/tests/test_study.py checks its form.
 const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/study.json");

@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use merganser_node::shuffle::SegmentSpec;
-use merganser_node::shuffle::protocol::{MergeFrame, MergeRequest, ShuffleRequest};
+use merganser_hadoop_node::shuffle::SegmentSpec;
+use merganser_hadoop_node::shuffle::protocol::{MergeFrame, MergeRequest, ShuffleRequest};
 use merganser_sort::record::ifile::push_record;
 
 use crate::{fails, folder, merganser, names, prints, signal};

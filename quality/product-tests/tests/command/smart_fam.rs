@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use merganser_node::frame;
-use merganser_node::smart_fam::{
+use merganser_map::frame;
+use merganser_random::Random;
+use merganser_serve::smart_fam::{
     CallError, CallRequest, CallResult, MAGIC, ModuleClient, PollIntervals,
 };
-use merganser_random::Random;
 use merganser_testkit::word_counts;
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use merganser_device::device::Device;
 use merganser_device::request::{DeviceRequest, RequestKind, SimTime};
 use merganser_device::results::{Collector, DevicePower};
 use merganser_device::workload::{SubmissionPace, play};
-use merganser_node::shuffle::calibration::calibrate;
+use merganser_hadoop_node::shuffle::calibration::calibrate;
 use merganser_shell::failure::Failure;
 use merganser_shell::standard;
 use serde_json::{Value, json};

@@ -18,7 +18,7 @@ mod passes;
 
 use std::path::Path;
 
-use merganser_node::shuffle::calibration::{Calibration, MergeCost, calibrate};
+use merganser_hadoop_node::shuffle::calibration::{Calibration, MergeCost, calibrate};
 use merganser_shell::failure::Failure;
 use merganser_shell::standard;
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 
-use merganser_node::map::MapInput;
+use merganser_map::MapInput;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_shell::signals::Cancel;

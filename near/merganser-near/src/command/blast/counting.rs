@@ -3,8 +3,8 @@
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_node::blast::count::{DatabaseCounter, DatabaseCounts};
-use merganser_node::map::MapInput;
+use merganser_map::MapInput;
+use merganser_pipeline::blast::count::{DatabaseCounter, DatabaseCounts};
 use merganser_shell::failure::Failure;
 use merganser_shell::input::StorageReader;
 use merganser_shell::signals::Cancel;

@@ -8,11 +8,11 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use merganser_node::blast::alias;
-use merganser_node::blast::archive::{self, ArchiveError, Merged, PartitionArchives};
-use merganser_node::blast::frame;
-use merganser_node::blast::mark::FileMark;
-use merganser_node::blast::program::Molecule;
+use merganser_pipeline::blast::alias;
+use merganser_pipeline::blast::archive::{self, ArchiveError, Merged, PartitionArchives};
+use merganser_pipeline::blast::frame;
+use merganser_pipeline::blast::mark::FileMark;
+use merganser_pipeline::blast::program::Molecule;
 use merganser_results::pipeline::{JOURNAL_NAME, PARTS_NAME, PipelineEvent, PipelineRecord};
 use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;

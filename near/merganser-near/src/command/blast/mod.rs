@@ -15,8 +15,8 @@ mod tools;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_node::blast::count::DatabaseCounts;
-use merganser_node::blast::mark::FileMark;
+use merganser_pipeline::blast::count::DatabaseCounts;
+use merganser_pipeline::blast::mark::FileMark;
 use merganser_shell::failure::Failure;
 use merganser_shell::output::{ResultOutput, refuse_compressed};
 use merganser_shell::signals::Cancel;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use merganser_node::blast::alias;
-use merganser_node::blast::options::BlastSearch;
-use merganser_node::pipeline::{MergeBy, PieceFormat, PipelineSettings, PipelineStage, StagePool};
+use merganser_pipeline::blast::alias;
+use merganser_pipeline::blast::options::BlastSearch;
+use merganser_pipeline::{MergeBy, PieceFormat, PipelineSettings, PipelineStage, StagePool};
 use merganser_sort::journal::CommandNote;
 
 use super::SearchFacts;

@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use merganser_node::blast::program::{BlastProgram, Molecule};
-use merganser_node::pipeline::{PlainNames, run_tool};
+use merganser_pipeline::blast::program::{BlastProgram, Molecule};
+use merganser_pipeline::{PlainNames, run_tool};
 use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;
 

@@ -11,8 +11,8 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-use merganser_node::map::{RowSink, sort_least_bytes, sort_threads};
-use merganser_node::ssdlet::{SsdletError, Type};
+use merganser_map::ssdlet::{SsdletError, Type};
+use merganser_map::{RowSink, sort_least_bytes, sort_threads};
 use merganser_shell::failure::Failure;
 use merganser_shell::rows::{RowWriter, keyed};
 use merganser_sort::activity::Activity;

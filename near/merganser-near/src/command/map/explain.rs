@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use merganser_node::map::{MapInput, PartitionSize};
-use merganser_node::ssdlet::{Combine, SsdletDescription, SsdletOutput as Kind, Type};
+use merganser_map::ssdlet::{Combine, SsdletDescription, SsdletOutput as Kind, Type};
+use merganser_map::{MapInput, PartitionSize};
 use merganser_shell::config::Destination;
 use merganser_shell::failure::Failure;
 use merganser_shell::shown;

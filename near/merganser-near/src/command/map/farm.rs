@@ -4,9 +4,9 @@ use std::path::Path;
 
 use merganser_flight::client::{CertificateFault, ClientError, NodeAddress, RefusalKind};
 use merganser_flight::farm::{self, FarmError};
-use merganser_node::map::{MapReport, RowSink};
-use merganser_node::session::OpenedSession;
-use merganser_node::session::request::{OpenRequest, SessionRange};
+use merganser_map::{MapReport, RowSink};
+use merganser_serve::session::OpenedSession;
+use merganser_serve::session::request::{OpenRequest, SessionRange};
 use merganser_sort::Progress;
 use serde_json::Value;
 
@@ -85,7 +85,7 @@ impl NodeFarm {
         progress: &dyn Progress,
     ) -> Result<MapReport, Failure> {
         let report = self.farm.map(&self.ranges, sink, progress).map_err(failure)?;
-        let sum = |of: fn(&merganser_node::session::SessionStatus) -> u64| {
+        let sum = |of: fn(&merganser_serve::session::SessionStatus) -> u64| {
             report.nodes.iter().map(of).sum()
         };
         Ok(MapReport {

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use merganser_node::map::PartitionSize;
-use merganser_node::matrix::{
+use merganser_map::PartitionSize;
+use merganser_map::matrix::{
     Matrix, MatrixElement, MatrixFormat, MatrixOptions, MatrixReport, MatrixShape, multiply,
 };
 use merganser_shell::config::Destination;

@@ -28,8 +28,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use merganser_node::map::{MapOutput, MapReport};
-use merganser_node::ssdlet::SsdletOutput as Kind;
+use merganser_map::ssdlet::SsdletOutput as Kind;
+use merganser_map::{MapOutput, MapReport};
 use merganser_shell::args::RowForm;
 use merganser_shell::config::{Destination, view_name};
 use merganser_shell::failure::Failure;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use merganser_node::session::GuestLimits;
-use merganser_node::ssdlet::{Alone, Ssdlet, SsdletError, builtin};
+use merganser_map::ssdlet::{Alone, Ssdlet, SsdletError, builtin};
+use merganser_serve::session::GuestLimits;
 use merganser_shell::failure::Failure;
 use serde_json::Value;
 

@@ -9,7 +9,7 @@
 //!             so "b" comes before "ab", and "ab" before "a"
 //! ```
 
-use merganser_node::ssdlet::Type;
+use merganser_map::ssdlet::Type;
 
 /// Appends the rank of a row.
 pub fn rank(of: Type, key: &[u8], value: &[u8], out: &mut Vec<u8>) {

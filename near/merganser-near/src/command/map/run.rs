@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use merganser_node::map::{MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map};
-use merganser_node::ssdlet::{Ssdlet, SsdletDescription, SsdletError};
+use merganser_map::ssdlet::{Ssdlet, SsdletDescription, SsdletError};
+use merganser_map::{MapInput, MapOptions, MapOutput, MapReport, least_memory_bytes, map};
 use merganser_shell::config::Destination;
 use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use merganser_node::map::RowSink;
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::RowSink;
+use merganser_map::ssdlet::SsdletError;
 use merganser_shell::failure::Failure;
 use merganser_shell::output::ResultOutput;
 use merganser_shell::rows::RowWriter;

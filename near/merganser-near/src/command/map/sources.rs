@@ -1,6 +1,6 @@
 //! The inputs of a map, for the engine: decompressed where their first bytes say that they are compressed.
 
-use merganser_node::map::MapInput;
+use merganser_map::MapInput;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::{Input, OpenInputs};
 use merganser_shell::signals::Cancel;

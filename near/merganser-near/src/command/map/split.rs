@@ -6,7 +6,7 @@
 //!   --top      ├───────────────── map ─────────────────┼ top ┤
 //! ```
 
-use merganser_node::ssdlet::SsdletOutput;
+use merganser_map::ssdlet::SsdletOutput;
 use merganser_sort::Error;
 use merganser_sort::budget::MemoryShare;
 

@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 use std::io;
 
-use merganser_node::ssdlet::{SsdletError, Type};
+use merganser_map::ssdlet::{SsdletError, Type};
 use merganser_sort::Budget;
 use merganser_sort::budget::Reservation;
 

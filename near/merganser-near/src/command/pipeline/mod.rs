@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_node::map::MapInput;
-use merganser_node::pipeline::{
+use merganser_map::MapInput;
+use merganser_pipeline::{
     self, InputSource, PipelineError, PipelineOutcome, PipelineReport, PipelineSettings,
 };
 use merganser_results::pipeline::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME, left_in};
@@ -81,7 +81,7 @@ pub fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
     refuse_stream_of_before(&work)?;
     let look_again = || job.inputs.iter().map(file_note).collect();
     let watch = watch::on_stderr(&settings, job.quiet, cancels);
-    let ran = pipeline::run(&settings, inputs, &look_again, &*watch);
+    let ran = merganser_pipeline::run(&settings, inputs, &look_again, &*watch);
     drop(watch);
     let PipelineOutcome { partial, report } = match ran {
         Ok(outcome) => outcome,
@@ -98,7 +98,7 @@ pub fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
             _ => Failure::on(target.shown(), &error),
         }
     })?;
-    pipeline::finish(work.path()).map_err(|error| match error.told() {
+    merganser_pipeline::finish(work.path()).map_err(|error| match error.told() {
         Failure::Error(why) => {
             format!("the result is complete, but what is left of the work is not removed: {why}")
                 .into()
@@ -113,7 +113,10 @@ pub fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// The inputs, each with the file that it is now. `reading` ends reads that wait.
-fn open(job: &PipelineJob<'_>, reading: &Cancel) -> Result<Vec<pipeline::PipelineInput>, Failure> {
+fn open(
+    job: &PipelineJob<'_>,
+    reading: &Cancel,
+) -> Result<Vec<merganser_pipeline::PipelineInput>, Failure> {
     // Their content is often read twice, by a cut and by a stage, so through the page cache.
     let open = OpenInputs::of_map();
     let ready = |input: &Input| {
@@ -131,7 +134,7 @@ fn open(job: &PipelineJob<'_>, reading: &Cancel) -> Result<Vec<pipeline::Pipelin
                 unreachable!("inputs are opened as they are")
             }
         };
-        Ok(pipeline::PipelineInput { name: input.to_string(), note, source })
+        Ok(merganser_pipeline::PipelineInput { name: input.to_string(), note, source })
     };
     job.inputs.iter().map(ready).collect()
 }
@@ -150,7 +153,7 @@ fn file_note(input: &Input) -> Option<FileNote> {
 fn refuse_input(
     target: &Target,
     replaces: Option<&FileNote>,
-    inputs: &[pipeline::PipelineInput],
+    inputs: &[merganser_pipeline::PipelineInput],
 ) -> Result<(), Failure> {
     let is_it = |note: &FileNote| replaces.is_some_and(|old| old.is_same_file(note));
     if inputs.iter().filter_map(|input| input.note.as_ref()).any(is_it) {
@@ -224,7 +227,7 @@ fn ended_early(error: PipelineError, target: &Target, work: &WorkFolder) -> Fail
     let Ok(Some(left)) = left_in(work.path()) else { return failure };
     if left.ran == 0 && !has_log {
         // Nothing is lost by beginning again.
-        let _ = pipeline::finish(work.path());
+        let _ = merganser_pipeline::finish(work.path());
         return failure;
     }
     with_left(failure, target, work)
@@ -253,7 +256,7 @@ fn with_left(failure: Failure, target: &Target, work: &WorkFolder) -> Failure {
 /// The output was whole and has got its name, or it is gone.
 fn after_the_end(target: &Target, work: WorkFolder) -> Result<(), Failure> {
     let is_there = target.found()?.is_some();
-    pipeline::finish(work.path()).map_err(Told::told)?;
+    merganser_pipeline::finish(work.path()).map_err(Told::told)?;
     work.close()?;
     let shown = target.shown().display();
     if is_there {

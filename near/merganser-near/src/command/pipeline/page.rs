@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use merganser_node::pipeline::{PipelineReport, PipelineSettings, Predictions, StageRun};
 use merganser_pages::frame::{REPORT_AS_DATA, document};
 use merganser_pages::text::Escaped;
 use merganser_pages::{frame, text};
+use merganser_pipeline::{PipelineReport, PipelineSettings, Predictions, StageRun};
 
 /// Colours of stages, in order; they begin again after the last one.
 const COLOURS: [&str; 6] = ["busy", "reading", "writing", "output", "turn", "memory"];

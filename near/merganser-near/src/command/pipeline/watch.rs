@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use merganser_node::pipeline::{PipelineSettings, PipelineWatch, Standing};
+use merganser_pipeline::{PipelineSettings, PipelineWatch, Standing};
 use merganser_shell::signals::Cancel;
 
 /// When the end is asked for, and how the reads of the inputs are ended then.

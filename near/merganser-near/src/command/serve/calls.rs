@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use merganser_node::session::request::Wanted;
-use merganser_node::session::{GuestLimits, SsdletOpener};
-use merganser_node::smart_fam::{PollIntervals, Serve, is_name, serve};
-use merganser_node::ssdlet::{Alone, SsdletError, builtin};
+use merganser_map::ssdlet::{Alone, SsdletError, builtin};
+use merganser_serve::session::request::Wanted;
+use merganser_serve::session::{GuestLimits, SsdletOpener};
+use merganser_serve::smart_fam::{PollIntervals, Serve, is_name, serve};
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::shown;
 use merganser_storage::Directory;
@@ -38,7 +38,7 @@ pub(super) fn listen(config: CallsConfig) -> Result<Listening, Failure> {
     modules.dedup();
     let temp = FileDirectory::open(&temp_dir).map_err(|e| Failure::named(&e))?;
     // Problems with the folders are reported before anything is served.
-    merganser_node::smart_fam::make_folder(&folder).map_err(|e| Failure::on(&folder, &e))?;
+    merganser_serve::smart_fam::make_folder(&folder).map_err(|e| Failure::on(&folder, &e))?;
     if !folder.is_dir() {
         return Err(
             format!("{}: is no folder; --log-folder takes one", shown::name(&folder)).into()
@@ -88,7 +88,7 @@ fn opened(
     name: &str,
     args: &Value,
     memory_bytes: u64,
-) -> Result<Box<dyn merganser_node::ssdlet::Ssdlet>, SsdletError> {
+) -> Result<Box<dyn merganser_map::ssdlet::Ssdlet>, SsdletError> {
     // Calls are served one after another, and a map begins when its SSDlet is open.
     let lender = Alone { memory_bytes };
     let unknown = match builtin::open_within(name, args, &lender) {

@@ -1,8 +1,8 @@
 //! Map tasks of Hadoop.
 
-use merganser_node::hdfs::Compile;
-use merganser_node::hdfs::server::{HdfsServer, HdfsServerOptions};
-use merganser_node::session::GuestLimits;
+use merganser_hadoop_node::hdfs::Compile;
+use merganser_hadoop_node::hdfs::server::{HdfsServer, HdfsServerOptions};
+use merganser_serve::session::GuestLimits;
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::shown;
 
@@ -43,8 +43,8 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
 fn compile(limits: GuestLimits) -> Box<Compile> {
     use std::sync::Arc;
 
-    use merganser_node::hdfs::MapperModule;
-    use merganser_node::ssdlet::MemoryLender;
+    use merganser_map::ssdlet::MapperModule;
+    use merganser_map::ssdlet::MemoryLender;
 
     let limits = crate::command::ssdlet::limits(limits);
     Box::new(move |module: &[u8], lender: &dyn MemoryLender| {

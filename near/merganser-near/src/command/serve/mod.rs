@@ -10,7 +10,7 @@ mod shuffle;
 
 use std::path::PathBuf;
 
-use merganser_node::hdfs::server::Stopper;
+use merganser_hadoop_node::hdfs::server::Stopper;
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::shown;
 use merganser_shell::signals::Cancel;

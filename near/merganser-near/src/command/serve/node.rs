@@ -8,7 +8,7 @@ use std::sync::Arc;
 use merganser_flight::Token;
 use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BATCH_PATIENCE, BindError, FlightServer, FlightServerOptions, Tls};
-use merganser_node::session::{BuiltinOnly, SessionOptions, SsdletOpener};
+use merganser_serve::session::{BuiltinOnly, SessionOptions, SsdletOpener};
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::shown;
 use merganser_storage::file::FileDirectory;

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use merganser_node::session::request::Wanted;
-use merganser_node::session::{GuestLimits, Offered, SsdletOpener};
-use merganser_node::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError};
+use merganser_map::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError};
+use merganser_serve::session::request::Wanted;
+use merganser_serve::session::{GuestLimits, Offered, SsdletOpener};
 use merganser_shell::failure::Failure;
 use merganser_storage::contained::{self, Cause};
 use merganser_storage::file::{FileOptions, UnpublishedFile};

@@ -1,6 +1,6 @@
 //! Merges for Hadoop.
 
-use merganser_node::shuffle::server::{ShuffleServer, ShuffleServerOptions};
+use merganser_hadoop_node::shuffle::server::{ShuffleServer, ShuffleServerOptions};
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::shown;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use merganser_node::ssdlet::{Combine, SsdletOutput, Type};
+use merganser_map::ssdlet::{Combine, SsdletOutput, Type};
 use merganser_shell::failure::Failure;
 use merganser_shell::standard;
 use merganser_sort::record::Format;
@@ -22,7 +22,7 @@ pub fn run(config: &SsdletCheck) -> Result<(), Failure> {
     let module = read(&config.file, limits.module_bytes)?;
     let sample = config.sample.as_deref().map(|path| sample(path, &module)).transpose()?;
     let checked = check(&module, &config.args, limits, sample.as_deref()).map_err(|error| {
-        let about_sample = matches!(error, merganser_node::ssdlet::SsdletError::Record { .. });
+        let about_sample = matches!(error, merganser_map::ssdlet::SsdletError::Record { .. });
         let failed = failure(&config.file, error);
         match sample {
             None if about_sample => failed.and(Some(

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use merganser_node::ssdlet::builtin;
+use merganser_map::ssdlet::builtin;
 use merganser_shell::failure::Failure;
 use merganser_shell::standard;
 use serde_json::{Value, json};

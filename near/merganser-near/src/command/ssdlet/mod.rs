@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use merganser_node::ssdlet::SsdletError;
+use merganser_map::ssdlet::SsdletError;
 use merganser_shell::failure::Failure;
 use merganser_shell::shown;
 
@@ -49,7 +49,7 @@ pub(super) fn failure(path: &Path, error: SsdletError) -> Failure {
 }
 
 /// The limits of a guest, with the defaults of those that were not asked for.
-pub(super) fn limits(asked: merganser_node::session::GuestLimits) -> merganser_wasm::WasmLimits {
+pub(super) fn limits(asked: merganser_serve::session::GuestLimits) -> merganser_wasm::WasmLimits {
     let default = merganser_wasm::WasmLimits::default();
     merganser_wasm::WasmLimits {
         memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::{Component, PathBuf};
 
-use merganser_node::map::PartitionSize;
+use merganser_map::PartitionSize;
 use merganser_shell::config::Destination;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use merganser_node::ssdlet::builtin::{self, Builtin};
+use merganser_map::ssdlet::builtin::{self, Builtin};
 use merganser_shell::config::list;
 use merganser_shell::failure::Failure;
 use merganser_shell::shown;

@@ -12,7 +12,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use merganser_node::ssdlet::builtin::{self, Builtin};
+use merganser_map::ssdlet::builtin::{self, Builtin};
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_sort::record::{CsvQuotes, Format};
