@@ -16,14 +16,14 @@ help:
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
-	@echo '                  (WING=core, near, array or lab: the lints and tests of its crates alone)'
+	@echo '                  (WING=core, near, hadoop, array or lab: the lints and tests of its crates alone)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (lab/bench/README.md)'
 	@echo 'make clean        remove the build output and the demo data'
 
 # The programs: the command itself, and those that have its other commands.
-PROGRAMS := merganser merganser-near merganser-array-command merganser-lab
+PROGRAMS := merganser merganser-near merganser-hadoop merganser-array-command merganser-lab
 
 demo:
 	@.ci/setup base rust fuse

@@ -139,13 +139,13 @@ class Framed(Local):
 
 
 class Shuffle(Framed):
-    """`serve --shuffle`."""
+    """`hadoop serve --shuffle`."""
 
     def words(self, trial):
         self.folder = trial.folder / "local"
         self.folder.mkdir()
         (self.folder / "spill").write_bytes(LINES)
-        return ["serve", "--shuffle", self.path, "--local-dir", self.folder, "--memory", "64M"]
+        return ["hadoop", "serve", "--shuffle", self.path, "--local-dir", self.folder, "--memory", "64M"]
 
     def body(self, chance):
         count = chance.choice([0, 1, 2, 60, 4096])
@@ -158,13 +158,13 @@ class Shuffle(Framed):
 
 
 class Maps(Framed):
-    """`serve --hdfs`, which takes modules that jobs bring."""
+    """`hadoop serve --hdfs`, which takes modules that jobs bring."""
 
     magic, kinds = b"MGHN", [1, 2, 3, 4]
 
     def words(self, trial):
         (trial.folder / "data/current").mkdir(parents=True)
-        return ["serve", "--hdfs", self.path, "--hdfs-data-dir", "data", "--memory", "64M", "--job-ssdlets"]
+        return ["hadoop", "serve", "--hdfs", self.path, "--hdfs-data-dir", "data", "--memory", "64M", "--job-ssdlets"]
 
     def body(self, chance):
         if chance.random() < 0.2:

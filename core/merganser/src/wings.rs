@@ -27,17 +27,18 @@ struct Wing {
     commands: &'static [&'static str],
 }
 
-const WINGS: [Wing; 3] = [
+const WINGS: [Wing; 4] = [
     Wing {
         heading: "Near the data",
         program: "merganser-near",
         commands: &["map", "pipeline", "blast", "ssdlet", "serve"],
     },
+    Wing { heading: "Hadoop", program: "merganser-hadoop", commands: &["hadoop"] },
     Wing { heading: "Volumes", program: "merganser-array", commands: &["array"] },
     Wing {
-        heading: "Models, papers, advice",
+        heading: "Models, papers",
         program: "merganser-lab",
-        commands: &["simulate", "emulate", "reproduce", "advise"],
+        commands: &["simulate", "emulate", "reproduce"],
     },
 ];
 
@@ -45,12 +46,6 @@ const WINGS: [Wing; 3] = [
 fn wing_of(words: &[impl AsRef<std::ffi::OsStr>]) -> Option<&'static Wing> {
     let command = words.get(1)?.as_ref().to_str()?;
     WINGS.iter().find(|wing| wing.commands.contains(&command))
-}
-
-/// Whether a wing has the command in `words`.
-#[cfg(test)]
-pub fn has(words: &[String]) -> bool {
-    wing_of(words).is_some()
 }
 
 /// Becomes the program that has the command in `words`; `None` if that is this one.

@@ -8,6 +8,7 @@
 //!   output      where results go                            standard  standard streams
 //!   unfinished  a result until it has its name              progress  a bar
 //!   report      what a command did, as page and as data     outline   the commands of another program
+//!   serving     servers of one process, and their heap
 //! ```
 
 pub mod apart;
@@ -29,6 +30,7 @@ pub mod progress;
 pub mod removal;
 pub mod report;
 pub mod rows;
+pub mod serving;
 pub mod shown;
 pub mod signals;
 pub mod standard;

@@ -51,7 +51,7 @@ def arguments(words=None):
     parser.add_argument("--plugin", type=Path, default=REPOSITORY / "hadoop/java/plugin/target/merganser-hadoop-0.1.0.jar")
     parser.add_argument("--workloads", type=Path, default=REPOSITORY / "hadoop/java/workloads/target/merganser-workloads-0.1.0.jar")
     parser.add_argument("--merganser", type=Path, default=REPOSITORY / "target/release/merganser",
-                        help="for `merganser serve` next to an active NodeManager")  # fmt: skip
+                        help="for `merganser hadoop serve` next to an active NodeManager")  # fmt: skip
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of every job; repeatable")
     parser.add_argument("--timeout", type=float, default=900, metavar="S", help="longest that one job may run [900]")
     parser.add_argument("--make-inputs", action="store_true", help="make the inputs, keep them, and measure nothing")

@@ -88,11 +88,11 @@ def say(text):
 
 
 def advice_words(cell, cores):
-    """The words of `merganser advise hadoop --job` for a sort of the sweep."""
+    """The words of `merganser hadoop advise --job` for a sort of the sweep."""
     heap_mb = max(SORT_MB_SWEPT) + one.MAP_HEAP_MB
     memory = cell.cache_bytes + config.MAPS_AT_ONCE * heap_mb * 2**20
     words = [
-        "advise", "hadoop", "--job", cell.data_bytes, "--memory", memory, "--heap", f"{heap_mb}M",
+        "hadoop", "advise", "--job", cell.data_bytes, "--memory", memory, "--heap", f"{heap_mb}M",
         "--cores", cores, "--processor-speed", cell.slower, "--tasks", config.MAPS_AT_ONCE, "--reducers", one.REDUCES_AT_ONCE,
         "--record-size", RECORD_BYTES, "--device", cell.device, "--json",
     ]  # fmt: skip
@@ -100,7 +100,7 @@ def advice_words(cell, cores):
 
 
 def predicted(merganser, cells):
-    """What `merganser advise hadoop --job` says about the sorts of the sweep, by device."""
+    """What `merganser hadoop advise --job` says about the sorts of the sweep, by device."""
     told = {}
     # The emulation has one.
     cores = max((os.cpu_count() or 1) - 1, 1)
@@ -110,7 +110,7 @@ def predicted(merganser, cells):
         words = [str(merganser), *advice_words(cell, cores)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
         if done.returncode != 0:
-            raise ClusterError(f"merganser advise: {done.stderr.strip()}")
+            raise ClusterError(f"merganser hadoop advise: {done.stderr.strip()}")
         told[cell.device] = json.loads(done.stdout)
     return told
 

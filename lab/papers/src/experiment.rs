@@ -175,7 +175,7 @@ const EXPERIMENTS: [Experiment; 43] = [
     },
     Experiment {
         name: "ssd-hadoop-settings",
-        about: "a sort and a join by sort buffer and block; what `advise hadoop --job` makes of it",
+        about: "a sort and a join by sort buffer and block; what `hadoop advise --job` makes of it",
         source: "A Case for Flash Memory SSD in Hadoop Applications, Table 1 and Figure 6",
         steps: ssd_hadoop::settings::run,
     },

@@ -60,6 +60,7 @@ pub fn commands(line: &str) -> Vec<Vec<String>> {
 }
 
 /// All command lines of this program in the help texts of a command and of those below it.
+#[cfg(feature = "programs")]
 #[must_use]
 pub fn all(command: &clap::Command) -> Vec<Vec<String>> {
     let mut texts = Vec::new();
@@ -67,7 +68,53 @@ pub fn all(command: &clap::Command) -> Vec<Vec<String>> {
     texts.iter().flat_map(|text| examples(text)).collect()
 }
 
+/// How many examples of a help there are, and how many of them name no file that is missing.
+#[cfg(feature = "programs")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TakenExamples {
+    /// All of them.
+    pub seen: usize,
+    /// Those whose settings could be made without files.
+    pub without_files: usize,
+}
+
+/// Gives every example in the help of `command` to `taken`, but for those of other programs.
+///
+/// # Panics
+/// If one is refused, except for a file that is not there.
+#[cfg(feature = "programs")]
+#[must_use]
+pub fn check(
+    command: &clap::Command,
+    taken: impl Fn(&[String]) -> Result<(), String>,
+) -> TakenExamples {
+    let mut count = TakenExamples { seen: 0, without_files: 0 };
+    // An example may continue with a command of another program, or leave the command out.
+    let own = |words: &Vec<String>| {
+        words
+            .get(1)
+            .is_none_or(|word| command.find_subcommand(word).is_some() || !is_other_command(word))
+    };
+    for words in all(command).into_iter().filter(own) {
+        count.seen += 1;
+        match taken(&words) {
+            Ok(()) => count.without_files += 1,
+            // Its settings are made from files: patterns of grep's, databases, an input.
+            Err(why) if why.contains("No such file or directory") => {}
+            Err(why) => panic!("{}: {why}", words.join(" ")),
+        }
+    }
+    count
+}
+
+/// Whether a word can be the command of another program: it is no option and no file.
+#[cfg(feature = "programs")]
+fn is_other_command(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
 /// All help texts of a command and of those below it.
+#[cfg(feature = "programs")]
 fn helps(command: &clap::Command, texts: &mut Vec<String>) {
     texts.extend(command.get_after_help().map(ToString::to_string));
     for command in command.get_subcommands() {

@@ -7,7 +7,7 @@
 //! - [`faulty`] wraps a directory that fails as a seed says, and forgets data that was not synced.
 //! - [`within`] fails a test that would hang.
 //! - [`has`] says whether another program can be run, [`has_blast`] whether BLAST+ can; [`install_program`] copies one.
-//! - [`program`] is the `merganser` that was built.
+//! - [`program`] is the `merganser` that was built, and [`check_program`] what every program of the project does.
 //! - [`word_counts`] reads the rows of a word count.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.
@@ -25,12 +25,14 @@
 pub mod examples;
 pub mod faulty;
 pub mod oracle;
+mod outlines;
 pub mod patterns;
 mod programs;
 mod watchdog;
 mod words;
 
 pub use merganser_random::Random;
+pub use outlines::check_program;
 pub use programs::{has, has_blast, install_program, program};
 pub use watchdog::within;
 pub use words::word_counts;

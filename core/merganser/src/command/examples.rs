@@ -12,7 +12,6 @@ use crate::config::{
     CatConfig, ExportConfig, GenerateConfig, InfoConfig, MaterializeConfig, MountConfig,
     SortConfig, VerifyConfig,
 };
-use crate::wings;
 
 /// Makes the settings of a command.
 fn meant(command: CliCommand) -> Result<(), Failure> {
@@ -38,18 +37,6 @@ fn taken(words: &[String]) -> Result<(), String> {
 
 #[test]
 fn every_example_of_the_help_is_taken() {
-    let (mut seen, mut without_files) = (0, 0);
-    for words in examples::all(&CommandLine::command()) {
-        if wings::has(&words) {
-            continue;
-        }
-        seen += 1;
-        match taken(&words) {
-            Ok(()) => without_files += 1,
-            // Its settings are made from files: patterns of grep's, databases, an input.
-            Err(why) if why.contains("No such file or directory") => {}
-            Err(why) => panic!("{}: {why}", words.join(" ")),
-        }
-    }
-    assert!(seen >= 40 && seen - without_files <= 4, "{without_files} of {seen} were made");
+    let found = examples::check(&CommandLine::command(), taken);
+    assert!(found.seen >= 40 && found.seen - found.without_files <= 4, "{found:?}");
 }

@@ -20,7 +20,7 @@ SORT_MB, FACTOR, BLOCK_MB = 100, 200, 64
 SORT_MB_SWEPT, BLOCK_MB_SWEPT = (64, 100, 192), (32, 64, 128)
 """The paper's text has no values of Figure 6's axes. With 64 MB blocks, these are two spills, one, and one."""
 ADVISED = "settings-advised"
-"""The figure whose cells are what `advise hadoop --job` chooses today."""
+"""The figure whose cells are what `hadoop advise --job` chooses today."""
 PAPER_SIZES = (2.5, 5, 10, 20)
 """GB; the text of Figure 5 has no values of its axis, but names 10 and 20."""
 
@@ -167,7 +167,7 @@ FIGURES = {
     "size": ("Figure 5: sort and join by the size of the data", _sizes),
     "settings": ("Table 1, Figure 6: io.sort.mb and dfs.blocksize for the sort", _settings),
     "settings-join": ("Figure 6: the same for the join", _settings_join),
-    ADVISED: ("what `advise hadoop --job` chooses for the sort, for each disk", lambda _scale: []),
+    ADVISED: ("what `hadoop advise --job` chooses for the sort, for each disk", lambda _scale: []),
     "traces": ("Figures 3 and 4: what the disk sees of a sort and of a join", _traces),
     "io-bound": ("Figure 8: jobs that wait for the disk", _io_bound),
     "cpu-bound": ("Figure 7: jobs that wait for the processor", _cpu_bound),
@@ -192,7 +192,7 @@ def cells_of(figures, scale, slower=1, rounds=1, told=None):
     """All cells of these figures, each once per round, in the order in which they should be measured: a round of all before
     the next. The two cells of a ratio are next to each other. Odd rounds begin with the hard disk, others with the SSD.
 
-    `told` is what `advise hadoop --job --json` says, by device; without it, the figure of its choice has no cells."""
+    `told` is what `hadoop advise --job --json` says, by device; without it, the figure of its choice has no cells."""
     advised = _advised(told or {}, scale) if ADVISED in figures else []
     wanted = {cell for name in figures for cell in FIGURES[name][1](scale)} | set(advised)
     telling = [

@@ -2,7 +2,6 @@
 //!
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
-mod advise;
 mod emulate;
 mod reproduce;
 mod simulate;
@@ -10,19 +9,18 @@ mod simulate_array;
 
 use clap::{Parser, Subcommand};
 
-pub use advise::{AdviseArgs, AdviseCommand};
 pub use emulate::EmulateArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::{
     ArrivalsName, DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
-    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName,
-    WorkloadName,
+    SimulateRatesArgs, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs,
+    TraceFormatName, WorkloadName,
 };
 pub use simulate_array::{ArrangementName, SimulateArrayArgs};
 
-/// Model devices, repeat experiments and advise.
+/// Model devices and repeat experiments.
 ///
-/// These commands belong to merganser: `merganser advise` runs this program.
+/// These commands belong to merganser: `merganser simulate` runs this program.
 #[derive(Debug, Parser)]
 #[command(name = "merganser-lab", bin_name = "merganser", version, disable_help_subcommand = true)]
 #[command(args_override_self = true, max_term_width = 100)]
@@ -36,7 +34,6 @@ pub struct LabLine {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
 pub enum LabCommand {
-    Advise(AdviseArgs),
     Simulate(SimulateArgs),
     Emulate(EmulateArgs),
     Reproduce(ReproduceArgs),

@@ -61,8 +61,37 @@ pub struct SimulateArgs {
 pub enum SimulateCommand {
     Run(SimulateRunArgs),
     Sort(SimulateSortArgs),
+    Rates(SimulateRatesArgs),
     Record(SimulateRecordArgs),
     Array(SimulateArrayArgs),
+}
+
+/// Print what a few streams get of a modelled device
+///
+/// Each stream reads or writes in order, 1 MiB at a time. Then four places take turns, 128 KiB at a time: what
+/// that takes beyond reading in order is the time to another stream. The times are those of the model, and do
+/// not depend on this machine.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  merganser simulate rates --device wd5000aakx --streams 2 --span 40G
+  merganser simulate rates --device 830 --json")]
+pub struct SimulateRatesArgs {
+    #[command(flatten)]
+    pub device: DeviceArgs,
+
+    /// Requests that are in flight while streams read or write in order
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub streams: TypedCount,
+
+    /// The streams are spread over this much of a disk, and at least over 4G. Of an SSD only what was written takes time
+    /// to read, so there it is 4G
+    #[arg(long, value_name = "SIZE", default_value = "4G")]
+    pub span: TypedSize,
+
+    /// Print the times as JSON, in nanoseconds
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Which device.

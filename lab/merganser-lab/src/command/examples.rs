@@ -9,34 +9,21 @@ use merganser_testkit::examples;
 
 use super::simulate::model::ModelledDevice;
 use crate::args::{LabCommand, LabLine};
-use crate::config::{
-    AdviseConfig, AdviseOn, DeviceChoice, EmulateConfig, ReproduceConfig, SimulateConfig,
-};
+use crate::config::{DeviceChoice, EmulateConfig, ReproduceConfig, SimulateConfig};
 
 /// Whether there is such a model, with these parameters.
 fn exists(choice: &DeviceChoice) -> Result<(), Failure> {
     ModelledDevice::chosen(choice)?.device(choice.seed, 0).map(drop)
 }
 
-fn of_advice(on: &AdviseOn) -> Result<(), Failure> {
-    match on {
-        AdviseOn::Device(choice) => exists(choice),
-        AdviseOn::Dir(_) => Ok(()),
-    }
-}
-
 /// Makes the settings of a command.
 fn meant(command: LabCommand) -> Result<(), Failure> {
     match command {
         LabCommand::Reproduce(typed) => ReproduceConfig::try_from(typed).map(drop),
-        LabCommand::Advise(typed) => match AdviseConfig::try_from(typed)? {
-            AdviseConfig::Job(job) => of_advice(&job.on),
-            AdviseConfig::Maps(maps) => of_advice(&maps.on),
-            AdviseConfig::Deferring { .. } => Ok(()),
-        },
         LabCommand::Simulate(typed) => match SimulateConfig::try_from(typed)? {
             SimulateConfig::Run(run) => exists(&run.device),
             SimulateConfig::Sort(sort) => exists(&sort.device),
+            SimulateConfig::Rates(rates) => exists(&rates.device),
             _ => Ok(()),
         },
         LabCommand::Emulate(typed) => {
@@ -54,20 +41,8 @@ fn taken(words: &[String]) -> Result<(), String> {
 
 #[test]
 fn every_example_of_the_help_is_taken() {
-    let (mut seen, mut without_files) = (0, 0);
-    let commands = LabLine::command();
-    // An example may continue with a command of another program.
-    let own = |words: &Vec<String>| commands.find_subcommand(&words[1]).is_some();
-    for words in examples::all(&commands).into_iter().filter(own) {
-        seen += 1;
-        match taken(&words) {
-            Ok(()) => without_files += 1,
-            // Its settings are made from files: patterns of grep's, databases, an input.
-            Err(why) if why.contains("No such file or directory") => {}
-            Err(why) => panic!("{}: {why}", words.join(" ")),
-        }
-    }
-    assert!(seen >= 20 && seen - without_files <= 4, "{without_files} of {seen} were made");
+    let found = examples::check(&LabLine::command(), taken);
+    assert!(found.seen >= 20 && found.seen - found.without_files <= 4, "{found:?}");
 }
 
 /// The command line of the issue that asked for emulated disks (16).

@@ -1,13 +1,12 @@
 //! One folder or file per subcommand. Each takes its settings from [`crate::config`] and returns its result.
 
-mod advise;
 mod emulate;
 #[cfg(test)]
 mod examples;
 mod reproduce;
 mod simulate;
 
-use merganser_shell::failure::{Failure, notice};
+use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;
 
 use crate::args::LabCommand;
@@ -18,12 +17,6 @@ use crate::args::LabCommand;
 /// Any failure that keeps the command from its work.
 pub fn run(command: LabCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
-        LabCommand::Advise(typed) => {
-            let assumed = crate::config::assumed_of_job(&typed);
-            let config = typed.try_into()?;
-            assumed.iter().for_each(|sentence| notice(sentence));
-            advise::run(&config)
-        }
         LabCommand::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         LabCommand::Emulate(typed) => emulate::run(&typed.try_into()?, cancel),
         LabCommand::Reproduce(typed) => reproduce::run(&typed.try_into()?, cancel),

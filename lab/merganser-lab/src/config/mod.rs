@@ -3,21 +3,17 @@
 //! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every
 //! refusal names the flag. The types here have no options left that contradict one another.
 
-mod advise;
 mod emulate;
 mod reproduce;
 mod simulate;
 mod simulate_array;
 mod workload;
 
-pub use advise::{
-    AdviseConfig, AdviseJob, AdviseMaps, AdviseOn, HadoopJob, TaskStart, assumed as assumed_of_job,
-};
 pub use emulate::{BackingConfig, EmulateConfig};
 pub use reproduce::ReproduceConfig;
 pub use simulate::{
-    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRecord, SimulateRun, SimulateSort,
-    TraceReading,
+    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRates, SimulateRecord, SimulateRun,
+    SimulateSort, TraceReading,
 };
 pub use simulate_array::SimulateArray;
 pub use workload::{StreamChoice, SyntheticRequests};
@@ -39,7 +35,6 @@ mod tests {
     /// The sentence of the refusal of these words.
     pub fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
-            LabCommand::Advise(typed) => AdviseConfig::try_from(typed).err(),
             LabCommand::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             LabCommand::Emulate(typed) => EmulateConfig::try_from(typed).err(),
             LabCommand::Reproduce(typed) => ReproduceConfig::try_from(typed).err(),

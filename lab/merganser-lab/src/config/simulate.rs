@@ -16,7 +16,8 @@ use super::simulate_array::{SimulateArray, simulate_array};
 use super::workload::{StreamChoice, SyntheticRequests, WorkloadWords, streams};
 use crate::args::{
     DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
-    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs, TraceFormatName,
+    SimulateRatesArgs, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs,
+    TraceFormatName,
 };
 
 /// The task of `simulate`.
@@ -30,6 +31,8 @@ pub enum SimulateConfig {
     Run(SimulateRun),
     /// Sort.
     Sort(SimulateSort),
+    /// Tell the rates of streams.
+    Rates(SimulateRates),
     /// Make a trace.
     Record(SimulateRecord),
     /// Play traces to a hybrid volume.
@@ -45,6 +48,19 @@ pub struct DeviceChoice {
     pub settings: Vec<String>,
     /// The seed of all random numbers.
     pub seed: u64,
+}
+
+/// Streams, and the device that serves them.
+#[derive(Debug)]
+pub struct SimulateRates {
+    /// The device.
+    pub device: DeviceChoice,
+    /// Requests in flight.
+    pub streams: u32,
+    /// The bytes of a disk that they are spread over.
+    pub span_bytes: u64,
+    /// Whether they are printed as JSON.
+    pub json: bool,
 }
 
 /// Requests, and the device that serves them.
@@ -150,18 +166,29 @@ impl TryFrom<SimulateArgs> for SimulateConfig {
             (Some(name), None) if name.is_empty() => SimulateConfig::ListDevices,
             (Some(name), None) => SimulateConfig::ListParameters(name),
             (None, None) => {
-                return Err("simulate: say run, sort, record or array, or --list"
+                return Err("simulate: say run, sort, rates, record or array, or --list"
                     .to_owned()
                     .into());
             }
             (None, Some(SimulateCommand::Run(typed))) => SimulateConfig::Run(run(typed)?),
             (None, Some(SimulateCommand::Sort(typed))) => SimulateConfig::Sort(sort(typed)?),
+            (None, Some(SimulateCommand::Rates(typed))) => SimulateConfig::Rates(rates(typed)?),
             (None, Some(SimulateCommand::Record(typed))) => SimulateConfig::Record(record(typed)?),
             (None, Some(SimulateCommand::Array(typed))) => {
                 SimulateConfig::Array(Box::new(simulate_array(&typed)?))
             }
         })
     }
+}
+
+fn rates(typed: SimulateRatesArgs) -> Result<SimulateRates, Failure> {
+    let streams = u32::try_from(typed.streams.0).ok().filter(|streams| *streams > 0);
+    Ok(SimulateRates {
+        streams: streams.ok_or_else(|| format!("--streams: 1 to {}", u32::MAX))?,
+        span_bytes: typed.span.0,
+        device: device(typed.device),
+        json: typed.json,
+    })
 }
 
 pub(super) fn device(typed: DeviceArgs) -> DeviceChoice {

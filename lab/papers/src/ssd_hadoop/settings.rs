@@ -1,4 +1,4 @@
-//! Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `advise hadoop --job` makes of the sort.
+//! Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `hadoop advise --job` makes of the sort.
 
 use super::study::{self, Combination, HDD, JobAdvice, MeasuredCell, SAYS, SSD, Study, StudyCell};
 use crate::error::ExperimentError;
@@ -122,7 +122,7 @@ fn statements(study: &Study, job: SizedJob) -> OutcomeSection {
     says
 }
 
-/// The cell with the settings that `advise hadoop --job` prints.
+/// The cell with the settings that `hadoop advise --job` prints.
 fn chosen(study: &Study, device: &str, advice: &JobAdvice) -> Option<StudyCell> {
     let setting = |name: &str| advice.advice.get(name).map(String::as_str);
     let number = |name: &str| setting(name)?.parse::<u64>().ok();
@@ -140,15 +140,15 @@ fn chosen(study: &Study, device: &str, advice: &JobAdvice) -> Option<StudyCell> 
     })
 }
 
-/// The combination of the sweep that the model of `advise hadoop --job` finds best, all of its times, and the
+/// The combination of the sweep that the model of `hadoop advise --job` finds best, all of its times, and the
 /// combination that the command itself chooses.
 fn advised(study: &Study) -> Vec<OutcomeSection> {
     let mut choice = OutcomeSection::new(
-        "measured seconds of the cell that `advise hadoop --job` takes, over the best cell's",
+        "measured seconds of the cell that `hadoop advise --job` takes, over the best cell's",
     );
-    let mut all = OutcomeSection::new("seconds of `advise hadoop --job`, over the measured ones");
+    let mut all = OutcomeSection::new("seconds of `hadoop advise --job`, over the measured ones");
     let mut own = OutcomeSection::new(
-        "measured seconds of what `advise hadoop --job` itself chooses, over the best cell's of the sweep",
+        "measured seconds of what `hadoop advise --job` itself chooses, over the best cell's of the sweep",
     );
     for (device, of) in DEVICES {
         let Some(advice) = study.predicted.get(device) else {

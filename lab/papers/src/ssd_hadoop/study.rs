@@ -32,7 +32,7 @@ pub struct Study {
     /// Cells that have late attempts alone.
     #[serde(default)]
     not_valid: Vec<Late>,
-    /// `merganser advise hadoop --job` on the sorts of the sweep, by device.
+    /// `merganser hadoop advise --job` on the sorts of the sweep, by device.
     #[serde(default)]
     pub predicted: BTreeMap<String, JobAdvice>,
 }
@@ -138,7 +138,7 @@ pub struct Points {
     pub list: Vec<(u64, String, u64)>,
 }
 
-/// What `merganser advise hadoop --job --json` says.
+/// What `merganser hadoop advise --job --json` says.
 #[derive(Debug, Clone, Deserialize)]
 pub struct JobAdvice {
     /// The settings that it prints, by name; empty in an older file.

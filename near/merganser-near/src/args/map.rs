@@ -9,7 +9,7 @@ use merganser_shell::args::{
     FormatName, ReportArgs, RowForm, TempArgs, TextArgs, TypedCount, TypedSize,
 };
 
-use super::GuestArgs;
+use merganser_guests::GuestArgs;
 
 /// Run a program over records, close to the data
 ///

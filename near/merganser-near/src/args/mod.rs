@@ -3,7 +3,6 @@
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
 mod blast;
-mod guest;
 mod map;
 mod pipeline;
 mod serve;
@@ -12,7 +11,6 @@ mod ssdlet;
 use clap::{Parser, Subcommand};
 
 pub use blast::BlastArgs;
-pub use guest::GuestArgs;
 pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowOrder};
 pub use pipeline::{PartitionsName, PieceName, PipelineArgs, StageArgs};
 pub use serve::ServeArgs;

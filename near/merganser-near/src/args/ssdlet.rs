@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::GuestArgs;
+use merganser_guests::GuestArgs;
 
 /// Programs that run near the data: begin one, check one, list them
 ///

@@ -30,18 +30,6 @@ fn taken(words: &[String]) -> Result<(), String> {
 
 #[test]
 fn every_example_of_the_help_is_taken() {
-    let (mut seen, mut without_files) = (0, 0);
-    let commands = NearLine::command();
-    // An example may continue with a command of another program.
-    let own = |words: &Vec<String>| commands.find_subcommand(&words[1]).is_some();
-    for words in examples::all(&commands).into_iter().filter(own) {
-        seen += 1;
-        match taken(&words) {
-            Ok(()) => without_files += 1,
-            // Its settings are made from files: patterns of grep's, databases, an input.
-            Err(why) if why.contains("No such file or directory") => {}
-            Err(why) => panic!("{}: {why}", words.join(" ")),
-        }
-    }
-    assert!(seen >= 30 && seen - without_files <= 5, "{without_files} of {seen} were made");
+    let found = examples::check(&NearLine::command(), taken);
+    assert!(found.seen >= 30 && found.seen - found.without_files <= 5, "{found:?}");
 }

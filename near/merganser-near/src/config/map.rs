@@ -15,7 +15,6 @@ use merganser_shell::input::Input;
 use merganser_sort::record::Format;
 use merganser_sort::run::magic::ContentKind;
 
-use super::guest;
 use crate::args::{MapArgs, PartitionName, RowOrder};
 
 mod nodes;
@@ -116,7 +115,8 @@ impl TryFrom<MapArgs> for MapConfig {
         };
         let on_nodes = !typed.on.is_empty();
         let program = MapProgram::new(&typed.ssdlet, format, &inputs, on_nodes, typed.program)?;
-        if let (Some(name), Some(flag)) = (program.builtin(), guest::flag(&typed.guest)) {
+        if let (Some(name), Some(flag)) = (program.builtin(), merganser_guests::flag(&typed.guest))
+        {
             return Err(
                 format!("{flag}: is for guests, and {name} is built in; leave it out").into()
             );
@@ -178,7 +178,7 @@ impl TryFrom<MapArgs> for MapConfig {
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
             explain: typed.explain,
-            limits: guest::limits(&typed.guest)?,
+            limits: merganser_guests::limits(&typed.guest)?,
             nodes,
             report: ReportConfig::new(typed.report)?,
             decompress: !typed.no_decompress,

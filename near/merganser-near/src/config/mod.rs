@@ -4,7 +4,6 @@
 //! refusal names the flag. The types here have no options left that contradict one another.
 
 mod blast;
-mod guest;
 mod map;
 mod pipeline;
 mod serve;
@@ -13,7 +12,7 @@ mod ssdlet;
 pub use blast::{BlastConfig, VOLUME};
 pub use map::{Choice, MapConfig, MapProgram, Nodes, ProgramName};
 pub use pipeline::PipelineConfig;
-pub use serve::{CallsConfig, HdfsConfig, NodeConfig, ServeConfig, ShuffleConfig};
+pub use serve::{CallsConfig, NodeConfig, ServeConfig};
 pub use ssdlet::SsdletCheck;
 pub use ssdlet::SsdletConfig;
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use merganser_serve::session::GuestLimits;
 use merganser_shell::failure::Failure;
 
-use super::guest;
 use crate::args::{LanguageName, SsdletArgs, SsdletCommand};
 
 /// What to do about SSDlets.
@@ -67,7 +66,7 @@ impl TryFrom<SsdletArgs> for SsdletConfig {
             file: typed.file,
             sample: typed.sample,
             args: typed.args.into_bytes(),
-            limits: guest::limits(&typed.guest)?,
+            limits: merganser_guests::limits(&typed.guest)?,
             json: typed.json,
         }))
     }

@@ -1,4 +1,4 @@
-//! `serve --hdfs`, as a real process: a map, signals, kills, and the files that are left behind.
+//! `hadoop serve --hdfs`, as a real process: a map, signals, kills, and the files that are left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -45,7 +45,7 @@ fn serve(dir: &Path) -> Server {
 }
 
 fn serve_with(dir: &Path, more: &[&str]) -> Server {
-    let arguments = [&["serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"], more].concat();
+    let arguments = [&["hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"], more].concat();
     let mut child = merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let stderr = child.stderr.as_mut().expect("piped");
@@ -128,7 +128,10 @@ fn a_process_of_another_user_says_that_it_may_not_read() {
         }
         fs::set_permissions(&closed, mode(0o700)).expect("mine");
         let mut command = std::process::Command::new(&program);
-        command.args(["serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"]).uid(user).gid(user);
+        command
+            .args(["hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"])
+            .uid(user)
+            .gid(user);
         command.current_dir(dir.path()).stdin(Stdio::null()).stderr(Stdio::piped());
         let mut server = Server(command.spawn().expect("it starts"));
         let mut line = String::new();
@@ -236,7 +239,7 @@ fn a_kill_is_seen_by_the_task_and_the_next_process_serves() {
     assert_eq!(names(dir.path()), ["dfs", "s"]);
 
     let mut server = serve(dir.path());
-    let again = ["serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"];
+    let again = ["hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"];
     let refused = fails(dir.path(), &again);
     assert_eq!(refused, "s: a process listens there already; stop it or name another path");
     let mut stream = ask(dir.path(), &request);
@@ -298,8 +301,18 @@ fn without_memory_a_map_is_refused_or_cut_and_the_next_process_serves() {
     let (mut whole, mut refused, mut ended) = (0, 0, 0);
     // Up to the first limit within which all maps fit.
     for mib in (32..2048).step_by(48) {
-        let arguments =
-            ["serve", "--hdfs", "s", "--hdfs-data-dir", "dfs", "--maps", "6", "--memory", "256M"];
+        let arguments = [
+            "hadoop",
+            "serve",
+            "--hdfs",
+            "s",
+            "--hdfs-data-dir",
+            "dfs",
+            "--maps",
+            "6",
+            "--memory",
+            "256M",
+        ];
         let mut command = merganser(dir.path(), &arguments);
         let limits = libc::rlimit { rlim_cur: mib << 20, rlim_max: mib << 20 };
         // SAFETY: between fork and exec there is one system call, which reads a value of the closure.

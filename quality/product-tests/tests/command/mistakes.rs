@@ -11,8 +11,8 @@ use crate::{folder, merganser, stderr};
 const MISTAKES: &[(&[&str], &str)] = &[
     (&["srot"], "unrecognized subcommand 'srot'"),
     (&["array"], "array: no command given; it has create"),
-    (&["advise"], "advise: no command given; it has"),
-    (&["simulate"], "simulate: say run, sort, record or array, or --list"),
+    (&["hadoop"], "hadoop: no command given; it has"),
+    (&["simulate"], "simulate: say run, sort, rates, record or array, or --list"),
     (&["ssdlet"], "ssdlet: no command given; it has"),
     (&["sort", "missing"], "missing: No such file or directory"),
     (&["sort", "-m", "in", "missing"], "missing: No such file or directory"),

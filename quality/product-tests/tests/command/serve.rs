@@ -14,7 +14,7 @@ use crate::{fails, folder, merganser, names, prints, signal};
 
 /// Starts it in `dir` and waits until it listens at `s`.
 fn serve(dir: &Path) -> Child {
-    let arguments = ["serve", "--shuffle", "s", "--local-dir", "."];
+    let arguments = ["hadoop", "serve", "--shuffle", "s", "--local-dir", "."];
     let mut child = merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let stderr = child.stderr.as_mut().expect("piped");
@@ -102,7 +102,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
     assert_eq!(names(dir.path()), ["s", "spill_0.out"]);
 
     let mut child = serve(dir.path());
-    let refused = fails(dir.path(), &["serve", "--shuffle", "s", "--local-dir", "."]);
+    let refused = fails(dir.path(), &["hadoop", "serve", "--shuffle", "s", "--local-dir", "."]);
     assert_eq!(refused, "s: a process listens there already; stop it or name another path");
     let mut stream = UnixStream::connect(dir.path().join("s")).expect("it listens");
     stream.write_all(&request).expect("sent");
@@ -117,16 +117,16 @@ fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
 fn advice_is_xml_and_json_and_leaves_nothing() {
     let dir = folder();
     let told =
-        String::from_utf8(prints(dir.path(), &["advise", "hadoop", "--dir", "."])).expect("UTF-8");
+        String::from_utf8(prints(dir.path(), &["hadoop", "advise", "--dir", "."])).expect("UTF-8");
     for name in ["min-record-bytes", "min-segment-bytes", "min-spills", "max-spills"] {
         assert!(told.contains(&format!("<name>merganser.shuffle.defer.{name}</name>")), "{told}");
     }
-    let json = prints(dir.path(), &["advise", "hadoop", "--dir", ".", "--json"]);
+    let json = prints(dir.path(), &["hadoop", "advise", "--dir", ".", "--json"]);
     let json: serde_json::Value = serde_json::from_slice(&json).expect("JSON");
     assert!(json["advice"]["min_segment_bytes"].is_u64(), "{json}");
     assert!(json["merges"].as_array().is_some_and(|merges| merges.len() > 10), "{json}");
     assert!(names(dir.path()).is_empty());
-    let refused = fails(dir.path(), &["advise", "hadoop", "--dir", "missing"]);
+    let refused = fails(dir.path(), &["hadoop", "advise", "--dir", "missing"]);
     assert!(refused.contains("missing"), "{refused}");
 }
 
@@ -134,7 +134,7 @@ fn advice_is_xml_and_json_and_leaves_nothing() {
 #[test]
 fn advice_on_a_job_is_for_this_machine_unless_another_is_named() {
     let dir = folder();
-    let words = ["advise", "hadoop", "--job", "10G", "--device", "830"];
+    let words = ["hadoop", "advise", "--job", "10G", "--device", "830"];
     let output = merganser(dir.path(), &words).output().expect("it starts");
     let said = String::from_utf8(output.stderr).expect("UTF-8");
     assert_eq!(output.status.code(), Some(0), "{said}");

@@ -29,9 +29,12 @@ fn a_program_that_is_not_installed_is_one_sentence() {
     let dir = folder();
     let bin = dir.path().join("bin");
     install("merganser", &bin);
-    for (command, program) in
-        [("map", "merganser-near"), ("array", "merganser-array"), ("simulate", "merganser-lab")]
-    {
+    for (command, program) in [
+        ("map", "merganser-near"),
+        ("hadoop", "merganser-hadoop"),
+        ("array", "merganser-array"),
+        ("simulate", "merganser-lab"),
+    ] {
         let refused = run(&bin, &[command, "--help"]);
         let (said, there) = (stderr(&refused), bin.display());
         assert_eq!(
@@ -66,6 +69,24 @@ fn programs_are_found_next_to_the_command_and_apart() {
     std::os::unix::fs::symlink(bin.join("merganser"), &link).expect("a link");
     let listed = Command::new(&link).args(["ssdlet", "list"]).output().expect("it starts");
     assert!(stdout(&listed).contains("wordcount"), "{}", stderr(&listed));
+}
+
+/// Advice on a modelled disk asks the program that has the models, as a user would.
+#[test]
+fn advice_without_the_models_says_what_is_missing() {
+    let dir = folder();
+    let bin = dir.path().join("bin");
+    install("merganser", &bin);
+    install("merganser-hadoop", &bin);
+    let refused = run(&bin, &["hadoop", "advise", "--job", "1G", "--device", "830"]);
+    let told = stderr(&refused);
+    let missing = "merganser: --device: simulate: needs the program merganser-lab";
+    assert!(told.lines().any(|line| line.starts_with(missing)), "{told}");
+    assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""));
+    install("merganser-lab", &bin);
+    let unknown = run(&bin, &["hadoop", "advise", "--job", "1G", "--device", "none"]);
+    let told = stderr(&unknown);
+    assert!(told.contains("merganser: --device: ") && told.contains("jasmine"), "{told}");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //!   latencies  the time of each request of a run, in a file
 //!   streams    several workloads on one device, and each alone
 //!   sort       the engine on a device
+//!   rates      what a few streams get of a device
 //!   record     a trace of something else
 //!   array      traces ──► a hybrid volume without its data, on several devices
 //! ```
@@ -18,6 +19,7 @@ mod measured;
 pub(super) mod model;
 mod opened;
 mod page;
+mod rates;
 mod record;
 mod run;
 mod sort;
@@ -39,6 +41,7 @@ pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
         SimulateConfig::Array(config) => array::run(config, cancel),
         SimulateConfig::Run(config) => run::run(config, cancel),
         SimulateConfig::Sort(config) => sort::run(config, cancel),
+        SimulateConfig::Rates(config) => rates::run(config),
         SimulateConfig::Record(config) => record::run(config, cancel),
     }
 }

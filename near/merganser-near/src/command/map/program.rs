@@ -46,7 +46,7 @@ fn wasm(
     limits: GuestLimits,
     lender: &Alone,
 ) -> Result<Box<dyn Ssdlet>, Failure> {
-    let limits = crate::command::ssdlet::limits(limits);
+    let limits = merganser_guests::of_engine(limits);
     let module = crate::command::ssdlet::read(path, limits.module_bytes)?;
     let args = args.as_str().unwrap_or_default().as_bytes();
     match merganser_wasm::open_within(&module, args, limits, lender) {

@@ -10,12 +10,12 @@ use merganser_serve::session::request::Wanted;
 use merganser_serve::session::{GuestLimits, SsdletOpener};
 use merganser_serve::smart_fam::{PollIntervals, Serve, is_name, serve};
 use merganser_shell::failure::{Failure, notice};
+use merganser_shell::serving::Listening;
 use merganser_shell::shown;
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 use serde_json::Value;
 
-use super::Listening;
 use super::opener::FolderOpener;
 use crate::config::CallsConfig;
 

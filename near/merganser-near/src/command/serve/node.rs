@@ -10,10 +10,10 @@ use merganser_flight::identity::TlsFault;
 use merganser_flight::server::{BATCH_PATIENCE, BindError, FlightServer, FlightServerOptions, Tls};
 use merganser_serve::session::{BuiltinOnly, SessionOptions, SsdletOpener};
 use merganser_shell::failure::{Failure, notice};
+use merganser_shell::serving::Listening;
 use merganser_shell::shown;
 use merganser_storage::file::FileDirectory;
 
-use super::Listening;
 use super::opener::FolderOpener;
 use crate::config::NodeConfig;
 

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use merganser_guests::{judged, of_engine};
 use merganser_map::ssdlet::{MemoryLender, Ssdlet, SsdletDescription, SsdletError};
 use merganser_serve::session::request::Wanted;
 use merganser_serve::session::{GuestLimits, Offered, SsdletOpener};
 use merganser_shell::failure::Failure;
-use merganser_storage::contained::{self, Cause};
 use merganser_storage::file::{FileOptions, UnpublishedFile};
 use merganser_storage::{Storage, StorageExt};
 use serde_json::Value;
@@ -131,20 +131,13 @@ fn open(
         Value::Object(fields) if fields.is_empty() => String::new(),
         _ => args.to_string(),
     };
-    let limits = crate::command::ssdlet::limits(limits);
+    let limits = of_engine(limits);
     Ok(Box::new(judged(|| merganser_wasm::open_within(module, text.as_bytes(), limits, lender))?))
-}
-
-/// Modules are strangers', and what judges them is a compiler: where it panics, the module is refused.
-pub(super) fn judged<T>(judge: impl FnOnce() -> Result<T, SsdletError>) -> Result<T, SsdletError> {
-    contained::run(Cause::Input, judge).unwrap_or_else(|_| {
-        Err(SsdletError::Failed("the compiler of this server fails at this module".to_owned()))
-    })
 }
 
 /// The limits that hold where `given` were given.
 fn most(given: GuestLimits) -> GuestLimits {
-    let limits = crate::command::ssdlet::limits(given);
+    let limits = of_engine(given);
     GuestLimits {
         fuel_per_byte: Some(limits.fuel_per_byte),
         call_time: limits.call_time,
@@ -158,7 +151,7 @@ fn describe(
     limits: GuestLimits,
     lender: &dyn MemoryLender,
 ) -> Result<SsdletDescription, SsdletError> {
-    judged(|| merganser_wasm::describe(module, &crate::command::ssdlet::limits(limits), lender))
+    judged(|| merganser_wasm::describe(module, &of_engine(limits), lender))
 }
 
 #[cfg(test)]
@@ -166,12 +159,6 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    #[test]
-    fn a_compiler_that_panics_refuses_its_module() {
-        let told = judged(|| -> Result<(), _> { panic!("at a module") }).expect_err("refused");
-        assert_eq!(told.to_string(), "the compiler of this server fails at this module");
-    }
 
     #[test]
     fn clients_can_only_lower_the_limits() {

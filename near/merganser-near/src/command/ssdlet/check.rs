@@ -10,7 +10,7 @@ use merganser_sort::record::Format;
 use merganser_wasm::{ABI, CheckedGuest, check};
 use serde_json::{Value, json};
 
-use super::{failure, hex, limits, read};
+use super::{failure, hex, read};
 use crate::config::SsdletCheck;
 
 /// The most that is read of a sample, in bytes.
@@ -18,7 +18,7 @@ const SAMPLE_BYTES_MAX: usize = 64 << 20;
 
 /// Checks it and prints what was found.
 pub fn run(config: &SsdletCheck) -> Result<(), Failure> {
-    let limits = limits(config.limits);
+    let limits = merganser_guests::of_engine(config.limits);
     let module = read(&config.file, limits.module_bytes)?;
     let sample = config.sample.as_deref().map(|path| sample(path, &module)).transpose()?;
     let checked = check(&module, &config.args, limits, sample.as_deref()).map_err(|error| {

@@ -48,17 +48,6 @@ pub(super) fn failure(path: &Path, error: SsdletError) -> Failure {
     format!("{}: {sentence}", shown::name(path)).into()
 }
 
-/// The limits of a guest, with the defaults of those that were not asked for.
-pub(super) fn limits(asked: merganser_serve::session::GuestLimits) -> merganser_wasm::WasmLimits {
-    let default = merganser_wasm::WasmLimits::default();
-    merganser_wasm::WasmLimits {
-        memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
-        fuel_per_byte: asked.fuel_per_byte.unwrap_or(default.fuel_per_byte),
-        call_time: asked.call_time,
-        ..default
-    }
-}
-
 /// SHA-256 in hexadecimal digits.
 fn hex(digest: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

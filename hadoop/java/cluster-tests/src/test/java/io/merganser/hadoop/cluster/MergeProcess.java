@@ -66,7 +66,7 @@ final class MergeProcess implements AutoCloseable {
     Path socket = Files.createTempDirectory("merganser").resolve("serve.sock");
     Files.createDirectories(log.getParent());
     List<String> command = new ArrayList<>();
-    command.addAll(List.of(binary.toString(), "serve", service, socket.toString()));
+    command.addAll(List.of(binary.toString(), "hadoop", "serve", service, socket.toString()));
     command.addAll(options);
     command.addAll(List.of("--memory", "64M"));
     Process process =

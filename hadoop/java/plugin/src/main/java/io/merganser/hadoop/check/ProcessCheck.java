@@ -49,7 +49,7 @@ final class ProcessCheck {
       return;
     }
     String advice = "until it is repaired the NodeManager merges in Java.";
-    if (!socketIsThere("process", Keys.SOCKET, socket, "merganser serve --shuffle", advice)) {
+    if (!socketIsThere("process", Keys.SOCKET, socket, "merganser hadoop serve --shuffle", advice)) {
       return;
     }
     try (ProcessProbe probe = new ProcessProbe(Path.of(socket))) {
@@ -109,7 +109,7 @@ final class ProcessCheck {
       return;
     }
     String advice = "until it is repaired maps run in their tasks.";
-    if (!socketIsThere("node", Keys.NODE_SOCKET, socket, "merganser serve --hdfs", advice)) {
+    if (!socketIsThere("node", Keys.NODE_SOCKET, socket, "merganser hadoop serve --hdfs", advice)) {
       return;
     }
     if (conf.getBoolean(BLOCK_TOKENS, false)) {
@@ -151,7 +151,7 @@ final class ProcessCheck {
           Finding.error(
               "node",
               e.getMessage()
-                  + ". Is merganser serve --hdfs running, and may this user open its socket?"
+                  + ". Is merganser hadoop serve --hdfs running, and may this user open its socket?"
                   + " Meanwhile: "
                   + advice));
     }

@@ -104,7 +104,7 @@ public final class Keys {
   /** The default of {@link #NODE_MAP}. */
   public static final boolean DEFAULT_NODE_MAP = true;
 
-  /** The Unix socket of {@code merganser serve --hdfs}. Read by map tasks. */
+  /** The Unix socket of {@code merganser hadoop serve --hdfs}. Read by map tasks. */
   public static final String NODE_SOCKET = "merganser.node.socket";
 
   /** The job's own input format; by default Hadoop's for lines of text. */

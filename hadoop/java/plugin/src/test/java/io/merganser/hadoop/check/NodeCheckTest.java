@@ -160,7 +160,7 @@ class NodeCheckTest {
     assertSays("not set", process(ProcessCheck::node, Level.NOTE));
     Path socket = dir.resolve("n.sock");
     conf.set(Keys.NODE_SOCKET, socket.toString());
-    assertSays("start merganser serve --hdfs", process(ProcessCheck::node, Level.ERROR));
+    assertSays("start merganser hadoop serve --hdfs", process(ProcessCheck::node, Level.ERROR));
     try (FakeNode node = new FakeNode(socket, dir.resolve("no-file"))) {
       List<Finding> found = process(ProcessCheck::node, Level.OK, Level.NOTE, Level.NOTE);
       assertSays("merganser 9.8.7 listens", found);
@@ -174,10 +174,10 @@ class NodeCheckTest {
       found = process(ProcessCheck::node, Level.OK, Level.NOTE);
       assertTrue(found.get(1).sentence().contains("too old to say which folders"));
     }
-    assertSays("Is merganser serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
+    assertSays("Is merganser hadoop serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
     Files.delete(socket);
     try (FakeProcess process = new FakeProcess(socket, -1, "")) {
-      assertSays("Is merganser serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
+      assertSays("Is merganser hadoop serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
     }
     conf.set(Keys.NODE_SOCKET, "relative.sock");
     assertSays("absolute path", process(ProcessCheck::node, Level.ERROR));

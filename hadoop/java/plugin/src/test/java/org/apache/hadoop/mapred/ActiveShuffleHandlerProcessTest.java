@@ -226,6 +226,7 @@ class ActiveShuffleHandlerProcessTest extends ShuffleServiceFixture {
     assumeTrue(binary.isPresent(), "no merganser was built");
     return new ProcessBuilder(
             binary.get().toString(),
+            "hadoop",
             "serve",
             "--shuffle",
             socket.toString(),

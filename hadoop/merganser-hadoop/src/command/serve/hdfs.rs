@@ -1,13 +1,16 @@
 //! Map tasks of Hadoop.
 
+use std::sync::Arc;
+
+use merganser_guests::{judged, of_engine};
 use merganser_hadoop_node::hdfs::Compile;
 use merganser_hadoop_node::hdfs::server::{HdfsServer, HdfsServerOptions};
+use merganser_map::ssdlet::{MapperModule, MemoryLender};
 use merganser_serve::session::GuestLimits;
 use merganser_shell::failure::{Failure, notice};
+use merganser_shell::serving::{Listening, tell_absent};
 use merganser_shell::shown;
 
-use super::opener::judged;
-use super::{Listening, absent};
 use crate::config::HdfsConfig;
 use crate::sentences::hdfs_sentence;
 
@@ -17,7 +20,7 @@ use crate::sentences::hdfs_sentence;
 /// When the socket can't be listened on.
 pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
     let HdfsConfig { socket, socket_mode, data_dirs, memory_bytes, maps, job_ssdlets } = config;
-    absent(&data_dirs, "blocks");
+    tell_absent(&data_dirs, "blocks");
     let listening = format!(
         "map tasks for clients of {}: at most {maps} at once, in {memory_bytes} bytes{}",
         shown::name(&socket),
@@ -36,17 +39,13 @@ pub(super) fn listen(config: HdfsConfig) -> Result<Listening, Failure> {
     })
     .map_err(|error| error.to_string())?;
     notice(&listening);
-    Ok(Listening::of(server.stopper(), move || server.run()))
+    let stopper = server.stopper();
+    Ok(Listening::sure(move || server.run(), move || stopper.stop()))
 }
 
 /// The compiler of SSDlets that jobs bring, within `limits`.
 fn compile(limits: GuestLimits) -> Box<Compile> {
-    use std::sync::Arc;
-
-    use merganser_map::ssdlet::MapperModule;
-    use merganser_map::ssdlet::MemoryLender;
-
-    let limits = crate::command::ssdlet::limits(limits);
+    let limits = of_engine(limits);
     Box::new(move |module: &[u8], lender: &dyn MemoryLender| {
         let module = judged(|| merganser_wasm::WasmModule::new(module, limits.clone(), lender))?;
         Ok(Arc::new(module) as Arc<dyn MapperModule>)

@@ -1,4 +1,4 @@
-//! `merganser advise hadoop --job`: which settings suit a job, and what others cost.
+//! `merganser hadoop advise --job`: which settings suit a job, and what others cost.
 //!
 //! All combinations of a few values are tried with the model of [`passes`](super::passes). Of those whose
 //! time is within a percent of the best, the one with the smallest sort buffer, the smallest fan-in, the
@@ -7,18 +7,14 @@
 
 use std::path::Path;
 
-use merganser_device::device::Device;
-use merganser_device::request::{DeviceRequest, RequestKind, SimTime};
-use merganser_device::results::{Collector, DevicePower};
-use merganser_device::workload::{SubmissionPace, play};
 use merganser_hadoop_node::shuffle::calibration::calibrate;
 use merganser_shell::failure::Failure;
 use merganser_shell::standard;
 use serde_json::{Value, json};
 
-use super::super::simulate::model::ModelledDevice;
+use super::modelled::modelled;
 use super::passes::{AdvisedCost, AdvisedSettings, DiskRates, cost, sort_bytes_max};
-use crate::config::{AdviseJob, AdviseOn, DeviceChoice, HadoopJob};
+use crate::config::{AdviseJob, AdviseOn, HadoopJob};
 
 const MIB: f64 = (1 << 20) as f64;
 /// Values of `mapreduce.task.io.sort.mb` that are tried, as far as they fit in a heap.
@@ -49,59 +45,6 @@ pub fn run(config: &AdviseJob) -> Result<(), Failure> {
 pub(super) fn disk_of(dir: &Path) -> Result<DiskRates, Failure> {
     let found = calibrate(dir, &[100], &[10]).map_err(|error| error.to_string())?;
     Ok(DiskRates { read_ns: found.read_ns, write_ns: found.write_ns, seek_ns: found.seek_ns })
-}
-
-/// What streams get of a modelled device, in virtual time: requests of 1 MiB in order, as many in flight as
-/// tasks run; and requests of 128 KiB, one after the other, that take turns between streams which are spread
-/// over the bytes of the job.
-pub(super) fn modelled(
-    choice: &DeviceChoice,
-    streams: u32,
-    job_bytes: u64,
-) -> Result<DiskRates, Failure> {
-    const LARGE: u64 = 1 << 20;
-    const SMALL: u64 = 128 << 10;
-    const REQUESTS: u64 = 1000;
-    /// A merge of this many segments.
-    const STREAMS: u64 = 4;
-    /// Of an SSD only what was written takes time to read, and its places are all alike.
-    const FILLED: u64 = 4 << 30;
-    let model = ModelledDevice::chosen(choice)?;
-    let spread = match model {
-        ModelledDevice::Ssd(_) => FILLED,
-        ModelledDevice::Hdd(_) => job_bytes.max(FILLED),
-    };
-    let failed = |error: String| Failure::from(format!("--device {}: {error}", choice.name));
-    let played = |filled, requests: &mut dyn Iterator<Item = DeviceRequest>, in_flight| {
-        let mut device: Box<dyn Device> = model.device(choice.seed, filled)?;
-        let mut collector = Collector::new(&*device);
-        let played =
-            play(&mut *device, requests.map(Ok), SubmissionPace::Closed(in_flight), &mut collector)
-                .map_err(|error| failed(error.to_string()))?;
-        let results = collector.finish(&*device, played, &DevicePower::ssd(0.0, "not asked for"));
-        Ok::<f64, Failure>(results.seconds())
-    };
-    let capacity: u64 = model.device(choice.seed, 0)?.capacity_bytes();
-    let span_bytes = capacity.min(spread);
-    let request =
-        |kind, offset, len| DeviceRequest { arrival: SimTime(0), kind, offset, len, content: None };
-    let in_order = |kind, filled| {
-        let places = span_bytes / LARGE;
-        let mut requests =
-            (0..REQUESTS).map(|number| request(kind, number % places * LARGE, LARGE));
-        let seconds = played(filled, &mut requests, streams.max(1))?;
-        Ok::<f64, Failure>(seconds * 1e9 / (LARGE * REQUESTS) as f64)
-    };
-    let read_ns = in_order(RequestKind::Read, FILLED)?;
-    let write_ns = in_order(RequestKind::Write, 0)?;
-    let of_stream = span_bytes / STREAMS / SMALL;
-    let mut turns = (0..REQUESTS).map(|number| {
-        let place = number % STREAMS * of_stream + number / STREAMS % of_stream;
-        request(RequestKind::Read, place * SMALL, SMALL)
-    });
-    let turn_ns = played(FILLED, &mut turns, 1)? * 1e9 / REQUESTS as f64;
-    let seek_ns = (turn_ns - read_ns * SMALL as f64).max(0.0);
-    Ok(DiskRates { read_ns, write_ns, seek_ns })
 }
 
 /// The advised settings, and what leads to them.
@@ -342,13 +285,5 @@ mod tests {
         let said = SettingsAdvice::of(&small, disk).err().expect("refused");
         let said = said.sentence().expect("a sentence");
         assert!(said.starts_with("--memory: a task gets 31 MiB of heap, too little"), "{said}");
-    }
-
-    #[test]
-    fn streams_of_a_modelled_disk_are_those_of_its_data_sheet() {
-        let choice = DeviceChoice { name: "wd5000aakx".into(), settings: Vec::new(), seed: 1 };
-        let disk = modelled(&choice, 1, 40_000_000_000).expect("a model");
-        assert!((1000.0 / disk.read_ns / 126.0 - 1.0).abs() < 0.05, "{disk:?}");
-        assert!((5e6..25e6).contains(&disk.seek_ns), "{disk:?}");
     }
 }

@@ -1,27 +1,9 @@
-//! `merganser advise`.
+//! `merganser hadoop advise`.
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use merganser_shell::args::TypedSize;
-
-/// Measure this machine and print settings that suit it
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  merganser advise hadoop --dir /data/1/yarn       when map tasks of this node should defer
-  merganser advise hadoop --job 10G --device 830   settings for a job on a modelled disk")]
-pub struct AdviseArgs {
-    /// The program to advise on
-    #[command(subcommand)]
-    pub what: AdviseCommand,
-}
-
-/// The programs that can be advised on.
-#[derive(Debug, Subcommand)]
-pub enum AdviseCommand {
-    Hadoop(AdviseHadoopArgs),
-}
 
 /// When map tasks of this node should leave their merge to the fetch, or settings for a job
 ///
@@ -34,19 +16,19 @@ pub enum AdviseCommand {
 ///
 /// With --job, it looks for io.sort.mb, io.sort.factor, dfs.blocksize and whether to defer for a job of
 /// that many bytes, with a small model of Hadoop's passes. It prints the spills to expect and what other
-/// values cost. With --host-cpu and --node-cpu, it says whether maps on the node of their blocks (serve
-/// --hdfs) pay for the job, and why. Each task starts in both cases, which small splits feel most. With
+/// values cost. With --host-cpu and --node-cpu, it says whether maps on the node of their blocks (hadoop
+/// serve --hdfs) pay for the job, and why. Each task starts in both cases, which small splits feel most. With
 /// --device, the disk is a modelled one, and nothing is measured.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  merganser advise hadoop --dir /data/1/yarn
-  merganser advise hadoop --dir /data/1/yarn --json > node7.json
-  merganser advise hadoop --job 10G --dir /data/1/yarn --memory 16G
-  merganser advise hadoop --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4
-  merganser advise hadoop --job 10G --ratio 0.02 --host-cpu 115 --node-cpu 2.1 --device 830
+  merganser hadoop advise --dir /data/1/yarn
+  merganser hadoop advise --dir /data/1/yarn --json > node7.json
+  merganser hadoop advise --job 10G --dir /data/1/yarn --memory 16G
+  merganser hadoop advise --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4
+  merganser hadoop advise --job 10G --ratio 0.02 --host-cpu 115 --node-cpu 2.1 --device 830
 (These two numbers are those of word count in docs/hadoop/advise-job.md. Measure those of your job.)")]
-pub struct AdviseHadoopArgs {
+pub struct HadoopAdviseArgs {
     /// A folder on the disk of yarn.nodemanager.local-dirs [default: .]
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
     pub dir: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `merganser advise hadoop --job SIZE --host-cpu NS --node-cpu NS`: whether the maps of a job pay on the node of their
+//! `merganser hadoop advise --job SIZE --host-cpu NS --node-cpu NS`: whether the maps of a job pay on the node of their
 //! blocks, with the arithmetic shown.
 //!
 //! ```text
@@ -14,7 +14,8 @@ use merganser_shell::failure::Failure;
 use merganser_shell::standard;
 use serde_json::json;
 
-use super::job::{disk_of, modelled};
+use super::job::disk_of;
+use super::modelled::modelled;
 use super::passes::DiskRates;
 use crate::config::{AdviseMaps, AdviseOn, TaskStart};
 

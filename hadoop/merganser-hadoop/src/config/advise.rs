@@ -1,4 +1,4 @@
-//! The settings of `merganser advise`.
+//! The settings of `merganser hadoop advise`.
 
 use std::path::PathBuf;
 
@@ -6,8 +6,7 @@ use merganser_shell::args::TypedSize;
 use merganser_shell::config::memory;
 use merganser_shell::failure::Failure;
 
-use super::DeviceChoice;
-use crate::args::{AdviseArgs, AdviseCommand};
+use crate::args::HadoopAdviseArgs;
 
 /// The most bytes of map output per byte of input: with more, the model's sums lose their meaning.
 const RATIO_MAX: f64 = 1e6;
@@ -26,7 +25,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 /// The part of the node's memory that is heaps of tasks, unless the heap is given.
 const HEAP_SHARE: f64 = 0.5;
 
-/// The settings of `merganser advise hadoop`.
+/// The settings of `merganser hadoop advise`.
 #[derive(Debug)]
 pub enum AdviseConfig {
     /// When map tasks should leave their merge to the fetch.
@@ -132,12 +131,20 @@ pub enum AdviseOn {
     /// The disk of this folder, measured.
     Dir(PathBuf),
     /// A modelled device.
-    Device(DeviceChoice),
+    Device(ModelChoice),
+}
+
+/// A modelled device, which another program knows.
+#[derive(Debug, Clone)]
+pub struct ModelChoice {
+    /// Its preset.
+    pub name: String,
+    /// `name=value` each.
+    pub settings: Vec<String>,
 }
 
 /// Names the values that are taken from this machine because they were not given; `None` if all were given.
-pub fn assumed(typed: &AdviseArgs) -> Option<String> {
-    let AdviseCommand::Hadoop(typed) = &typed.what;
+pub fn assumed(typed: &HadoopAdviseArgs) -> Option<String> {
     typed.job?;
     let memory = (typed.memory.is_none() && typed.host_cpu.is_none())
         .then(|| format!("--memory {}M", machine_mib()));
@@ -156,11 +163,10 @@ fn machine_cores() -> u32 {
     std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
 }
 
-impl TryFrom<AdviseArgs> for AdviseConfig {
+impl TryFrom<HadoopAdviseArgs> for AdviseConfig {
     type Error = Failure;
 
-    fn try_from(typed: AdviseArgs) -> Result<Self, Failure> {
-        let AdviseCommand::Hadoop(typed) = typed.what;
+    fn try_from(typed: HadoopAdviseArgs) -> Result<Self, Failure> {
         let dir = typed.dir.unwrap_or_else(|| ".".into());
         let Some(TypedSize(input_bytes)) = typed.job else {
             return Ok(AdviseConfig::Deferring { dir, json: typed.json });
@@ -182,7 +188,7 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
             None => machine_cores(),
         };
         let on = match typed.device {
-            Some(name) => AdviseOn::Device(DeviceChoice { name, settings: typed.set, seed: 1 }),
+            Some(name) => AdviseOn::Device(ModelChoice { name, settings: typed.set }),
             None => AdviseOn::Dir(dir),
         };
         let tasks = match typed.tasks {
@@ -281,11 +287,11 @@ impl TryFrom<AdviseArgs> for AdviseConfig {
 mod tests {
     use super::super::tests::{config, refusal};
     use super::*;
-    use crate::args::LabCommand;
+    use crate::args::HadoopTask;
 
     fn meant(words: &[&str]) -> AdviseConfig {
-        let words = [&["advise", "hadoop"], words].concat();
-        let LabCommand::Advise(typed) = config(&words) else { unreachable!() };
+        let words = [&["hadoop", "advise"], words].concat();
+        let HadoopTask::Advise(typed) = config(&words) else { unreachable!() };
         AdviseConfig::try_from(typed).unwrap_or_else(|failure| panic!("{:?}", failure.sentence()))
     }
 
@@ -302,8 +308,8 @@ mod tests {
     #[test]
     fn what_is_not_given_is_that_of_this_machine_and_is_said() {
         let told = |words: &[&str]| {
-            let words = [&["advise", "hadoop"], words].concat();
-            let LabCommand::Advise(typed) = config(&words) else { unreachable!() };
+            let words = [&["hadoop", "advise"], words].concat();
+            let HadoopTask::Advise(typed) = config(&words) else { unreachable!() };
             assumed(&typed)
         };
         let AdviseConfig::Job(AdviseJob { job, .. }) = meant(&["--job", "10G", "--device", "830"])
@@ -349,7 +355,7 @@ mod tests {
             panic!()
         };
         assert!(matches!(on, AdviseOn::Dir(dir) if dir.as_os_str() == "."));
-        let said = |words: &[&str]| refusal(&[&["advise", "hadoop"], words].concat());
+        let said = |words: &[&str]| refusal(&[&["hadoop", "advise"], words].concat());
         assert_eq!(said(&["--job", "0"]), "--job: at least 1 byte");
         assert_eq!(said(&["--job", "1G", "--cores", "0"]), "--cores: at least 1");
         assert_eq!(said(&["--job", "1G", "--tasks", "0"]), "--tasks: at least 1");

@@ -1,4 +1,4 @@
-//! `merganser advise`: what was measured, what follows from it, and why.
+//! `merganser hadoop advise`: what was measured, what follows from it, and why.
 //!
 //! The model, in nanoseconds a byte of map output:
 //!
@@ -13,6 +13,7 @@
 //! merges is faster, or which of them waits for a free core.
 
 mod job;
+mod modelled;
 mod near;
 mod passes;
 

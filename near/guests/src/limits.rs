@@ -11,7 +11,7 @@ use crate::args::GuestArgs;
 ///
 /// # Errors
 /// A limit that leaves nothing; a text that is no time.
-pub(super) fn limits(typed: &GuestArgs) -> Result<GuestLimits, Failure> {
+pub fn limits(typed: &GuestArgs) -> Result<GuestLimits, Failure> {
     if typed.fuel_per_byte == Some(0) {
         return Err("--fuel-per-byte: at least 1".to_owned().into());
     }
@@ -27,7 +27,8 @@ pub(super) fn limits(typed: &GuestArgs) -> Result<GuestLimits, Failure> {
 }
 
 /// The first of them that was typed, where there is no guest.
-pub(super) fn flag(typed: &GuestArgs) -> Option<&'static str> {
+#[must_use]
+pub fn flag(typed: &GuestArgs) -> Option<&'static str> {
     let fuel = typed.fuel_per_byte.map(|_| "--fuel-per-byte");
     let time = typed.time_limit.map(|_| "--time-limit");
     fuel.or(time).or(typed.guest_memory.map(|_| "--guest-memory"))
@@ -39,6 +40,18 @@ fn call_time(seconds: f64) -> Result<Duration, Failure> {
     time.ok_or_else(|| {
         format!("--time-limit: '{seconds}' is no time; give seconds, such as 0.5").into()
     })
+}
+
+/// The limits of a guest, with the defaults of those that were not asked for.
+#[must_use]
+pub fn of_engine(asked: GuestLimits) -> merganser_wasm::WasmLimits {
+    let default = merganser_wasm::WasmLimits::default();
+    merganser_wasm::WasmLimits {
+        memory_bytes: asked.memory_bytes.unwrap_or(default.memory_bytes),
+        fuel_per_byte: asked.fuel_per_byte.unwrap_or(default.fuel_per_byte),
+        call_time: asked.call_time,
+        ..default
+    }
 }
 
 #[cfg(test)]

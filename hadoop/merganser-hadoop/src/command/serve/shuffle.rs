@@ -2,9 +2,9 @@
 
 use merganser_hadoop_node::shuffle::server::{ShuffleServer, ShuffleServerOptions};
 use merganser_shell::failure::{Failure, notice};
+use merganser_shell::serving::{Listening, tell_absent};
 use merganser_shell::shown;
 
-use super::{Listening, absent};
 use crate::config::ShuffleConfig;
 use crate::sentences::shuffle_sentence;
 
@@ -15,7 +15,7 @@ use crate::sentences::shuffle_sentence;
 pub(super) fn listen(config: ShuffleConfig) -> Result<Listening, Failure> {
     let ShuffleConfig { socket, socket_mode, local_dirs, memory_bytes, merges, keep_cache } =
         config;
-    absent(&local_dirs, "spills");
+    tell_absent(&local_dirs, "spills");
     let listening = format!(
         "merges for clients of {}: at most {merges} at once, in {memory_bytes} bytes",
         shown::name(&socket)
@@ -33,5 +33,6 @@ pub(super) fn listen(config: ShuffleConfig) -> Result<Listening, Failure> {
     })
     .map_err(|error| error.to_string())?;
     notice(&listening);
-    Ok(Listening::of(server.stopper(), move || server.run()))
+    let stopper = server.stopper();
+    Ok(Listening::sure(move || server.run(), move || stopper.stop()))
 }

@@ -31,7 +31,7 @@ const TRIM_EVERY: Duration = Duration::from_millis(250);
 const AT_WORK: Duration = Duration::from_millis(2);
 
 /// Sets it. Called before the server has any thread that allocates.
-pub(super) fn keep_little() {
+pub fn keep_little() {
     #[cfg(target_env = "gnu")]
     for (setting, value) in [
         (libc::M_ARENA_MAX, ARENAS),
@@ -49,7 +49,7 @@ pub(super) fn keep_little() {
 ///
 /// glibc gives back the end of an arena alone: one small block behind 20 MiB that were freed keeps them. Under every
 /// call at its worst at once, 20 to 42 MiB of free memory were kept so, beyond `--memory`.
-pub(super) fn give_back() {
+pub fn give_back() {
     #[cfg(target_env = "gnu")]
     {
         let used =
