@@ -2,5 +2,5 @@
 
 `config` configures the daemons, `cluster` runs them, `workloads` knows the jobs, `history` reads the
 history of a job, `chart` draws it, `scenarios` defines the comparisons and claims, and `run` is the
-command. Only Python's standard library is used.
+command. `papers` and `compare` hold results against the figures of papers. Only Python's standard library is used.
 """

@@ -3,8 +3,8 @@
 Computing for Hadoop MapReduce Framework" did with an SSD. See lab/bench/README.md.
 
 Pairs that were measured are kept, with the build that measured them, so the same command continues where an earlier
-one ended. A line near the end says for how many no time was left. `merganser reproduce isc-hadoop-... --results isc.json`
-shows the figures.
+one ended. A line near the end says for how many no time was left. `compare.py isc-hadoop-... --results isc.json`
+compares them with the paper's.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 Applications" did on real ones. See lab/bench/README.md.
 
 Cells that were measured are kept, so the same command continues where an earlier one ended. A line near the end
-says for how many no time was left. `merganser reproduce ssd-hadoop-... --results study-xSCALE-slowerK.json` shows the figures.
+says for how many no time was left. `compare.py ssd-hadoop-... --results study-xSCALE-slowerK.json` compares them with the paper's.
 """
 
 import argparse

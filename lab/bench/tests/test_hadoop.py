@@ -234,8 +234,7 @@ class Results(unittest.TestCase):
         settings = {"date": "2026-01-01", "scale": 1.0, "device": "throttled", "machine": machine, "command": "run.py"}
         return [{**settings, **bench.scenario(name, scenarios.SCENARIOS[name])[0]} for name in self.NAMES]
 
-    def test_the_file_that_reproduce_reads(self):
-        # quality/product-tests/tests/command/reproduce.rs reads the same file.
+    def test_the_file_that_the_comparisons_read(self):
         made, path = self.results(), GOLDEN / "hadoop.json"
         if os.environ.get("MERGANSER_BLESS"):
             report.write_json(path, made)

@@ -224,7 +224,7 @@ class Command(unittest.TestCase):
                 command.arguments(words)
         self.assertEqual(command.arguments(["all"]).figure, ALL)
 
-    def test_the_golden_file_that_reproduce_reads_has_the_form_of_ours(self):
+    def test_the_golden_file_that_the_comparisons_read_has_the_form_of_ours(self):
         golden = json.loads((GOLDEN / "isc.json").read_text())
         every = [asdict(pair) for pair in pairs.pairs_of(ALL, 1)]
         self.assertEqual([one["cell"] for one in golden["pairs"]], every)

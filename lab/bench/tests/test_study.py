@@ -392,7 +392,7 @@ class Results(unittest.TestCase):
             (entry,) = json.loads((self.kept.folder / name).read_text())["cells"]
             self.assertEqual(entry["elapsed_s"], seconds)
 
-    def test_the_golden_file_that_reproduce_reads_has_the_form_of_ours(self):
+    def test_the_golden_file_that_the_comparisons_read_has_the_form_of_ours(self):
         golden = json.loads((GOLDEN / "study.json").read_text())
         decided = {name for name in asdict(self.cell) if name != "round"}
         self.assertEqual({tuple(sorted(one["cell"])) for one in golden["cells"]}, {tuple(sorted(decided))})

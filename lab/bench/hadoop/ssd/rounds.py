@@ -3,7 +3,7 @@
     results/<date>-<machine>-study/CELL.json                        round 1
                                    CELL-round2.json                 another round
                                    not-valid/CELL.json, CELL-2.json attempts whose emulation was late
-                                   study-x0.05-slower4.json         all cells of a scale and a clock, for `reproduce`
+                                   study-x0.05-slower4.json         all cells of a scale and a clock, for `compare.py`
 
 No file takes the place of another measurement's: late attempts are numbered, and cells of another scale or clock are
 in another file.
