@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::ExitStatus;
 
 use merganser_device::profile::ProfileError;
 use merganser_sort::key::KeyError;
@@ -105,46 +104,6 @@ pub enum ExperimentError {
         experiment: &'static str,
         /// The missing thing.
         what: String,
-    },
-    /// The runner of jobs on Hadoop is not where it was looked for.
-    #[error("{} is not there", path.display())]
-    RunnerMissing {
-        /// Where it should be.
-        path: PathBuf,
-    },
-    /// The runner of jobs on Hadoop failed.
-    #[error("{}: {status}; run it by itself to see what it says", path.display())]
-    RunnerFailed {
-        /// The runner.
-        path: PathBuf,
-        /// How it ended.
-        status: ExitStatus,
-    },
-    /// A file is not what the runner of jobs on Hadoop writes.
-    #[error("{}: {reason}", path.display())]
-    Results {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
-    /// The result of a scenario lacks what the experiment needs.
-    #[error("{scenario}: {reason}")]
-    Scenario {
-        /// The scenario.
-        scenario: String,
-        /// The reason.
-        reason: String,
-    },
-    /// A file with results lacks a scenario that the experiment needs.
-    #[error("{}: no result of {missing}; `run.py {} --json FILE` makes one", path.display(), scenarios.join(" "))]
-    NoScenario {
-        /// The file, or the runner's folder.
-        path: PathBuf,
-        /// The scenario that is missing.
-        missing: String,
-        /// All scenarios that the experiment needs.
-        scenarios: Vec<String>,
     },
 }
 

@@ -9,7 +9,7 @@ use crate::lab::{Caller, ExperimentSetup, Lab};
 use crate::machine::MeasuredMachine;
 use crate::outcome::Outcome;
 use crate::report::ExperimentReport;
-use crate::{activesort, hadoop, hcdd, isc, isc_hadoop, mcsd, ppblast, ssd, ssd_hadoop, triton};
+use crate::{activesort, hcdd, isc, mcsd, ppblast, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -27,12 +27,6 @@ impl Experiment {
     #[must_use]
     pub fn takes_settings(&self) -> bool {
         self.name.starts_with("activesort-")
-    }
-
-    /// Whether it runs jobs on emulated disks, whose clock can be slower ([`ExperimentSetup::slower`]).
-    #[must_use]
-    pub fn emulates(&self) -> bool {
-        self.name.starts_with("ssd-hadoop-") && self.name != "ssd-hadoop-energy"
     }
 
     /// Runs it on this machine.
@@ -58,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 43] = [
+const EXPERIMENTS: [Experiment; 26] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -138,78 +132,6 @@ const EXPERIMENTS: [Experiment; 43] = [
         steps: activesort::channels::run,
     },
     Experiment {
-        name: "hadoop-elapsed",
-        about: "sorts and a join on Hadoop, stock and with deferred merges: time",
-        source: "ActiveSort, Figure 10",
-        steps: hadoop::elapsed::run,
-    },
-    Experiment {
-        name: "hadoop-io",
-        about: "the same: bytes read from and written to the disk of intermediate data",
-        source: "ActiveSort, Figure 11",
-        steps: hadoop::io::run,
-    },
-    Experiment {
-        name: "hadoop-memory",
-        about: "a sort on Hadoop by the machine's memory",
-        source: "ActiveSort, Figure 15",
-        steps: hadoop::memory::run,
-    },
-    Experiment {
-        name: "hadoop-reducers",
-        about: "TeraSort on Hadoop by the number of reducers, at once and in all",
-        source: "ActiveSort, Figure 16",
-        steps: hadoop::reducers::run,
-    },
-    Experiment {
-        name: "hadoop-nodes",
-        about: "TeraSort on Hadoop by the number of nodes",
-        source: "ActiveSort, Figure 17",
-        steps: hadoop::nodes::run,
-    },
-    Experiment {
-        name: "ssd-hadoop-size",
-        about: "a sort and a join on Hadoop, on an emulated hard disk and an SSD, by data",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, Figure 5",
-        steps: ssd_hadoop::size::run,
-    },
-    Experiment {
-        name: "ssd-hadoop-settings",
-        about: "a sort and a join by sort buffer and block; what `hadoop advise --job` makes of it",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, Table 1 and Figure 6",
-        steps: ssd_hadoop::settings::run,
-    },
-    Experiment {
-        name: "ssd-hadoop-traces",
-        about: "what the disk sees of a sort and a join, and which share is sequential",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, Figures 3 and 4",
-        steps: ssd_hadoop::traces::run,
-    },
-    Experiment {
-        name: "ssd-hadoop-cpu",
-        about: "jobs that wait for the processor, on both devices",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, Figure 7",
-        steps: ssd_hadoop::jobs::cpu_bound,
-    },
-    Experiment {
-        name: "ssd-hadoop-io",
-        about: "jobs that wait for the disk, on both devices",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, Figure 8",
-        steps: ssd_hadoop::jobs::io_bound,
-    },
-    Experiment {
-        name: "ssd-hadoop-energy",
-        about: "energy of a sort and a join, and the paper's arithmetic",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, Table 2 and 4.5",
-        steps: ssd_hadoop::energy::run,
-    },
-    Experiment {
-        name: "ssd-hadoop-beyond",
-        about: "the sort and the join with Merganser's shuffle on both devices",
-        source: "A Case for Flash Memory SSD in Hadoop Applications, beyond it",
-        steps: ssd_hadoop::beyond::run,
-    },
-    Experiment {
         name: "isc-breakdown",
         about: "a map task inside a modelled SSD, in Hadoop, and on the host: where time goes",
         source: "In-Storage Computing for Hadoop, Figure 10",
@@ -238,36 +160,6 @@ const EXPERIMENTS: [Experiment; 43] = [
         about: "the same: energy and power, modelled",
         source: "In-Storage Computing for Hadoop, Figures 12b and 16",
         steps: isc::energy::run,
-    },
-    Experiment {
-        name: "isc-hadoop-task",
-        about: "a map task on Hadoop, stock and on the node, and its constant part",
-        source: "In-Storage Computing for Hadoop, Figures 10b and 10c",
-        steps: isc_hadoop::task::run,
-    },
-    Experiment {
-        name: "isc-hadoop-size",
-        about: "word counts on Hadoop, stock and on the node, by data: jobs and maps",
-        source: "In-Storage Computing for Hadoop, Figure 11",
-        steps: isc_hadoop::size::run,
-    },
-    Experiment {
-        name: "isc-hadoop-host",
-        about: "the same: processor, reads and memory of tasks, and of the machine",
-        source: "In-Storage Computing for Hadoop, Figures 13 and 14",
-        steps: isc_hadoop::host::run,
-    },
-    Experiment {
-        name: "isc-hadoop-devices",
-        about: "the same on one to four DataNodes, each with a disk of its own",
-        source: "In-Storage Computing for Hadoop, Figures 12a and 15",
-        steps: isc_hadoop::devices::run,
-    },
-    Experiment {
-        name: "isc-hadoop-jobs",
-        about: "seven jobs and a search on Hadoop, stock and on the node",
-        source: "In-Storage Computing for Hadoop, 3.4",
-        steps: isc_hadoop::jobs::run,
     },
     Experiment {
         name: "mcsd-single",

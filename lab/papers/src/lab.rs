@@ -32,13 +32,6 @@ pub struct ExperimentSetup {
     pub pool_bytes: Option<u64>,
     /// The threads of a whole sort.
     pub threads: usize,
-    /// The folder with the runner of jobs on Hadoop.
-    pub bench: PathBuf,
-    /// The seconds of the wall clock for one second of an emulated disk, for experiments that emulate one
-    /// ([`Experiment::emulates`](crate::Experiment::emulates)); `None` is real time.
-    pub slower: Option<u32>,
-    /// A file with results of that runner, to be read instead of running it.
-    pub results: Option<PathBuf>,
     /// The command `merganser`, for experiments that time it as a process of its own.
     pub program: PathBuf,
 }

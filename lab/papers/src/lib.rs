@@ -14,14 +14,13 @@
 //! |---|---|
 //! | `triton` | TritonSort, and the Sort Benchmark |
 //! | `activesort` | ActiveSort inside a modelled SSD |
-//! | `hadoop` | ActiveSort with Hadoop |
 //! | `isc` | In-Storage Computing for Hadoop, modelled |
-//! | `isc_hadoop` | the same on real Hadoop, with maps on the node |
 //! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ppblast` | pp-mpiBLAST: formatting on a storage node, searching on others |
-//! | `ssd_hadoop` | "A Case for Flash Memory SSD in Hadoop Applications", on emulated disks |
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
+//!
+//! Experiments on Hadoop's daemons need a checkout; `lab/bench/hadoop/compare.py` there has them.
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
 //! command `merganser` ([`ExperimentSetup::program`]) for experiments that time whole processes, and
@@ -37,10 +36,8 @@ mod child;
 mod error;
 mod experiment;
 mod folder;
-mod hadoop;
 pub mod hcdd;
 mod isc;
-mod isc_hadoop;
 mod lab;
 mod look_alike;
 mod machine;
@@ -48,9 +45,7 @@ mod mcsd;
 mod outcome;
 mod ppblast;
 mod report;
-mod runner;
 mod ssd;
-mod ssd_hadoop;
 mod statistics;
 mod triton;
 

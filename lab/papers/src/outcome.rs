@@ -46,11 +46,6 @@ impl OutcomeSection {
         self.rows.push(OutcomeRow { what: what.into(), paper: Some(paper), ours: None });
     }
 
-    /// A figure that neither the paper nor this run has; `what` says why.
-    pub fn neither(&mut self, what: impl Into<String>) {
-        self.rows.push(OutcomeRow { what: what.into(), paper: None, ours: None });
-    }
-
     /// A figure of ours alone.
     pub fn ours(&mut self, what: impl Into<String>, ours: f64) {
         self.rows.push(OutcomeRow { what: what.into(), paper: None, ours: Some(ours) });

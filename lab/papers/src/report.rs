@@ -91,7 +91,7 @@ fn figure(figure: Option<f64>) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
     use merganser_pages::Chart;
 
@@ -104,11 +104,6 @@ pub mod tests {
             kernel: "6".into(),
         };
         ExperimentReport { name: "n", about: "a", source: "s", machine, outcome }
-    }
-
-    /// An outcome as programs get it.
-    pub fn json(outcome: Outcome) -> Value {
-        report(outcome).json()
     }
 
     #[test]

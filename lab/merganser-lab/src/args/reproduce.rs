@@ -17,16 +17,8 @@ use merganser_shell::args::TypedSize;
 /// --dir that is removed.
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
-/// their figures are the same on every machine. So do isc-... (but isc-hadoop-...); their one figure of an
-/// SSDlet on the host is measured here.
-///
-/// hadoop-... start Hadoop's daemons with `lab/bench/hadoop/run.py` of a checkout (lab/bench/README.md says what
-/// that needs: root, Java 17, the plugin's jar), or read results that it has kept. ssd-hadoop-... do the same
-/// with `lab/bench/hadoop/study.py`, which keeps finished measurements: run it by itself for more than one
-/// figure. On a machine with two processors, the emulated SSD is too late without --slower 4 --size 500MB
-/// (docs/lab/ssd-hadoop.md), and its measurements are not valid. ssd-hadoop-energy runs nothing; without --results
-/// it has the paper's arithmetic alone.
-/// isc-hadoop-... read what `lab/bench/hadoop/isc.py` wrote, with --results, and never run it.
+/// their figures are the same on every machine. So do isc-...; their one figure of an SSDlet on the host is
+/// measured here.
 ///
 /// ppblast-... (but -wordcount, which is mcsd-partition) run makeblastdb and blastp of NCBI BLAST+ over
 /// partitions with `merganser pipeline`, and mpirun if it is there, on two processors. As root, a control
@@ -52,16 +44,8 @@ Examples:
   merganser reproduce activesort-throughput --plot figure8.svg
   # the same with twice the channels
   merganser reproduce activesort-throughput --set channels=8
-  # Figure 11, from jobs that were run before
-  merganser reproduce hadoop-io --results results.json --plot figure11.svg
   # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
   merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
-  # Figure 5 of SSD in Hadoop, from cells that were measured before
-  merganser reproduce ssd-hadoop-size --results study-x0.05-slower4.json --plot figure5.svg
-  # the same, measured on two processors: a twentieth of the data, disks of a quarter of the speed
-  merganser reproduce ssd-hadoop-size --size 500MB --slower 4 --bench lab/bench/hadoop
-  # Figure 10 of ISC on real Hadoop, from jobs that were measured before
-  merganser reproduce isc-hadoop-task --results isc.json --plot figure10.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
 pub struct ReproduceArgs {
@@ -76,14 +60,13 @@ pub struct ReproduceArgs {
     /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
     /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
     /// any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default: 1GB;
-    /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split; hadoop-... 1 GiB of
-    /// input; ssd-hadoop-... 1 GB in place of the paper's 10; ppblast-... 128 MiB for the paper's 2 GB]
+    /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split;
+    /// ppblast-... 128 MiB for the paper's 2 GB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<TypedSize>,
 
     /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
-    /// as the paper and the benchmark do) [default: 5, whole sorts, ppblast-... and ssd-hadoop-... 1,
-    /// hadoop-... 3]
+    /// as the paper and the benchmark do) [default: 5, whole sorts and ppblast-... 1]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
 
@@ -116,20 +99,6 @@ pub struct ReproduceArgs {
     /// Let sorts use this many threads [default: one a processor; triton-internal-sort always 1]
     #[arg(long, value_name = "N")]
     pub threads: Option<usize>,
-
-    /// The folder lab/bench/hadoop of a checkout, for hadoop-... and ssd-hadoop-...
-    #[arg(long, value_name = "DIR", default_value = "lab/bench/hadoop")]
-    pub bench: PathBuf,
-
-    /// Emulate disks that are N times as slow for ssd-hadoop-..., and divide their times by N: a machine that
-    /// is N times as fast [default: 1]
-    #[arg(long, value_name = "N")]
-    pub slower: Option<u32>,
-
-    /// Run no jobs for hadoop-..., ssd-hadoop-... and isc-hadoop-..., and read what run.py, study.py or isc.py
-    /// wrote to FILE with --json
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["bench", "size", "rounds", "slower"])]
-    pub results: Option<PathBuf>,
 
     /// Write all figures to FILE
     #[arg(long, value_name = "FILE")]

@@ -68,9 +68,6 @@ fn sentence(error: ExperimentError) -> Failure {
         error @ ExperimentError::Memory { .. } => Failure::Error(format!("--size: {error}")),
         ExperimentError::Setting(error) => Failure::Error(format!("--set {error}")),
         error @ ExperimentError::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
-        error @ ExperimentError::RunnerMissing { .. } => Failure::Error(format!(
-            "--bench: {error}; give the folder lab/bench/hadoop of a checkout, or --results FILE"
-        )),
         error => Failure::Error(error.to_string()),
     }
 }

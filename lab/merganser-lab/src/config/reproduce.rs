@@ -62,18 +62,6 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             )
             .into());
         }
-        if typed.slower == Some(0) {
-            return Err("--slower: at least 1".to_owned().into());
-        }
-        if let Some(experiment) = experiment.filter(|experiment| !experiment.emulates())
-            && typed.slower.is_some()
-        {
-            return Err(format!(
-                "--slower: {} runs nothing on an emulated disk; ssd-hadoop-... (but -energy) do",
-                experiment.name
-            )
-            .into());
-        }
         let program = merganser_shell::program::core().map_err(|error| Failure::named(&error))?;
         Ok(ReproduceConfig {
             experiment,
@@ -88,9 +76,6 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 pool_bytes: typed.memory.map(|size| size.0),
                 memory_bytes: memory_bytes(typed.memory)?,
                 threads: threads(typed.threads)?,
-                bench: typed.bench,
-                slower: typed.slower,
-                results: typed.results,
                 program,
             },
             json: typed.json,
@@ -124,11 +109,6 @@ mod tests {
             (
                 &["--set", "channels=8"],
                 "--set: gray-sort has no device whose parameters can be changed; activesort-... have",
-            ),
-            (&["--slower", "0"], "--slower: at least 1"),
-            (
-                &["--slower", "4"],
-                "--slower: gray-sort runs nothing on an emulated disk; ssd-hadoop-... (but -energy) do",
             ),
             (&["--plot", "x.png"], "--plot: 'x.png' does not end in .svg, the one kind of plot"),
         ];

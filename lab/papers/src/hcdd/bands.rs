@@ -27,7 +27,6 @@ fn outcome(name: &str, requests: u64) -> Value {
     let setup = ExperimentSetup {
         size_bytes: Some(requests * 4096),
         rounds: None,
-        slower: None,
         files: Vec::new(),
         settings: vec!["blocks_per_plane=64".to_owned()],
         limit_seconds: 1.,
@@ -36,8 +35,6 @@ fn outcome(name: &str, requests: u64) -> Value {
         memory_bytes: 1 << 20,
         pool_bytes: None,
         threads: 1,
-        bench: PathBuf::new(),
-        results: None,
         program: PathBuf::new(),
     };
     let experiment = crate::list().iter().find(|e| e.name == name).expect("listed");

@@ -50,9 +50,6 @@ mod tests {
             memory_bytes: 1 << 20,
             pool_bytes: None,
             threads: 1,
-            bench: PathBuf::new(),
-            slower: None,
-            results: None,
             program: PathBuf::new(),
         };
         let experiment = crate::list().iter().find(|e| e.name == name).expect("listed");

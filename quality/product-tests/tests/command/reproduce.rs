@@ -7,17 +7,7 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints, stderr};
 
-/// A results file of lab/bench/hadoop/run.py; lab/bench/tests/test_hadoop.py checks that the runner writes it.
-const RESULTS: &str =
-    concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/hadoop.json");
-
-/// The same of lab/bench/hadoop/study.py; its figures are made up. lab/bench/tests/test_study.py checks its form.
-const STUDY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/study.json");
-
-/// The same of lab/bench/hadoop/isc.py; its figures are made up. lab/bench/tests/test_isc.py checks its form.
-const ISC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../lab/bench/tests/golden/isc.json");
-
-const EXPERIMENTS: [(&str, &[&str]); 32] = [
+const EXPERIMENTS: [(&str, &[&str]); 15] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
     ("triton-efficiency", &["--cost", "2000"]),
@@ -28,28 +18,11 @@ const EXPERIMENTS: [(&str, &[&str]); 32] = [
     ("activesort-throughput", &[]),
     ("activesort-sort", &[]),
     ("activesort-channels", &[]),
-    ("hadoop-elapsed", &["--results", RESULTS]),
-    ("hadoop-io", &["--results", RESULTS]),
-    ("hadoop-memory", &["--results", RESULTS]),
-    ("hadoop-reducers", &["--results", RESULTS]),
-    ("hadoop-nodes", &["--results", RESULTS]),
-    ("ssd-hadoop-size", &["--results", STUDY]),
-    ("ssd-hadoop-settings", &["--results", STUDY]),
-    ("ssd-hadoop-traces", &["--results", STUDY]),
-    ("ssd-hadoop-cpu", &["--results", STUDY]),
-    ("ssd-hadoop-io", &["--results", STUDY]),
-    ("ssd-hadoop-energy", &["--results", STUDY]),
-    ("ssd-hadoop-beyond", &["--results", STUDY]),
     ("isc-breakdown", &[]),
     ("isc-elapsed", &[]),
     ("isc-resources", &[]),
     ("isc-nodes", &[]),
     ("isc-energy", &[]),
-    ("isc-hadoop-task", &["--results", ISC]),
-    ("isc-hadoop-size", &["--results", ISC]),
-    ("isc-hadoop-host", &["--results", ISC]),
-    ("isc-hadoop-devices", &["--results", ISC]),
-    ("isc-hadoop-jobs", &["--results", ISC]),
 ];
 
 /// They share all code but their tables. Without optimisation the two others take minutes, so they are run on smaller SSDs, in
@@ -160,10 +133,8 @@ fn a_search_that_fails_is_one_sentence() {
 
 fn prints_its_figures(name: &str, more: &[&str]) {
     let dir = folder();
-    let words = ["reproduce", name, "--json", "j", "--plot", "p.svg"];
-    // Results that were kept have their size.
-    let size: &[&str] = if more.contains(&"--results") { &[] } else { &["--size", "1MB"] };
-    let table = String::from_utf8(prints(dir.path(), &[&words[..], size, more].concat()));
+    let words = ["reproduce", name, "--json", "j", "--plot", "p.svg", "--size", "1MB"];
+    let table = String::from_utf8(prints(dir.path(), &[&words[..], more].concat()));
     let table = table.expect("UTF-8");
     assert!(table.starts_with(&format!("{name}: ")), "{table}");
     assert!(table.contains("paper        ours    ratio"), "{table}");
@@ -204,86 +175,7 @@ fn a_refused_experiment_is_one_sentence() {
     assert!(fails(dir.path(), &sort).starts_with("merganser sort: "));
     let time = ["reproduce", "minute-sort", "--size", "1MB", "--seconds", "0.000001"];
     assert!(fails(dir.path(), &time).starts_with("--seconds: even"));
-    let runner = fails(dir.path(), &["reproduce", "hadoop-io", "--bench", "missing"]);
-    assert!(runner.starts_with("--bench: missing/run.py is not there"), "{runner}");
-    let results = fails(dir.path(), &["reproduce", "hadoop-io", "--results", "missing"]);
-    assert!(results.starts_with("missing: "), "{results}");
     assert!(names(dir.path()).is_empty(), "nothing is left");
-}
-
-#[test]
-fn jobs_with_the_node_are_read_and_a_target_is_judged() {
-    let dir = folder();
-    let said = fails(dir.path(), &["reproduce", "isc-hadoop-size"]);
-    assert!(said.starts_with("isc-hadoop-size needs --results FILE; as root, `python3"), "{said}");
-    assert!(said.contains("lab/bench/hadoop/isc.py size --json FILE"), "{said}");
-    let words = ["reproduce", "isc-hadoop-host", "--results", ISC];
-    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
-    let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    let golden = [
-        "processor of map tasks' JVMs; at least 3.7: held 4.20 4.00 0.952",
-        "the least heap of a map task; at least 3: held - 6.67 -",
-        "peak memory of its JVM, with its least heap; at least 3: held 3.00 3.00 1.00",
-        "the whole machine, node - 38.0 -",
-    ];
-    for row in golden {
-        assert!(table.lines().any(|line| words_of(line) == row), "{row}: {table}");
-    }
-}
-
-#[test]
-fn jobs_on_hadoop_are_run_by_the_benchs_runner() {
-    let dir = folder();
-    let bench = folder();
-    let runner = bench.path().join("run.py");
-    let script = format!(
-        "import shutil, sys\n\
-         words = sys.argv[1:]\n\
-         assert words[:5] == ['nodes', '--size', '1048576', '--pairs', '2'], words\n\
-         shutil.copy({RESULTS:?}, words[words.index('--json') + 1])\n"
-    );
-    std::fs::write(&runner, script).expect("written");
-    let bench = bench.path().to_str().expect("UTF-8");
-    let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
-    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
-    let words_of = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(table.lines().any(|line| words_of(line) == "2 nodes 1.50 1.33 0.889"), "{table}");
-    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
-
-    let script = format!(
-        "import shutil, sys\n\
-         words = sys.argv[1:]\n\
-         assert words[:7] == ['size', '--scale', '0.05', '--slower', '4', '--rounds', '3'], words\n\
-         shutil.copy({STUDY:?}, words[words.index('--json') + 1])\n"
-    );
-    let study = runner.with_file_name("study.py");
-    std::fs::write(&study, script).expect("written");
-    let words = ["reproduce", "ssd-hadoop-size", "--size", "500MB", "--bench", bench];
-    let words = [&words[..], &["--slower", "4", "--rounds", "3"]].concat();
-    let table = String::from_utf8(prints(dir.path(), &words)).expect("UTF-8");
-    assert!(table.starts_with("ssd-hadoop-size: "), "{table}");
-    assert!(table.contains("sort, 10 GB, HDD; 3 rounds, 95.0 to 108.0"), "{table}");
-    assert!(table.contains("sort, 20 GB, SSD: not valid, "), "{table}");
-    let kept = ["reproduce", "ssd-hadoop-size", "--results", STUDY, "--slower", "4"];
-    assert!(fails(dir.path(), &kept).contains("cannot be used with"));
-    let energy = fails(dir.path(), &["reproduce", "ssd-hadoop-energy", "--slower", "4"]);
-    assert!(energy.starts_with("--slower: ssd-hadoop-energy runs nothing on an emul"), "{energy}");
-    let words = ["reproduce", "hadoop-nodes", "--size", "1MiB", "--rounds", "2", "--bench", bench];
-
-    std::fs::write(&runner, "raise SystemExit(3)").expect("written");
-    let failed = fails(dir.path(), &words);
-    assert!(failed.contains("exit status: 3; run it by itself"), "{failed}");
-    std::fs::write(
-        &runner,
-        "import sys\nopen(sys.argv[sys.argv.index('--json') + 1], 'w').write('[]')",
-    )
-    .expect("written");
-    let nothing = fails(dir.path(), &words);
-    assert!(
-        nothing.contains("no result of nodes; `run.py nodes --json FILE` makes one"),
-        "{nothing}"
-    );
-    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
 }
 
 #[test]
