@@ -1,9 +1,6 @@
-//! Plots as SVG: lines over a logarithmic axis of sizes, lines over time, bars on a logarithmic scale, points, and heat
-//! maps.
+//! Plots as SVG: lines over a logarithmic axis of sizes, and bars on a logarithmic scale.
 //!
-//! Five shapes, two pages of code. A plotting library would bring a dozen crates for them.
-
-mod fields;
+//! Two shapes, a page of code. A plotting library would bring a dozen crates for them.
 
 use std::fmt::Write as _;
 
@@ -30,45 +27,6 @@ pub enum Chart {
         /// Name, figure, and whether it is the paper's.
         bars: Vec<(String, f64, bool)>,
     },
-    /// A square per point, on linear axes.
-    Points {
-        /// What it shows.
-        title: String,
-        /// What the axes say.
-        axes: [String; 2],
-        /// The points, in any order.
-        series: Vec<ChartSeries>,
-    },
-    /// A line per series, on linear axes.
-    Time {
-        /// What it shows.
-        title: String,
-        /// What the axes say.
-        axes: [String; 2],
-        /// The lines.
-        series: Vec<ChartSeries>,
-    },
-    /// Tables of figures, darker where they are larger.
-    Heat {
-        /// What it shows.
-        title: String,
-        /// The names of the rows, from the top.
-        rows: Vec<String>,
-        /// The names of the columns.
-        columns: Vec<String>,
-        /// The meaning of the columns, then of the rows.
-        axes: [String; 2],
-        /// The tables, side by side, each with a scale of its own.
-        tables: Vec<HeatTable>,
-    },
-}
-
-/// A table of a heat map.
-pub struct HeatTable {
-    /// The text above it.
-    pub name: String,
-    /// Figures by row, then by column; a cell that is `None` is left open.
-    pub cells: Vec<Vec<Option<f64>>>,
 }
 
 /// A line.
@@ -100,11 +58,6 @@ impl Chart {
         match self {
             Chart::Lines { title, axes, series } => lines(title, axes, series),
             Chart::Bars { title, unit, bars } => self::bars(title, unit, bars),
-            Chart::Points { title, axes, series } => fields::plane(title, axes, series, false),
-            Chart::Time { title, axes, series } => fields::plane(title, axes, series, true),
-            Chart::Heat { title, rows, columns, axes, tables } => {
-                fields::heat(title, [rows, columns], axes, tables)
-            }
         }
     }
 }

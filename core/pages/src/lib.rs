@@ -7,4 +7,4 @@ pub mod chart;
 pub mod frame;
 pub mod text;
 
-pub use chart::{Chart, ChartSeries, HeatTable};
+pub use chart::{Chart, ChartSeries};
