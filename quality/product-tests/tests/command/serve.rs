@@ -14,7 +14,7 @@ use crate::{fails, folder, merganser, names, prints, signal};
 
 /// Starts it in `dir` and waits until it listens at `s`.
 fn serve(dir: &Path) -> Child {
-    let arguments = ["hadoop", "serve", "--shuffle", "s", "--local-dir", "."];
+    let arguments = ["hadoop", "hadoop", "serve", "--shuffle", "s", "--local-dir", "."];
     let mut child = merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let stderr = child.stderr.as_mut().expect("piped");
@@ -102,7 +102,8 @@ fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
     assert_eq!(names(dir.path()), ["s", "spill_0.out"]);
 
     let mut child = serve(dir.path());
-    let refused = fails(dir.path(), &["hadoop", "serve", "--shuffle", "s", "--local-dir", "."]);
+    let refused =
+        fails(dir.path(), &["hadoop", "hadoop", "serve", "--shuffle", "s", "--local-dir", "."]);
     assert_eq!(refused, "s: a process listens there already; stop it or name another path");
     let mut stream = UnixStream::connect(dir.path().join("s")).expect("it listens");
     stream.write_all(&request).expect("sent");

@@ -9,7 +9,7 @@ from . import beyond, energy, jobs, settings, size, traces
 COMPARISONS = {
     "ssd-hadoop-size": ("a sort and a join on Hadoop, on an emulated hard disk and an SSD, by data", "Figure 5", "size", size.outcome),
     "ssd-hadoop-settings": (
-        "a sort and a join by sort buffer and block; what `advise hadoop --job` makes of it", "Table 1 and Figure 6",
+        "a sort and a join by sort buffer and block; what `hadoop advise --job` makes of it", "Table 1 and Figure 6",
         "settings settings-advised settings-join", settings.outcome,
     ),
     "ssd-hadoop-traces": ("what the disk sees of a sort and a join, and which share is sequential", "Figures 3 and 4", "traces", traces.outcome),

@@ -1,4 +1,4 @@
-"""Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `advise hadoop --job` makes of the sort."""
+"""Table 1 and Figure 6: a sort and a join by sort buffer and block, and what `hadoop advise --job` makes of the sort."""
 
 from functools import partial
 
@@ -85,7 +85,7 @@ def _statements(study, job):
 
 
 def _chosen(study, device, advice):
-    """The cell with the settings that `advise hadoop --job` prints; None if the file is older than they are."""
+    """The cell with the settings that `hadoop advise --job` prints; None if the file is older than they are."""
     told = advice.get("advice", {})
     try:
         return study.stock(
@@ -105,11 +105,11 @@ def _in_sweep(one):
 
 
 def _advised(study):
-    """The combination of the sweep that the model of `advise hadoop --job` finds best, all of its times, and the combination
+    """The combination of the sweep that the model of `hadoop advise --job` finds best, all of its times, and the combination
     that the command itself chooses."""
-    choice = Section("measured seconds of the cell that `advise hadoop --job` takes, over the best cell's")
-    every = Section("seconds of `advise hadoop --job`, over the measured ones")
-    own = Section("measured seconds of what `advise hadoop --job` itself chooses, over the best cell's of the sweep")
+    choice = Section("measured seconds of the cell that `hadoop advise --job` takes, over the best cell's")
+    every = Section("seconds of `hadoop advise --job`, over the measured ones")
+    own = Section("measured seconds of what `hadoop advise --job` itself chooses, over the best cell's of the sweep")
     for device, of in DEVICES:
         advice = study.predicted.get(device)
         if advice is None:
