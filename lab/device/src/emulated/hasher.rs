@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use merganser_storage::thread::spawn;
 use merganser_storage::{Operation, Storage};
 
-use super::storage::EmulationShared;
+use super::shared::EmulationShared;
 use crate::request::{ContentHash, RequestHashes};
 
 /// The thread, and the way to it. Dropping it waits until all writes that it got have begun.

@@ -24,10 +24,12 @@ mod lag;
 mod null;
 mod observer;
 mod pacer;
+mod shared;
 mod slow_clock;
 mod storage;
 
 pub use lag::EmulationLag;
 pub use null::Null;
 pub use observer::{Observer, ServedRequest};
-pub use storage::{Emulated, EmulatedOptions, EmulationResults, PathTime, SPIN_NS};
+pub use shared::PathTime;
+pub use storage::{Emulated, EmulatedOptions, EmulationResults, SPIN_NS};

@@ -11,16 +11,10 @@ use std::time::Duration;
 use merganser_storage::thread::wake_precisely;
 use parking_lot::MutexGuard;
 
-use super::storage::EmulationShared;
+use super::shared::{EmulatedArrival, EmulationShared};
 use crate::device::{CompletedCommand, Device, IoCommand};
 use crate::request::{DeviceRequest, RequestKind, SimTime};
 use crate::results::{Collector, PlayedSpan};
-
-/// A request that the model has not seen.
-pub(super) struct EmulatedArrival {
-    pub slot: usize,
-    pub request: DeviceRequest,
-}
 
 /// What the pacer leaves.
 pub(super) struct Finished {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   host       link, queue of commands                        host.rs controller.rs
-//!   cache      write buffer, read-ahead                       reads.rs writes.rs cache/ lookups.rs
+//!   cache      write buffer, read-ahead                       reads.rs writes.rs cache/ map_entries.rs
 //!   ftl        page map, its cache, collection, wear          ftl/
 //!   nand       what flash holds; dies and channels            nand/
 //!   processor, memory     serve all of them, and programs     processor.rs memory.rs program.rs
@@ -20,6 +20,7 @@ mod host;
 mod inside_reads;
 mod inside_writes;
 mod lookups;
+mod map_entries;
 mod memory;
 pub(crate) mod nand;
 mod processor;

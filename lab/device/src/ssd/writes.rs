@@ -1,11 +1,14 @@
-//! Writes: pieces of at most one flash page, through the write buffer or directly to flash.
+//! Writes: pieces of at most one flash page, through the write buffer or directly to flash; and those of programs.
 
 use std::io;
 
+use merganser_storage::Buffer;
+
 use crate::ssd::cache::ProgramGroup;
 use crate::ssd::controller::{Controller, UnitStretch};
-use crate::ssd::event::Owner;
+use crate::ssd::event::{Owner, SsdEvent};
 use crate::ssd::ftl::WornOut;
+use crate::ssd::inside_writes::InsideWrite;
 use crate::ssd::lookups::AfterLookup;
 use crate::ssd::nand::LogicalUnit;
 use crate::ssd::nand::array::UnitBytes;
@@ -243,5 +246,70 @@ impl Controller {
             self.ftl.forget(unit);
         }
         self.look_up(changed, true);
+    }
+
+    /// A program writes `buffer` at `offset`: whole mapped units, from the memory to flash. The write buffer is passed by; units in it that are
+    /// written here are dropped from it.
+    pub(super) fn inside_write(&mut self, program: u32, token: u64, offset: u64, buffer: Buffer) {
+        let len = buffer.len() as u64;
+        let unit_bytes = self.settings.map_unit_bytes;
+        let mut checked = self.check_range(offset, len);
+        if !offset.is_multiple_of(unit_bytes) || !len.is_multiple_of(unit_bytes) {
+            let why = format!(
+                "a program writes whole units of {unit_bytes} bytes; {len} bytes at {offset} are none"
+            );
+            checked = Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let mut pages = Vec::new();
+        if checked.is_ok() {
+            pages = self.whole_pages(offset, &buffer);
+        }
+        let number = self.inside_writes.add(InsideWrite {
+            program,
+            token,
+            buffer,
+            remaining: 0,
+            error: checked.err(),
+        });
+        let mut issued = 0;
+        for mut units in pages {
+            for (unit, _) in &units {
+                self.buffer.drop_unit(*unit);
+                self.ahead.used(*unit);
+            }
+            let bytes = units.len() as u64 * unit_bytes;
+            if self.program(&mut units, None, Owner::InsideWrite { write: number }) {
+                issued += 1;
+                if self.settings.programs_use_memory == 1 {
+                    // The page leaves the memory while it crosses the slower channel.
+                    self.memory.carry(self.engine.now(), bytes);
+                }
+            } else {
+                let why = "the device is worn out: no block takes another page";
+                let write = self.inside_writes.get(number);
+                write.error = Some(io::Error::new(io::ErrorKind::StorageFull, why));
+                break;
+            }
+        }
+        self.inside_writes.get(number).remaining = issued;
+        if issued == 0 {
+            self.engine.at(self.engine.now(), SsdEvent::InsideWritten { write: number });
+        }
+    }
+
+    /// `buffer`, to be stored at `offset`, as units of the page map, those of one flash page
+    /// together.
+    fn whole_pages(&self, offset: u64, buffer: &[u8]) -> Vec<Vec<(LogicalUnit, UnitBytes)>> {
+        let unit_bytes = self.settings.map_unit_bytes;
+        let first = offset / unit_bytes;
+        let mut pages: Vec<Vec<(LogicalUnit, UnitBytes)>> = Vec::new();
+        for (number, bytes) in (first..).zip(buffer.chunks(unit_bytes as usize)) {
+            if pages.is_empty() || number.is_multiple_of(self.settings.units_per_page()) {
+                pages.push(Vec::new());
+            }
+            let page = pages.last_mut().expect("one was pushed");
+            page.push((LogicalUnit(number as u32), Some(bytes.into())));
+        }
+        pages
     }
 }
