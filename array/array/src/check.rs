@@ -12,8 +12,9 @@ use std::ops::Range;
 use merganser_storage::ALIGNMENT;
 
 use crate::error::Result;
+use crate::log::Log;
+use crate::overlay::Overlay;
 use crate::store::{PageStore, StoredContent};
-use crate::volume::VolumeState;
 
 /// Findings that are kept with their text; more are counted.
 const FINDINGS_MAX: usize = 100;
@@ -70,14 +71,15 @@ impl VolumeCheck {
     }
 }
 
-/// Checks everything. `progress` gets volume pages that are done, and all of them.
+/// Checks the parts of a volume. `progress` gets volume pages that are done, and all of them.
 pub(crate) fn run(
-    state: &mut VolumeState,
+    store: &mut PageStore,
+    log: Option<&mut Log>,
+    overlay: &Overlay,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<VolumeCheck> {
     let mut check = VolumeCheck::default();
     let mut bytes = vec![0; ALIGNMENT];
-    let (store, log, overlay) = state.parts();
     if let Some(log) = log {
         for (&page, slot) in &overlay.pages {
             check.pages_buffered += 1;

@@ -166,7 +166,7 @@ fn a_record_is_these_bytes() {
 #[test]
 fn table_blocks_are_these_bytes() {
     let mut map = crate::bytes::zeroed();
-    put_u64(&mut *map, crate::table::HEAD + 8, 43);
+    put_u64(&mut *map, crate::layout::HEAD + 8, 43);
     crate::table::seal_block(&mut map, 5, 7);
     pinned("map-block.txt", &map[..]);
     assert_eq!(crate::table::check_block(&map, 5, 7), Ok(()));
@@ -175,7 +175,7 @@ fn table_blocks_are_these_bytes() {
 
     let mut segment = crate::bytes::zeroed();
     let stored = Stored { references: 2, crc: 0x0a0b_0c0d, fingerprint: [9; 20] };
-    stored.encode(&mut segment[crate::table::HEAD..], 128 * 3 + 1);
+    stored.encode(&mut segment[crate::layout::HEAD..], 128 * 3 + 1);
     crate::table::seal_block(&mut segment, 8, 7);
     pinned("segment-block.txt", &segment[..]);
 

@@ -12,17 +12,19 @@
 
 use crate::bytes::PAGE;
 use crate::error::{Error, Result};
-use crate::settings::VolumeSettings;
+use crate::settings::{BATCH_PAGES, VolumeSettings};
 
 /// Entries of a map block.
 pub(crate) const MAP_ENTRIES: u64 = 508;
 /// Pages of a segment: those that one segment block describes.
 pub(crate) const SEGMENT_PAGES: u64 = 128;
+/// Bytes of a block of tables or states before its entries.
+pub(crate) const HEAD: usize = 32;
 /// Payload of a block of states, in bytes.
 pub(crate) const STATE_BYTES: u64 = 4064;
 /// Pages of the data members that stay free when a volume isn't thin: old and new versions of what is
 /// being moved exist at the same time.
-const SPARE_PAGES: u64 = 2 * crate::store::BATCH_PAGES as u64;
+const SPARE_PAGES: u64 = 2 * BATCH_PAGES as u64;
 const INDEX_BYTES_PER_PAGE: u64 = 56;
 const INDEX_BLOCKS_MIN: u64 = 64;
 const JOURNAL_BYTES_MIN: u64 = 256 << 10;

@@ -2,6 +2,9 @@
 
 use crate::error::{Error, Result};
 
+/// Pages that are moved, staged or trimmed together.
+pub(crate) const BATCH_PAGES: usize = 512;
+
 /// How pages are recognised as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hash {

@@ -8,8 +8,7 @@
 //! named by its checksum one step nearer to the superblock.
 
 use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
-use crate::layout::{STATE_BYTES, VolumeLayout};
-use crate::table::HEAD;
+use crate::layout::{HEAD, STATE_BYTES, VolumeLayout};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MtbS");
 const SEAL: usize = 4;

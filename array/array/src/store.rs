@@ -38,15 +38,13 @@ use crate::index::DedupIndex;
 use crate::journal::{MapChange, MapJournal};
 use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
 use crate::log::RingPlace;
-use crate::settings::{Hash, OpenOptions};
+use crate::settings::{BATCH_PAGES, Hash, OpenOptions};
 use crate::superblock::Superblock;
 use crate::table::Tables;
 pub(crate) use allocate::Free;
 use staged::Staged;
 use window::PageWindow;
 
-/// Pages that are moved, staged or trimmed together.
-pub(crate) const BATCH_PAGES: usize = 512;
 /// Bytes of changes, at least and at most, after which they are committed without being asked. The least fits
 /// the smallest journal.
 const CHANGES_BYTES: (u64, u64) = (48 << 10, 1 << 20);

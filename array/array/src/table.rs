@@ -19,11 +19,9 @@ use merganser_storage::{Storage, StorageExt};
 use crate::bulk::write_blocks;
 use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
 use crate::error::{Error, Result};
-use crate::layout::VolumeLayout;
+use crate::layout::{HEAD, VolumeLayout};
 use crate::states::{self, BlockStates, states_of};
 
-/// Bytes of a table block before its entries.
-pub(crate) const HEAD: usize = 32;
 const MAGIC: u32 = u32::from_le_bytes(*b"MtbB");
 const SEAL: usize = 4;
 /// Memory that a cached block takes, in bytes, with its places in the maps.

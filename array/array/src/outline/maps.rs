@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::fingerprint::FINGERPRINT_BYTES;
 use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
 use crate::log::{LogRing, RingPlace};
-use crate::settings::{OpenOptions, VolumeSettings};
-use crate::store::{BATCH_PAGES, Free, PENDING_PAGES_MAX, changes_bytes_max};
+use crate::settings::{BATCH_PAGES, OpenOptions, VolumeSettings};
+use crate::store::{Free, PENDING_PAGES_MAX, changes_bytes_max};
 
 /// Bytes of the journal's changes.
 const NEW_BYTES: usize = 21 + FINGERPRINT_BYTES;

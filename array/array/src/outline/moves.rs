@@ -4,7 +4,7 @@ use super::{Access, BLOCK, Item, Moving, Outline, READ_BYTES_MAX, Step, Transfer
 use crate::error::{Error, Result};
 use crate::label::Role;
 use crate::log::RingPlace;
-use crate::store::BATCH_PAGES;
+use crate::settings::BATCH_PAGES;
 
 impl Outline {
     /// Begins to move the oldest records, before number `end`: the steps that do it, or `None` if there

@@ -6,12 +6,12 @@ use super::blocks::Blocks;
 use super::{Findings, Trust};
 use crate::bytes::{PAGE, PageBytes, u32_at, u64_at};
 use crate::journal::{MapChange, Transaction};
-use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
+use crate::layout::{HEAD, MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
 use crate::log::{Known, RingPlace};
 use crate::states::{self, BlockStates, states_of};
 use crate::store::Stored;
 use crate::superblock::Superblock;
-use crate::table::{HEAD, OLD_BLOCK, check_block, sum_of};
+use crate::table::{OLD_BLOCK, check_block, sum_of};
 
 /// Entries of a map block for a page without content, and for one that was lost to damage.
 const UNMAPPED: u64 = 0;

@@ -15,12 +15,12 @@ use super::{Salvage, Trust};
 use crate::bytes::{PAGE, u32_at, u64_at};
 use crate::journal::{MapChange, Transaction};
 use crate::label::LABEL_BYTES;
-use crate::layout::{MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
+use crate::layout::{HEAD, MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
 use crate::log::record::{RecordEntry, RecordHeader};
 use crate::raid::{Raid0, Striping};
 use crate::store::Stored;
 use crate::superblock::Superblock;
-use crate::table::{HEAD, read_states};
+use crate::table::read_states;
 use crate::{Error, Hash, Members, OpenOptions, Volume, VolumeSettings};
 
 const PAGES: u64 = 512;

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 use merganser_storage::{Buffer, Storage};
 
-use super::BATCH_PAGES;
 use crate::bytes::{PAGE, PageBytes};
 use crate::flights::{BufferPart, Flights};
+use crate::settings::BATCH_PAGES;
 
 /// Batches that are written at once, in addition to the one that is filled.
 const UNDER_WAY: usize = 2;

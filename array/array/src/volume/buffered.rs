@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::log::record::{ENTRIES_MAX, RecordEntry};
 use crate::log::{Log, Resident};
 use crate::overlay::{LogSlot, PageLocation, RECORD_BYTES, SLOT_BYTES};
-use crate::store::BATCH_PAGES;
+use crate::settings::BATCH_PAGES;
 
 /// The pages of a move.
 #[derive(Default)]

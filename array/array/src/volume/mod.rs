@@ -279,7 +279,8 @@ impl Volume {
         let mut state = self.lock();
         // Outside of this, a sync that failed here would be forgotten, and the next flush would succeed.
         state.writing(|state| state.store.commit())?;
-        crate::check::run(&mut state, progress)
+        let (store, log, overlay) = state.parts();
+        crate::check::run(store, log, overlay, progress)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, VolumeParts> {
@@ -307,8 +308,6 @@ impl VolumeParts {
         (&mut self.store, self.log.as_mut(), &self.overlay)
     }
 }
-
-pub(crate) use VolumeParts as VolumeState;
 
 impl Storage for Volume {
     fn name(&self) -> &str {

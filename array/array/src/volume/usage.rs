@@ -5,13 +5,13 @@ use merganser_storage::{Storage, StorageExt};
 use super::members::{Members, arrays};
 use crate::bytes::{PAGE, u64_at};
 use crate::error::Result;
-use crate::layout::VolumeLayout;
+use crate::layout::{HEAD, VolumeLayout};
 use crate::log::record::{RecordHeader, chain_of};
 use crate::log::{LogRing, Resident, RingPlace};
 use crate::states::BlockStates;
 use crate::store::layout_of;
 use crate::superblock::Superblock;
-use crate::table::{HEAD, check_block, read_states, sum_of};
+use crate::table::{check_block, read_states, sum_of};
 
 /// How often it is read again when a checkpoint came meanwhile.
 const TRIES: u32 = 5;
