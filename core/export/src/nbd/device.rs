@@ -19,7 +19,7 @@ use merganser_storage::{Buffer, Collect, Completion, Completions, Operation, Sto
 use parking_lot::Mutex;
 
 use super::outbox::{MessageContent, ReplyTicket};
-use super::transmission::{ClientRequests, NO_MEMORY, TransmissionEnd, is_last};
+use super::replies::{ClientReplies, NO_MEMORY, TransmissionEnd, is_last};
 use super::wire::{self, NbdRequest, command_flag, errno};
 use super::writes::{ChangeResult, NbdChange, number_of};
 use crate::failures::Failures;
@@ -102,8 +102,8 @@ impl NbdDevice {
         });
     }
 
-    /// Changes; `then` gets how it ended. `what` is said of a failure.
-    fn change(
+    /// Does a change; `then` gets how it ended. `what` is said of a failure.
+    fn apply(
         self: &Arc<Self>,
         what: &'static str,
         operation: Operation,
@@ -177,7 +177,7 @@ impl Changing {
         if self.durable && result.is_ok() {
             let changing = Arc::clone(self);
             let flushed = move |result| changing.reply(ticket, &result);
-            return self.device.change("flushing", Operation::Sync, flushed);
+            return self.device.apply("flushing", Operation::Sync, flushed);
         }
         self.reply(ticket, &result);
     }
@@ -225,18 +225,18 @@ impl WholeRead {
     }
 }
 
-impl ClientRequests<'_> {
+impl NbdDevice {
     /// A chunk of a structured read.
     pub(super) fn read_chunk(
-        device: &Arc<NbdDevice>,
+        self: &Arc<Self>,
         cookie: u64,
         offset: u64,
         len: usize,
         ticket: ReplyTicket,
         left: &Arc<AtomicUsize>,
     ) {
-        let (left, spare) = (Arc::clone(left), Arc::clone(&device.spare));
-        device.read(offset, len, move |read| match read {
+        let (left, spare) = (Arc::clone(left), Arc::clone(&self.spare));
+        self.read(offset, len, move |read| match read {
             Ok(buffer) => {
                 let head = || wire::data_chunk(cookie, is_last(&left), offset, len);
                 ticket.post(head, MessageContent::buffers(vec![buffer], &spare));
@@ -251,49 +251,49 @@ impl ClientRequests<'_> {
 
     /// A simple read.
     pub(super) fn read_whole(
-        &self,
-        device: &Arc<NbdDevice>,
+        self: &Arc<Self>,
+        replies: &ClientReplies,
         cookie: u64,
         pieces: impl ExactSizeIterator<Item = (u64, usize)> + Clone,
     ) -> Result<(), TransmissionEnd> {
         let left = pieces.len();
-        let ticket = Some(self.admit(pieces.clone().map(|(_, len)| len).sum())?);
+        let ticket = Some(replies.admit(pieces.clone().map(|(_, len)| len).sum())?);
         let buffers = (0..left).map(|_| Buffer::empty()).collect();
-        let spare = Arc::clone(&device.spare);
+        let spare = Arc::clone(&self.spare);
         let whole = WholeRead { spare, cookie, ticket, buffers, left, failed: false };
         let whole = Arc::new(Mutex::new(whole));
         for (piece, (offset, len)) in pieces.enumerate() {
             let whole = Arc::clone(&whole);
-            device.read(offset, len, move |read| whole.lock().ended(piece, read));
+            self.read(offset, len, move |read| whole.lock().ended(piece, read));
         }
         Ok(())
     }
 
     /// A write; `bytes` gives the next of its bytes, or `None` where there is no memory for them.
-    pub(super) fn write_device(
-        &self,
-        device: &Arc<NbdDevice>,
+    pub(super) fn write(
+        self: &Arc<Self>,
+        replies: &ClientReplies,
         request: NbdRequest,
         mut bytes: impl FnMut(usize) -> Result<Option<Buffer>, TransmissionEnd>,
     ) -> Result<(), TransmissionEnd> {
         let len = request.len as usize;
         let pieces = len.div_ceil(READ_BYTES_MAX);
         if pieces == 0 {
-            return self.change_device(device, request, &NbdChange::Write(Buffer::empty()));
+            return self.change(replies, request, &NbdChange::Write(Buffer::empty()));
         }
-        let changing = self.changing(device, request, pieces);
+        let changing = self.changing(replies, request, pieces);
         for from in (0..len).step_by(READ_BYTES_MAX) {
             let part = READ_BYTES_MAX.min(len - from);
             // Taken before it is admitted: until all of it is here the client owes, not the server.
             let taken = bytes(part)?;
-            let ticket = self.admit(part)?;
+            let ticket = replies.admit(part)?;
             let Some(buffer) = taken else {
                 changing.ended(ticket, Err((errno::NOMEM, NO_MEMORY.to_owned())));
                 continue;
             };
             let offset = request.offset + from as u64;
             let changing = Arc::clone(&changing);
-            device.change("writing", Operation::Write { offset, buffer }, move |done| {
+            self.apply("writing", Operation::Write { offset, buffer }, move |done| {
                 changing.ended(ticket, done);
             });
         }
@@ -301,9 +301,9 @@ impl ClientRequests<'_> {
     }
 
     /// A change that brings no bytes.
-    pub(super) fn change_device(
-        &self,
-        device: &Arc<NbdDevice>,
+    pub(super) fn change(
+        self: &Arc<Self>,
+        replies: &ClientReplies,
         request: NbdRequest,
         change: &NbdChange,
     ) -> Result<(), TransmissionEnd> {
@@ -311,61 +311,66 @@ impl ClientRequests<'_> {
         let (what, operation) = match *change {
             NbdChange::Zeros { len, holes } if len > 0 => {
                 let hole = Operation::Discard { offset, len };
-                match device.discards.get() {
+                match self.discards.get() {
                     Some(true) if holes => ("zeroing", hole),
-                    None if holes => return self.try_hole(device, request, hole),
-                    _ => return self.write_zeros(device, request),
+                    None if holes => return self.try_hole(replies, request, hole),
+                    _ => return self.write_zeros(replies, request),
                 }
             }
             NbdChange::Discard(len) if len > 0 => ("trimming", Operation::Discard { offset, len }),
             NbdChange::Flush => ("flushing", Operation::Sync),
             _ if flags & command_flag::FUA != 0 => ("flushing", Operation::Sync),
-            _ => return self.done(cookie),
+            _ => return replies.done(cookie),
         };
         let flushes = matches!(operation, Operation::Sync);
         let request = NbdRequest { flags: if flushes { 0 } else { flags }, ..request };
-        let changing = self.changing(device, request, 1);
-        let ticket = self.admit(0)?;
-        device.change(what, operation, move |done| changing.ended(ticket, done));
+        let changing = self.changing(replies, request, 1);
+        let ticket = replies.admit(0)?;
+        self.apply(what, operation, move |done| changing.ended(ticket, done));
         Ok(())
     }
 
     /// Zeros, when it is not known yet whether the storage takes discards. This waits for the discard: the
     /// writes in its place have to be admitted by this thread.
     fn try_hole(
-        &self,
-        device: &Arc<NbdDevice>,
+        self: &Arc<Self>,
+        replies: &ClientReplies,
         request: NbdRequest,
         hole: Operation,
     ) -> Result<(), TransmissionEnd> {
-        let ticket = self.admit(0)?;
+        let ticket = replies.admit(0)?;
         let (ended, end) = mpsc::channel();
-        device.change("zeroing", hole, move |done| {
+        self.apply("zeroing", hole, move |done| {
             // It is received below.
             let _ = ended.send(done);
         });
         let done = end.recv().map_err(|_| TransmissionEnd::Broken)?;
         if matches!(done, Err((errno::NOTSUP, _))) {
             ticket.post(Vec::new, Vec::new());
-            return self.write_zeros(device, request);
+            return self.write_zeros(replies, request);
         }
-        self.changing(device, request, 1).ended(ticket, done);
+        self.changing(replies, request, 1).ended(ticket, done);
         Ok(())
     }
 
     fn write_zeros(
-        &self,
-        device: &Arc<NbdDevice>,
+        self: &Arc<Self>,
+        replies: &ClientReplies,
         request: NbdRequest,
     ) -> Result<(), TransmissionEnd> {
-        self.write_device(device, request, |len| Ok(Buffer::try_new(len).ok()))
+        self.write(replies, request, |len| Ok(Buffer::try_new(len).ok()))
     }
 
-    fn changing(&self, device: &Arc<NbdDevice>, request: NbdRequest, left: usize) -> Arc<Changing> {
+    fn changing(
+        self: &Arc<Self>,
+        replies: &ClientReplies,
+        request: NbdRequest,
+        left: usize,
+    ) -> Arc<Changing> {
         Arc::new(Changing {
-            device: Arc::clone(device),
+            device: Arc::clone(self),
             cookie: request.cookie,
-            structured: self.agreed.structured,
+            structured: replies.structured,
             durable: request.flags & command_flag::FUA != 0,
             state: Mutex::new(ChangingState { left, result: Ok(()) }),
         })

@@ -44,6 +44,7 @@
 mod device;
 mod handshake;
 mod outbox;
+mod replies;
 mod server;
 mod transmission;
 mod wire;

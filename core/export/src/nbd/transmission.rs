@@ -17,7 +17,7 @@
 //! | DISC, or the end of the stream | what is under way is answered, then the end |
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -28,6 +28,7 @@ use super::REQUEST_BYTES_MAX;
 use super::device::NbdDevice;
 use super::handshake::Agreed;
 use super::outbox::{Outbox, ReplyTicket};
+use super::replies::{ClientReplies, NO_MEMORY, TransmissionEnd, is_last};
 use super::wire::{self, NbdRequest, command, command_flag, errno};
 use super::writes::{ChangeResult, NbdChange, QueuedChange, Writes};
 use crate::READ_BYTES_MAX;
@@ -53,7 +54,8 @@ pub(super) fn serve(
             hang_up();
         };
         let writer = spawn_scoped(scope, "nbd-writer", writer)?;
-        let requests = ClientRequests { agreed, storages, outbox: Arc::clone(outbox) };
+        let replies = ClientReplies { outbox: Arc::clone(outbox), structured: agreed.structured };
+        let requests = ClientRequests { agreed, storages, replies };
         match requests.serve(input) {
             TransmissionEnd::Left => outbox.end(),
             TransmissionEnd::Broken => {
@@ -67,14 +69,6 @@ pub(super) fn serve(
     })
 }
 
-/// How the requests of a client ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TransmissionEnd {
-    /// The requests under way are still answered.
-    Left,
-    Broken,
-}
-
 /// What serves requests.
 #[derive(Clone, Copy)]
 pub(super) struct Storages<'a> {
@@ -85,10 +79,10 @@ pub(super) struct Storages<'a> {
     pub(super) failures: &'a Failures,
 }
 
-pub(super) struct ClientRequests<'a> {
-    pub(super) agreed: Agreed,
+struct ClientRequests<'a> {
+    agreed: Agreed,
     storages: Storages<'a>,
-    outbox: Arc<Outbox>,
+    replies: ClientReplies,
 }
 
 impl ClientRequests<'_> {
@@ -123,7 +117,7 @@ impl ClientRequests<'_> {
             command::FLUSH if flags == 0 && self.agreed.writable => {
                 self.change(request, NbdChange::Flush)
             }
-            command::FLUSH if flags == 0 => self.done(cookie),
+            command::FLUSH if flags == 0 => self.replies.done(cookie),
             command::BLOCK_STATUS => self.block_status(request),
             command::WRITE => {
                 // More than this is no mistake.
@@ -134,14 +128,14 @@ impl ClientRequests<'_> {
                     return self.write(request, input);
                 }
                 skip(input, len)?;
-                self.refuse(cookie, errno::PERM, "this export is read-only")
+                self.replies.refuse(cookie, errno::PERM, "this export is read-only")
             }
             command::TRIM | command::WRITE_ZEROES if self.agreed.writable => self.zero(request),
             command::TRIM | command::WRITE_ZEROES => {
-                self.refuse(cookie, errno::PERM, "this export is read-only")
+                self.replies.refuse(cookie, errno::PERM, "this export is read-only")
             }
-            command::FLUSH => self.refuse(cookie, errno::INVAL, "unknown flags"),
-            _ => self.refuse(cookie, errno::INVAL, "unknown command"),
+            command::FLUSH => self.replies.refuse(cookie, errno::INVAL, "unknown flags"),
+            _ => self.replies.refuse(cookie, errno::INVAL, "unknown command"),
         }
     }
 
@@ -150,40 +144,44 @@ impl ClientRequests<'_> {
         let structured = self.agreed.structured;
         let allowed = if structured { command_flag::DF } else { 0 };
         if flags & !allowed != 0 {
-            return self.refuse(cookie, errno::INVAL, "unknown flags");
+            return self.replies.refuse(cookie, errno::INVAL, "unknown flags");
         }
         if !self.is_inside(offset, len) {
-            return self.refuse(cookie, errno::INVAL, "the read passes the end of the export");
+            return self.replies.refuse(
+                cookie,
+                errno::INVAL,
+                "the read passes the end of the export",
+            );
         }
         if len > REQUEST_BYTES_MAX {
             let error = if structured { errno::OVERFLOW } else { errno::INVAL };
-            return self.refuse(cookie, error, "the read is longer than 32 MiB");
+            return self.replies.refuse(cookie, error, "the read is longer than 32 MiB");
         }
         let pieces = || (0..len as usize).step_by(READ_BYTES_MAX);
         let piece = |from: usize| (offset + from as u64, READ_BYTES_MAX.min(len as usize - from));
         if len == 0 {
-            return self.done(cookie);
+            return self.replies.done(cookie);
         }
         if !structured {
             if let Some(device) = self.device() {
-                return self.read_whole(device, cookie, pieces().map(piece));
+                return device.read_whole(&self.replies, cookie, pieces().map(piece));
             }
             if len as usize > READ_BYTES_MAX {
                 return self.read_in_parts(cookie, pieces().map(piece));
             }
-            let ticket = self.admit(len as usize)?;
+            let ticket = self.replies.admit(len as usize)?;
             self.submit(offset, len as usize, ticket, cookie, ReplyForm::Simple);
             return Ok(());
         }
         if flags & command_flag::DF != 0 && len as usize > READ_BYTES_MAX {
             let why = "reads of more than 1 MiB are fragmented";
-            return self.refuse(cookie, errno::OVERFLOW, why);
+            return self.replies.refuse(cookie, errno::OVERFLOW, why);
         }
         let left = Arc::new(AtomicUsize::new(pieces().len()));
         for (offset, len) in pieces().map(piece) {
-            let ticket = self.admit(len)?;
+            let ticket = self.replies.admit(len)?;
             if let Some(device) = self.device() {
-                Self::read_chunk(device, cookie, offset, len, ticket, &left);
+                device.read_chunk(cookie, offset, len, ticket, &left);
                 continue;
             }
             self.submit(offset, len, ticket, cookie, ReplyForm::Chunk { left: Arc::clone(&left) });
@@ -197,11 +195,11 @@ impl ClientRequests<'_> {
         cookie: u64,
         parts: impl Iterator<Item = (u64, usize)>,
     ) -> Result<(), TransmissionEnd> {
-        if !self.outbox.drain() {
+        if !self.replies.outbox.drain() {
             return Err(TransmissionEnd::Broken);
         }
         for (i, (offset, len)) in parts.enumerate() {
-            let ticket = self.admit(len)?;
+            let ticket = self.replies.admit(len)?;
             let (posted, heard) = mpsc::channel();
             self.submit(offset, len, ticket, cookie, ReplyForm::Part { is_first: i == 0, posted });
             match heard.recv() {
@@ -226,11 +224,11 @@ impl ClientRequests<'_> {
         };
         if let Some((error, why)) = problem {
             skip(input, len)?;
-            return self.refuse(cookie, error, why);
+            return self.replies.refuse(cookie, error, why);
         }
         if let Some(device) = self.device() {
             let next = |len| take(input, len, device.buffer(len));
-            return self.write_device(device, request, next);
+            return device.write(&self.replies, request, next);
         }
         let durable = flags & command_flag::FUA != 0;
         if len as usize <= READ_BYTES_MAX {
@@ -238,7 +236,7 @@ impl ClientRequests<'_> {
             let buffer = self.storages.writes.spare.take(len as usize);
             return match take(input, len as usize, buffer)? {
                 Some(bytes) => self.change(request, NbdChange::Write(bytes)),
-                None => self.refuse(cookie, errno::NOMEM, NO_MEMORY),
+                None => self.replies.refuse(cookie, errno::NOMEM, NO_MEMORY),
             };
         }
         let (mut done, mut result) = (0, Ok(()));
@@ -260,8 +258,8 @@ impl ClientRequests<'_> {
             done += part;
         }
         match result {
-            Ok(()) => self.done(cookie),
-            Err((error, why)) => self.refuse(cookie, error, &why),
+            Ok(()) => self.replies.done(cookie),
+            Err((error, why)) => self.replies.refuse(cookie, error, &why),
         }
     }
 
@@ -270,11 +268,11 @@ impl ClientRequests<'_> {
         let zeroes = command == command::WRITE_ZEROES;
         let allowed = command_flag::FUA | if zeroes { command_flag::NO_HOLE } else { 0 };
         if flags & !allowed != 0 {
-            return self.refuse(cookie, errno::INVAL, "unknown flags");
+            return self.replies.refuse(cookie, errno::INVAL, "unknown flags");
         }
         if !self.is_inside(offset, len) {
             let error = if zeroes { errno::NOSPC } else { errno::INVAL };
-            return self.refuse(cookie, error, "the range passes the end of the export");
+            return self.replies.refuse(cookie, error, "the range passes the end of the export");
         }
         let len = u64::from(len);
         let holes = flags & command_flag::NO_HOLE == 0;
@@ -285,11 +283,11 @@ impl ClientRequests<'_> {
     /// Queues a change; its reply comes when it is done.
     fn change(&self, request: NbdRequest, change: NbdChange) -> Result<(), TransmissionEnd> {
         if let Some(device) = self.device() {
-            return self.change_device(device, request, &change);
+            return device.change(&self.replies, request, &change);
         }
         let NbdRequest { flags, cookie, offset, .. } = request;
         let bytes = if let NbdChange::Write(bytes) = &change { bytes.len() } else { 0 };
-        let ticket = self.admit(bytes)?;
+        let ticket = self.replies.admit(bytes)?;
         let structured = self.agreed.structured;
         let answer = move |result: ChangeResult| {
             let head = || match (result, structured) {
@@ -324,45 +322,21 @@ impl ClientRequests<'_> {
         } else if len == 0 || !self.is_inside(offset, len) {
             "the range is empty or passes the end of the export"
         } else {
-            self.admit(0)?.post(|| wire::status_chunk(cookie, len), Vec::new());
+            self.replies.admit(0)?.post(|| wire::status_chunk(cookie, len), Vec::new());
             return Ok(());
         };
-        self.refuse(cookie, errno::INVAL, problem)
+        self.replies.refuse(cookie, errno::INVAL, problem)
     }
 
     fn is_inside(&self, offset: u64, len: u32) -> bool {
         offset.checked_add(u64::from(len)).is_some_and(|end| end <= self.agreed.size)
     }
 
-    pub(super) fn done(&self, cookie: u64) -> Result<(), TransmissionEnd> {
-        let structured = self.agreed.structured;
-        let head =
-            || if structured { wire::done_chunk(cookie) } else { wire::simple_reply(cookie, 0) };
-        self.admit(0)?.post(head, Vec::new());
-        Ok(())
-    }
-
-    fn refuse(&self, cookie: u64, error: u32, why: &str) -> Result<(), TransmissionEnd> {
-        let structured = self.agreed.structured;
-        let head = || match structured {
-            true => wire::error_chunk(cookie, error, why),
-            false => wire::simple_reply(cookie, error),
-        };
-        self.admit(0)?.post(head, Vec::new());
-        Ok(())
-    }
-
     /// The export, if it is a device.
     fn device(&self) -> Option<&Arc<NbdDevice>> {
         self.storages.devices[self.agreed.export].as_ref()
     }
-
-    pub(super) fn admit(&self, bytes: usize) -> Result<ReplyTicket, TransmissionEnd> {
-        self.outbox.admit(bytes).ok_or(TransmissionEnd::Broken)
-    }
 }
-
-pub(super) const NO_MEMORY: &str = "the server has no memory for the write";
 
 /// Takes `len` bytes of a write into `buffer`; `None`, and the bytes are skipped, when there is no memory
 /// for them.
@@ -404,11 +378,6 @@ enum ReplyForm {
     Part { is_first: bool, posted: mpsc::Sender<bool> },
     /// A chunk of a structured reply; `left` more are to come.
     Chunk { left: Arc<AtomicUsize> },
-}
-
-/// Whether this chunk is the last of its reply; asked while its place in the order is held.
-pub(super) fn is_last(left: &AtomicUsize) -> bool {
-    left.fetch_sub(1, Ordering::Relaxed) == 1
 }
 
 impl ReadReply for ReadAnswer {
