@@ -1,7 +1,7 @@
 //! Converts the disks, times and addresses of a trace to those of the device that serves it.
 
-use super::blkparse::BlkparseEvent;
 use super::error::LineFault;
+use super::event::BlkparseEvent;
 use super::format::TraceFormat;
 use super::parsed::TraceDisk;
 use super::tally::Tally;

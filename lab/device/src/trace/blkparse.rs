@@ -11,45 +11,10 @@
 
 use super::disksim::BLOCK;
 use super::error::LineFault;
+use super::event::BlkparseEvent;
 use super::line::{Field, TraceLine};
 use super::parsed::{Parsed, TraceDisk, request};
 use crate::request::RequestKind;
-
-/// The event that counts as a request.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum BlkparseEvent {
-    /// `D`: the driver submitted it to the device.
-    #[default]
-    Issued,
-    /// `Q`: the block layer got it, before merging and scheduling.
-    Queued,
-}
-
-impl BlkparseEvent {
-    /// Its name.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            BlkparseEvent::Issued => "issued",
-            BlkparseEvent::Queued => "queued",
-        }
-    }
-
-    /// The other one.
-    pub(super) fn other(self) -> Self {
-        match self {
-            BlkparseEvent::Issued => BlkparseEvent::Queued,
-            BlkparseEvent::Queued => BlkparseEvent::Issued,
-        }
-    }
-
-    fn letter(self) -> &'static str {
-        match self {
-            BlkparseEvent::Issued => "D",
-            BlkparseEvent::Queued => "Q",
-        }
-    }
-}
 
 /// All events that blkparse prints.
 const EVENTS: [&str; 18] =

@@ -3,8 +3,8 @@
 
 use std::io::BufRead;
 
-use super::blkparse::BlkparseEvent;
 use super::error::{TraceError, shortened};
+use super::event::BlkparseEvent;
 use super::format::TraceFormat;
 use super::line::{Field, TraceLine, TraceLines};
 use super::own;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::blkparse::BlkparseEvent;
+use super::event::BlkparseEvent;
 
 /// Why a trace can't be read further.
 #[derive(Debug, thiserror::Error)]

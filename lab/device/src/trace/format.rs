@@ -1,10 +1,10 @@
 //! The trace formats, and the reader of each.
 
-use super::blkparse::{self, BlkparseEvent};
 use super::error::LineFault;
+use super::event::BlkparseEvent;
 use super::line::TraceLine;
 use super::parsed::Parsed;
-use super::{disksim, fiu, mqsim, msr, own, spc};
+use super::{blkparse, disksim, fiu, mqsim, msr, own, spc};
 
 /// A format of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -25,6 +25,7 @@ mod blkparse;
 mod detect;
 mod disksim;
 mod error;
+mod event;
 mod fiu;
 mod format;
 mod line;
@@ -41,8 +42,8 @@ mod tally;
 mod tests;
 
 pub use adjust::{AddressConversion, Disks, TraceOptions};
-pub use blkparse::BlkparseEvent;
 pub use error::{NoRequest, TraceError};
+pub use event::BlkparseEvent;
 pub use format::TraceFormat;
 pub use own::{HEADER, TraceWriter};
 pub use parsed::TraceDisk;

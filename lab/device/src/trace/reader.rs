@@ -3,9 +3,9 @@
 use std::io::BufRead;
 
 use super::adjust::{Adjuster, TraceOptions};
-use super::blkparse::BlkparseEvent;
 use super::detect;
 use super::error::{NoRequest, TraceError};
+use super::event::BlkparseEvent;
 use super::format::TraceFormat;
 use super::line::TraceLines;
 use super::parsed::Parsed;
