@@ -10,8 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use arrow_flight::flight_service_server::FlightServiceServer;
-use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -19,7 +18,9 @@ use tonic::server::NamedService;
 use tonic::transport::server::TlsConnectInfo;
 
 use super::arrival::BodyArrival;
-use super::listener::ConnectionPresence;
+use super::limits::MESSAGE_BYTES_MAX;
+use super::presence::ConnectionPresence;
+use super::request_slot::RequestSlot;
 use super::service::NodeService;
 use super::token::Token;
 
@@ -35,25 +36,8 @@ const BODY_PATIENCE: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a request waits for a place.
 const PLACE_PATIENCE: Duration = Duration::from_secs(30);
-/// The longest message of a client, in bytes.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// A DoPut is a stream of messages, which counts them itself.
 const PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
-
-/// The place of a request. It is free again with the answer, or before.
-#[derive(Debug, Clone)]
-pub(crate) struct RequestSlot(Arc<Mutex<Option<OwnedSemaphorePermit>>>);
-
-impl RequestSlot {
-    fn new(permit: OwnedSemaphorePermit) -> Self {
-        RequestSlot(Arc::new(Mutex::new(Some(permit))))
-    }
-
-    /// For a request whose body was read, and that may wait for long: others get its place.
-    pub(crate) fn give_back(&self) {
-        self.0.lock().take();
-    }
-}
 
 /// The service behind its gate.
 #[derive(Clone)]

@@ -14,37 +14,30 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use arrow_array::RecordBatch;
 use arrow_flight::FlightData;
 use arrow_flight::encode::FlightDataEncoderBuilder;
 use arrow_flight::error::FlightError;
 use arrow_schema::SchemaRef;
 use futures::stream::{BoxStream, StreamExt};
-use merganser_serve::session::{Getting, Grant, ROW_BYTES_MAX, SessionError, Sessions};
-use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use merganser_serve::session::{Getting, Grant, ROW_BYTES_MAX, Sessions};
+use tokio::sync::oneshot;
 use tonic::Status;
 
 use crate::batches::RowBatch;
+use crate::blocking::blocking;
 use crate::error::status;
-use crate::listener::ConnectionPresence;
-use crate::service::blocking;
-use crate::standstill::{Moving, Streams};
+use crate::outlet::{
+    BATCH_BYTES_MIN, BatchOutlet, COPIES, Sending, StreamEnd, StreamLender, batch_bytes,
+};
+use crate::presence::ConnectionPresence;
+use crate::standstill::Moving;
 use crate::wire::{SessionTicket, ViewTicket};
 use crate::{schema, views};
 
-/// Batches that wait for the client.
-const AHEAD: usize = 4;
-/// Copies of a batch that there are at once: those that wait, the one that is made, the one that is
-/// encoded and the one that is sent.
-pub(crate) const COPIES: usize = AHEAD + 4;
 /// The longest message of a stream, in bytes.
 const FLIGHT_DATA_BYTES: usize = 2 << 20;
 /// Bytes of a batch of rows, if there is memory. It pays to be well below [`FLIGHT_DATA_BYTES`].
 const BATCH_BYTES: usize = 256 << 10;
-/// The least bytes of a batch.
-pub(crate) const BATCH_BYTES_MIN: usize = 32 << 10;
-
 /// Makes the streams of DoGet.
 #[derive(Clone)]
 pub(crate) struct Getter {
@@ -53,98 +46,9 @@ pub(crate) struct Getter {
     patience: Duration,
 }
 
-/// What a stream holds while it lasts.
-pub(crate) struct Sending {
-    moving: Moving,
-    _place: OwnedSemaphorePermit,
-}
-
-impl Sending {
-    pub(crate) fn new(moving: Moving, place: OwnedSemaphorePermit) -> Self {
-        Sending { moving, _place: place }
-    }
-}
-
-/// Where a thread hands its batches to.
-pub(crate) struct BatchOutlet {
-    sender: mpsc::Sender<Result<RecordBatch, FlightError>>,
-    runtime: Handle,
-    patience: Duration,
-    sending: Sending,
-    /// Memory comes from here.
-    lender: StreamLender,
-}
-
-/// Memory for streams. Those that stand still make room for one that waits.
-#[derive(Clone)]
-pub(crate) struct StreamLender {
-    sessions: Arc<Sessions>,
-    streams: Streams,
-}
-
-impl StreamLender {
-    /// Memory for a stream: `wanted`, or less but at least `least`, in bytes.
-    pub(crate) fn memory(&self, wanted: u64, least: u64) -> Result<Grant, SessionError> {
-        self.sessions.stream_memory(wanted, least, &|| self.streams.make_room())
-    }
-
-    /// The sessions, and the files and views.
-    pub(crate) fn sessions(&self) -> &Sessions {
-        &self.sessions
-    }
-}
-
-/// The client takes no more.
-pub(crate) struct Gone;
-
-impl BatchOutlet {
-    /// Hands over a batch, once there is room.
-    pub(crate) fn send(&self, batch: RecordBatch) -> Result<(), Gone> {
-        self.hand(Ok(batch))
-    }
-
-    /// Memory in addition to that of the stream, for long rows: as much as `bytes`.
-    pub(crate) fn memory(&self, bytes: u64) -> Result<Grant, SessionError> {
-        self.lender.memory(bytes, bytes)
-    }
-
-    fn hand(&self, item: Result<RecordBatch, FlightError>) -> Result<(), Gone> {
-        let moving = &self.sending.moving;
-        moving.waits();
-        let sent = self.runtime.block_on(self.sender.send_timeout(item, self.patience));
-        moving.moves();
-        sent.map_err(|error| {
-            if let mpsc::error::SendTimeoutError::Timeout(_) = error {
-                moving.close();
-            }
-            Gone
-        })
-    }
-}
-
-/// Why the work of a stream ended early.
-pub(crate) enum StreamEnd {
-    /// The client went away, or takes nothing.
-    Gone,
-    /// An error that the client hears.
-    Error(SessionError),
-}
-
-impl From<Gone> for StreamEnd {
-    fn from(_: Gone) -> Self {
-        StreamEnd::Gone
-    }
-}
-
-impl From<SessionError> for StreamEnd {
-    fn from(error: SessionError) -> Self {
-        StreamEnd::Error(error)
-    }
-}
-
 impl Getter {
     pub(crate) fn new(sessions: Arc<Sessions>, patience: Duration) -> Self {
-        Getter { lender: StreamLender { sessions, streams: Streams::new() }, patience }
+        Getter { lender: StreamLender::new(sessions), patience }
     }
 
     /// Where the memory of streams comes from.
@@ -154,8 +58,7 @@ impl Getter {
 
     /// Counts a stream of the connection `presence`.
     pub(crate) fn enter(&self, presence: Option<ConnectionPresence>) -> Moving {
-        // Each request of a listener has one.
-        self.lender.streams.enter(presence.unwrap_or_else(ConnectionPresence::new))
+        self.lender.enter(presence)
     }
 
     /// The rows of a run, once it is over.
@@ -199,19 +102,16 @@ impl Getter {
         begin: Option<oneshot::Receiver<()>>,
         work: impl FnOnce(&BatchOutlet) -> Result<(), StreamEnd> + Send + 'static,
     ) -> BoxStream<'static, Result<FlightData, Status>> {
-        let (sender, mut receiver) = mpsc::channel(AHEAD);
-        let runtime = Handle::current();
-        let (patience, lender) = (self.patience, self.lender.clone());
-        let outlet = BatchOutlet { sender, runtime, patience, sending, lender };
+        let (outlet, mut receiver) = BatchOutlet::new(self.patience, sending, self.lender.clone());
         tokio::spawn(async move {
             if let Some(begin) = begin {
-                let gone = outlet.sender.closed();
+                let gone = outlet.sender().closed();
                 tokio::select! {
                     _ = begin => {}
                     () = gone => return,
                 }
             }
-            let told = outlet.sender.clone();
+            let told = outlet.sender().clone();
             let done = tokio::task::spawn_blocking(move || {
                 if let Err(StreamEnd::Error(error)) = work(&outlet) {
                     // A client that is gone does not hear it.
@@ -233,11 +133,6 @@ impl Getter {
     }
 }
 
-/// Bytes of a batch in `memory_bytes` of a stream.
-pub(crate) fn batch_bytes(memory_bytes: u64) -> usize {
-    usize::try_from(memory_bytes / COPIES as u64).unwrap_or(usize::MAX)
-}
-
 fn send_rows(
     getting: &Getting,
     offset: u64,
@@ -248,7 +143,7 @@ fn send_rows(
         unreachable!("the stream begins when the run is over")
     };
     let (wanted, least) = (COPIES * BATCH_BYTES, COPIES * BATCH_BYTES_MIN);
-    let grant = outlet.lender.memory(wanted as u64, least as u64)?;
+    let grant = outlet.lender().memory(wanted as u64, least as u64)?;
     let batch_bytes = batch_bytes(grant.memory_bytes());
     let mut reader = results.read(offset)?;
     let mut batch = RowBatch::new(schema, getting.ssdlet().description());

@@ -9,7 +9,14 @@ use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore};
 
-use crate::server::Tls;
+/// A certificate and its key, as PEM.
+#[derive(Clone)]
+pub struct Tls {
+    /// The certificate, and those of the authorities between it and the root.
+    pub certificate: Vec<u8>,
+    /// The key.
+    pub key: Vec<u8>,
+}
 
 /// Why a server can't use a certificate and a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

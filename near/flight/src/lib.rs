@@ -22,6 +22,7 @@
 
 mod arrival;
 mod batches;
+mod blocking;
 pub mod client;
 mod decoding;
 mod error;
@@ -29,9 +30,13 @@ pub mod farm;
 mod gate;
 mod get;
 pub mod identity;
+mod limits;
 mod listener;
+mod outlet;
 mod places;
+mod presence;
 mod put;
+mod request_slot;
 mod schema;
 pub mod server;
 mod service;

@@ -11,19 +11,17 @@ use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures::Stream;
-use futures::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, Sleep};
 use tonic::transport::server::Connected;
 
 use crate::places::{ConnectionPlace, Places};
+use crate::presence::ConnectionPresence;
 
 /// How long a connection may be open before it shows the token.
 pub(crate) const HELLO: Duration = Duration::from_secs(10);
@@ -31,58 +29,6 @@ pub(crate) const HELLO: Duration = Duration::from_secs(10);
 pub(crate) const SILENCE: Duration = Duration::from_secs(45);
 /// How often a client is asked whether it is there.
 pub(crate) const PING: Duration = Duration::from_secs(15);
-
-/// What requests know of their connection.
-#[derive(Debug, Clone)]
-pub(crate) struct ConnectionPresence(Arc<ConnectionFlags>);
-
-#[derive(Debug, Default)]
-struct ConnectionFlags {
-    /// The token was shown.
-    known: AtomicBool,
-    /// The client has sent something.
-    spoke: AtomicBool,
-    closed: AtomicBool,
-    waker: AtomicWaker,
-}
-
-impl ConnectionPresence {
-    /// Of a client that has said nothing yet.
-    pub(crate) fn new() -> Self {
-        ConnectionPresence(Arc::default())
-    }
-
-    /// The client has shown the token.
-    pub(crate) fn known(&self) {
-        self.0.known.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it has.
-    pub(crate) fn is_known(&self) -> bool {
-        self.0.known.load(Ordering::Relaxed)
-    }
-
-    /// The client has sent something.
-    pub(crate) fn spoke(&self) {
-        self.0.spoke.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it has sent anything.
-    pub(crate) fn has_spoken(&self) -> bool {
-        self.0.spoke.load(Ordering::Relaxed)
-    }
-
-    /// Whether the server has closed the connection, or is about to.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.0.closed.load(Ordering::Acquire)
-    }
-
-    /// Closes the connection, and frees what waits in it for the client.
-    pub(crate) fn close(&self) {
-        self.0.closed.store(true, Ordering::Release);
-        self.0.waker.wake();
-    }
-}
 
 /// A connection with its deadlines.
 pub(crate) struct Guarded {
@@ -110,7 +56,7 @@ impl Guarded {
     /// Fails if the server closes the connection, or if it did not show the token in time. This is asked before
     /// each read and write: a client may send without a pause.
     fn check_open(&mut self, context: &Context<'_>) -> io::Result<()> {
-        self.presence.0.waker.register(context.waker());
+        self.presence.wake_when_closed(context);
         if self.presence.is_closed() || (!self.is_known() && Instant::now() >= self.begun + HELLO) {
             return Err(io::ErrorKind::TimedOut.into());
         }

@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::listener::ConnectionPresence;
+use crate::presence::ConnectionPresence;
 
 /// The most connections at once; further ones wait.
 pub(crate) const CONNECTIONS_MAX: usize = 128;

@@ -15,11 +15,11 @@ use futures::StreamExt;
 use merganser_serve::session::{BlobStatus, BlobWriter, SessionError, Sessions};
 use tonic::{Status, Streaming};
 
+use crate::blocking::blocking;
 use crate::decoding;
 use crate::error::status;
-use crate::gate::MESSAGE_BYTES_MAX;
-use crate::get::StreamLender;
-use crate::service::blocking;
+use crate::limits::MESSAGE_BYTES_MAX;
+use crate::outlet::StreamLender;
 use crate::standstill::Moving;
 
 /// How long a client may take to send one more message.

@@ -12,9 +12,11 @@ use tonic::transport::{Identity, ServerTlsConfig};
 
 use crate::gate::Gate;
 use crate::get::Getter;
+pub use crate::identity::Tls;
 use crate::identity::{self, TlsDoubt, TlsFault};
+use crate::limits::STREAMS_MAX;
 use crate::listener::{self, HELLO, PING, SILENCE, is_loopback};
-use crate::service::{NodeService, STREAMS_MAX};
+use crate::service::NodeService;
 use crate::token::Token;
 
 /// How long a client may take to make room for one more batch, before its connection is closed.
@@ -34,15 +36,6 @@ const CONNECTION_STREAMS_MAX: u32 = 32;
 const WINDOW_BYTES: u32 = 256 << 10;
 /// Headers of a request, in bytes.
 const HEADER_BYTES_MAX: u32 = 16 << 10;
-
-/// A certificate and its key, as PEM.
-#[derive(Clone)]
-pub struct Tls {
-    /// The certificate, and those of the authorities between it and the root.
-    pub certificate: Vec<u8>,
-    /// The key.
-    pub key: Vec<u8>,
-}
 
 /// What to serve, where, and to whom.
 pub struct FlightServerOptions {

@@ -16,15 +16,15 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::arrival::arrived;
+use crate::blocking::blocking;
 use crate::error::status;
-use crate::gate::RequestSlot;
 use crate::get::Getter;
-use crate::listener::ConnectionPresence;
+use crate::limits::STREAMS_MAX;
+use crate::outlet::Sending;
+use crate::presence::ConnectionPresence;
+use crate::request_slot::RequestSlot;
 use crate::wire::{self, GetTicket, Uploaded, ViewTicket, to_json};
-use crate::{get, put, schema, views};
-
-/// Streams of results, views and blobs at once; a further one is refused and may try again.
-pub(crate) const STREAMS_MAX: usize = 128;
+use crate::{put, schema, views};
 
 /// Requests up to this many bytes once parsed are a part of the fixed overhead.
 const PARSED_FREE_BYTES: u64 = 512 << 10;
@@ -116,17 +116,6 @@ impl NodeService {
         };
         let described = self.blocking(move |sessions| Described::new(sessions, ticket)).await?;
         described.into_info(descriptor)
-    }
-}
-
-/// Does `work` in a thread that may block. A panic of it is an error of this request alone, in a program that
-/// does not end at panics; the command does.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, SessionError> + Send + 'static,
-) -> Result<T, Status> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(result) => result.map_err(|e| status(&e)),
-        Err(_) => Err(Status::internal("the request was ended by a mistake in this program")),
     }
 }
 
@@ -256,7 +245,7 @@ impl FlightService for NodeService {
             place.give_back();
         }
         let ticket = GetTicket::parse(&request.into_inner().ticket).map_err(|e| status(&e))?;
-        let sending = get::Sending::new(self.getter.enter(presence), place);
+        let sending = Sending::new(self.getter.enter(presence), place);
         let stream = match ticket {
             GetTicket::View(ticket) => self.getter.view(ticket, sending).await?,
             GetTicket::Session(ticket) => {

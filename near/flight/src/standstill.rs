@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::listener::ConnectionPresence;
+use crate::presence::ConnectionPresence;
 
 /// How long a client may take nothing while other streams wait for memory.
 const STANDSTILL: Duration = Duration::from_secs(5);

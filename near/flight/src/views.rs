@@ -14,7 +14,7 @@ use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
 
 use crate::batches;
-use crate::get::{BATCH_BYTES_MIN, BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
+use crate::outlet::{BATCH_BYTES_MIN, BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
 use crate::wire::{KeyRange, ViewTicket};
 
 /// Memory that a view's stream would like, in bytes: to read ahead on every run of it. It gets its share of the memory
