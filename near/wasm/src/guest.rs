@@ -8,130 +8,19 @@
 use std::sync::Arc;
 
 use merganser_map::ssdlet::{Chunk, Emitter, SsdletError};
-use wasmtime::{
-    Error, Instance, Memory, ResourceLimiter, Store, Trap, TypedFunc, WasmParams, WasmResults,
-};
+use wasmtime::{Error, Instance, Memory, Store, Trap, TypedFunc, WasmParams, WasmResults};
 
 use crate::answers::AnswerForm;
 use crate::engine::TICK;
 use crate::limits::WasmLimits;
 use crate::module::Compiled;
+use crate::state::{GuestPhase, GuestState};
 use crate::{ABI, scope};
 
 /// Bytes behind a chunk that a guest may read; they are zero.
 const BEHIND: usize = 16;
 /// A guest is asked for room in multiples of this, so that chunks of about one length need one buffer.
 const ROOM_STEP: usize = 4096;
-
-/// What the host knows about a guest while the guest's code runs.
-pub struct GuestState {
-    compiled: Arc<Compiled>,
-    answers: AnswerForm,
-    memory_bytes: u64,
-    memory: Option<Memory>,
-    /// Where the host's calls are.
-    phase: GuestPhase,
-    /// Why the guest is ended, if it is the host that ends it.
-    fault: Option<SsdletError>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GuestPhase {
-    Start,
-    Args,
-    Chunk,
-    Close,
-}
-
-impl GuestState {
-    /// The SSDlet's name.
-    pub fn name(&self) -> &str {
-        &self.compiled.declared.name
-    }
-
-    /// How its answers are read.
-    pub fn answers(&self) -> &AnswerForm {
-        &self.answers
-    }
-
-    /// Whether the last chunk is behind it.
-    pub fn is_closing(&self) -> bool {
-        self.phase == GuestPhase::Close
-    }
-
-    /// The guest's memory.
-    ///
-    /// # Errors
-    /// While the module is started, it is not known yet.
-    pub fn memory(&mut self) -> wasmtime::Result<Memory> {
-        match self.memory {
-            Some(memory) => Ok(memory),
-            None => Err(self.refuse("it called the host while it was started".to_owned())),
-        }
-    }
-
-    /// Ends the guest for a fault of its own; the result is the trap.
-    pub fn refuse(&mut self, detail: String) -> Error {
-        let ssdlet = self.name();
-        let fault = match self.phase {
-            GuestPhase::Args => SsdletError::Args { ssdlet: ssdlet.to_owned(), detail },
-            GuestPhase::Start | GuestPhase::Chunk | GuestPhase::Close => {
-                crate::failed(ssdlet, detail)
-            }
-        };
-        self.end_with(fault)
-    }
-
-    /// Ends the guest with `fault`; the result is the trap.
-    pub fn end_with(&mut self, fault: SsdletError) -> Error {
-        self.fault.get_or_insert(fault);
-        Error::msg("the host ended the guest")
-    }
-}
-
-impl ResourceLimiter for GuestState {
-    fn memory_growing(
-        &mut self,
-        _: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        if desired as u64 <= self.memory_bytes {
-            return Ok(true);
-        }
-        let most = self.memory_bytes;
-        Err(self.refuse(format!("it wants {desired} bytes of memory; it declares {most}")))
-    }
-
-    fn memory_grow_failed(&mut self, error: Error) -> wasmtime::Result<()> {
-        Err(self.refuse(format!("its memory can't grow: {error}")))
-    }
-
-    fn table_growing(
-        &mut self,
-        _: usize,
-        desired: usize,
-        _: Option<usize>,
-    ) -> wasmtime::Result<bool> {
-        if desired <= WasmLimits::TABLE_ELEMENTS {
-            return Ok(true);
-        }
-        let most = WasmLimits::TABLE_ELEMENTS;
-        Err(self.refuse(format!("it wants a table of {desired} elements; {most} is the most")))
-    }
-
-    fn instances(&self) -> usize {
-        1
-    }
-
-    fn tables(&self) -> usize {
-        2
-    }
-
-    fn memories(&self) -> usize {
-        1
-    }
-}
 
 /// A started guest.
 pub struct Guest {
@@ -149,6 +38,8 @@ pub struct Guest {
     metered: u64,
     /// Nothing is called once a call has failed.
     is_broken: bool,
+    /// Its module, which counts as used as long as the guest is there.
+    _compiled: Arc<Compiled>,
 }
 
 impl Guest {
@@ -164,23 +55,21 @@ impl Guest {
         let memory_bytes = compiled.declared.memory_within(limits)?;
         let answers = AnswerForm::of(&compiled.declared.output);
         let name = compiled.declared.name.clone();
-        let module = compiled.clone();
-        let phase = GuestPhase::Start;
-        let state =
-            GuestState { compiled, answers, memory_bytes, memory: None, phase, fault: None };
+        let state = GuestState::new(name.clone(), answers, memory_bytes);
         let no_store =
             |error: Error| crate::failed(&name, format_args!("it can't be started: {error}"));
         let mut store =
-            Store::try_new(module.instance.module().engine(), state).map_err(no_store)?;
+            Store::try_new(compiled.instance.module().engine(), state).map_err(no_store)?;
         store.limiter(|state| state);
         let allowance = WasmLimits::FUEL_BASE;
         store.set_fuel(allowance).map_err(no_store)?;
         if let Some(most) = limits.call_time {
             store.set_epoch_deadline(ticks(most));
         }
-        let started = module.instance.instantiate(&mut store);
+        let started = compiled.instance.instantiate(&mut store);
         let instance = started.map_err(|error| ended(&mut store, "its start", &error, limits))?;
-        let mut guest = Self::of(store, instance, limits.clone(), allowance).map_err(no_store)?;
+        let mut guest =
+            Self::of(store, instance, limits.clone(), allowance, compiled).map_err(no_store)?;
         guest.begin(instance, args)?;
         Ok(guest)
     }
@@ -190,6 +79,7 @@ impl Guest {
         instance: Instance,
         limits: WasmLimits,
         allowance: u64,
+        compiled: Arc<Compiled>,
     ) -> wasmtime::Result<Self> {
         let no_memory = || Error::msg("it exports no memory");
         let memory = instance.get_memory(&mut store, "memory").ok_or_else(no_memory)?;
@@ -206,6 +96,7 @@ impl Guest {
             allowance,
             metered: 0,
             is_broken: false,
+            _compiled: compiled,
         })
     }
 

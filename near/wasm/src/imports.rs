@@ -7,8 +7,8 @@ use merganser_map::ssdlet::{Chunk, Emitter, SsdletError};
 use wasmtime::{Caller, Engine, Linker, Result, Trap};
 
 use crate::answers::{AnswerForm, SPAN_BYTES, VALUE_BYTES};
-use crate::guest::GuestState;
 use crate::scope;
+use crate::state::GuestState;
 
 /// The module of all of them.
 pub const MODULE: &str = "mgs";

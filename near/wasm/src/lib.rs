@@ -14,6 +14,7 @@
 //!   imports   the functions that a guest may call                     │
 //!   answers   what it hands over, checked byte by byte  ◄─────────────┘
 //!   scope     the chunk and the emitter, for as long as a call lasts
+//!   state     what the host knows about a guest meanwhile
 //!   limits    what a guest may use            check      the whole of a guest, tried on a sample
 //!   template  projects to begin with
 //! ```
@@ -59,6 +60,7 @@ mod scope;
 mod section;
 mod size;
 mod ssdlet;
+mod state;
 pub mod template;
 
 pub use check::{CheckedGuest, check};

@@ -19,11 +19,11 @@ use sha2::{Digest, Sha256};
 use wasmtime::{ExternType, FuncType, InstancePre, Module, ValType};
 
 use crate::engine::engine;
-use crate::guest::GuestState;
 use crate::imports;
 use crate::limits::WasmLimits;
 use crate::section::Declared;
 use crate::size::ModuleSize;
+use crate::state::GuestState;
 
 /// Modules that are kept although no SSDlet uses them.
 const KEPT: usize = 8;
