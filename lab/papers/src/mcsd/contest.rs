@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::group::{self, MemoryGroup, SwapFile};
+use super::job::ContestJob;
 use super::phoenix::{Phoenix, PhoenixVersion};
 use super::text;
 use crate::child::Child;
@@ -31,25 +32,7 @@ const MEMORY_BYTES_LEAST: u64 = 128 << 20;
 /// Longer than this, a program swaps without an end in sight.
 const SECONDS_MOST: u64 = 1800;
 
-/// The work on the data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContestJob {
-    WordCount,
-    StringMatch,
-}
-
-impl ContestJob {
-    pub const BOTH: [ContestJob; 2] = [ContestJob::WordCount, ContestJob::StringMatch];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            ContestJob::WordCount => "word count",
-            ContestJob::StringMatch => "string match",
-        }
-    }
-}
-
-/// The contestant that does it.
+/// The contestant that does a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contestant {
     /// Ours on one core, with partitions as memory allows.

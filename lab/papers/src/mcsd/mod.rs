@@ -7,12 +7,14 @@
 //!   contest ──► group             programs and jobs, timed in a memory group with a swap file
 //!        │
 //!        ├────► phoenix           the controls, built from a folder of sources
-//!        └────► text              the data
+//!        ├────► text              the data
+//!        └────► job               what they do
 //! ```
 //! The paper's machine has 2 GB. Here a memory group has less, and the data keeps its share of it.
 
 mod contest;
 pub mod group;
+mod job;
 pub mod pairs;
 pub mod partition;
 mod phoenix;

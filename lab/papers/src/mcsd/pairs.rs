@@ -13,7 +13,8 @@ use std::time::Instant;
 
 use merganser_random::Random;
 
-use super::contest::{ContestArena, ContestJob, Contestant, SHARES, SIZES, host_command};
+use super::contest::{ContestArena, Contestant, SHARES, SIZES, host_command};
+use super::job::ContestJob;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};

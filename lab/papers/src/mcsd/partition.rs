@@ -1,7 +1,8 @@
 //! Table 4.1 of the dissertation, which is McSD's own experiment: word count and string match with and
 //! without partitions of 600 MB, on a machine of 2 GB.
 
-use super::contest::{ContestArena, ContestJob, ContestResults, Contestant, SIZES};
+use super::contest::{ContestArena, ContestResults, Contestant, SIZES};
+use super::job::ContestJob;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::contest::ContestJob;
+use super::job::ContestJob;
 use crate::error::ExperimentError;
 
 /// The variable that names the folder.

@@ -1,6 +1,7 @@
 //! McSD 3.5.2, Figures 3.8 and 3.9: word count and string match alone, by the size of the data.
 
-use super::contest::{ContestArena, ContestJob, ContestResults, Contestant, SHARES, SIZES};
+use super::contest::{ContestArena, ContestResults, Contestant, SHARES, SIZES};
+use super::job::ContestJob;
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
