@@ -5,6 +5,7 @@ mod facts;
 mod file;
 mod gather;
 mod page;
+mod report;
 mod salvage;
 mod serve;
 mod space;
@@ -29,8 +30,8 @@ pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
         ArrayConfig::Serve(config) => serve::run(config, cancel),
         ArrayConfig::Check(typed, options) => check(&typed, options, cancel),
         ArrayConfig::Salvage(typed) => salvage::run(&typed, cancel),
-        ArrayConfig::Info(typed) => facts::info(&typed),
-        ArrayConfig::Report(typed) => facts::report(&typed),
+        ArrayConfig::Info(typed) => report::info(&typed),
+        ArrayConfig::Report(typed) => report::report(&typed),
     }
 }
 
