@@ -6,17 +6,18 @@ mod emulate;
 mod reproduce;
 mod simulate;
 mod simulate_array;
+mod trace;
 
 use clap::{Parser, Subcommand};
 
 pub use emulate::EmulateArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::{
-    ArrivalsName, DeviceArgs, EventName, Filled, PreconditionName, SimulateArgs, SimulateCommand,
-    SimulateRatesArgs, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, TraceArgs,
-    TraceFormatName, WorkloadName,
+    ArrivalsName, DeviceArgs, Filled, PreconditionName, SimulateArgs, SimulateCommand,
+    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, WorkloadName,
 };
 pub use simulate_array::{ArrangementName, SimulateArrayArgs};
+pub use trace::{EventName, TraceArgs, TraceFormatName};
 
 /// Model devices and repeat experiments.
 ///

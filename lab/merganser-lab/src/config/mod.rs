@@ -7,15 +7,16 @@ mod emulate;
 mod reproduce;
 mod simulate;
 mod simulate_array;
+mod trace_reading;
 mod workload;
 
 pub use emulate::{BackingConfig, EmulateConfig};
 pub use reproduce::ReproduceConfig;
 pub use simulate::{
-    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRates, SimulateRecord, SimulateRun,
-    SimulateSort, TraceReading,
+    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRecord, SimulateRun, SimulateSort,
 };
 pub use simulate_array::SimulateArray;
+pub use trace_reading::TraceReading;
 pub use workload::{StreamChoice, SyntheticRequests};
 
 #[cfg(test)]

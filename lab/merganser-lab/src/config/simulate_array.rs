@@ -8,7 +8,7 @@ use merganser_shell::args::MigrationName;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 
-use super::simulate::{TraceReading, reading};
+use super::trace_reading::{TraceReading, reading};
 use crate::args::{ArrangementName, SimulateArrayArgs};
 
 /// The SSDs of the dissertation, whose write buffer the preset lacks.

@@ -17,7 +17,7 @@ use merganser_shell::standard::print;
 use serde_json::{Value, json};
 
 use super::opened;
-use super::run::trace_sentence;
+use super::play::trace_sentence;
 use crate::config::SimulateArray;
 
 /// A trace that was played.

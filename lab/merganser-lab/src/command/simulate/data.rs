@@ -9,7 +9,7 @@ use super::table::{PERCENTILES, component_name};
 
 /// Everything of a run.
 pub fn of_run(run: &MeasuredRun) -> Value {
-    let (streams, fairness) = super::streams::data(run);
+    let (streams, fairness) = super::stream_report::data(run);
     json!({
         "device": of_model(&run.model),
         "seed": run.seed,

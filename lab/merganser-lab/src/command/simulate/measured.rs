@@ -1,11 +1,11 @@
 //! The result of a simulated run.
 
-use merganser_device::results::{DeviceResults, Fairness};
+use merganser_device::request::SimTime;
+use merganser_device::results::{DeviceResults, Fairness, Share};
 use merganser_device::trace::Tally;
 use merganser_device::workload::Preconditioned;
 
 use super::model::ModelledDevice;
-use super::streams::MeasuredStream;
 
 /// Everything that is known of a run.
 pub struct MeasuredRun {
@@ -33,5 +33,26 @@ impl MeasuredRun {
         let slowdowns: Option<Vec<f64>> =
             self.streams.iter().map(MeasuredStream::slowdown).collect();
         Fairness::of(&slowdowns?)
+    }
+}
+
+/// A stream of a run.
+pub struct MeasuredStream {
+    /// Its name.
+    pub name: String,
+    /// Its workload, in words.
+    pub load: String,
+    /// When it begins.
+    pub begin: SimTime,
+    /// Next to the others.
+    pub shared: Share,
+    /// Without the others.
+    pub alone: Share,
+}
+
+impl MeasuredStream {
+    /// Its slowdown; `None` if the streams were never active together.
+    pub fn slowdown(&self) -> Option<f64> {
+        self.shared.slowdown(&self.alone)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   model      a preset and its changes ──► a device
-//!   run        requests ──► device ──► Results ──► table, data, page (with time_series)
+//!   play       requests ──► device, once it is worn
+//!   run        play ──► measured ──► table, data, page (with time_series and stream_report)
 //!   latencies  the time of each request of a run, in a file
 //!   streams    several workloads on one device, and each alone
 //!   sort       the engine on a device
@@ -19,10 +20,11 @@ mod measured;
 pub(super) mod model;
 mod opened;
 mod page;
-mod rates;
+mod play;
 mod record;
 mod run;
 mod sort;
+mod stream_report;
 mod streams;
 pub(super) mod table;
 mod time_series;

@@ -11,7 +11,7 @@ use merganser_sort::activity::{ActivityReport, TransferReport};
 use super::measured::MeasuredRun;
 use super::table;
 use super::table::{PERCENTILES, component_name};
-use super::{streams, time_series};
+use super::{stream_report, time_series};
 use merganser_pages::{Chart, ChartSeries};
 use text::Escaped;
 
@@ -23,7 +23,7 @@ pub fn page(run: &MeasuredRun) -> String {
     let MeasuredRun { model, results, .. } = run;
     let mut body = head(run);
     body.push_str("<main>\n");
-    body.push_str(&streams::section(run));
+    body.push_str(&stream_report::section(run));
     body.push_str(&throughput(results));
     body.push_str(&time_series::sections(results));
     body.push_str(&latencies(results));

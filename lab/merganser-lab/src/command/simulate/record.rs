@@ -16,7 +16,7 @@ use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strateg
 use merganser_storage::{Directory, RealClock, Storage};
 
 use super::opened;
-use super::run::trace_sentence;
+use super::play::trace_sentence;
 use crate::config::{RecordOf, SimulateRecord, TraceReading};
 
 /// Writes a trace of something else.

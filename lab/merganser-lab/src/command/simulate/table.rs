@@ -37,7 +37,7 @@ pub fn of_run(run: &MeasuredRun) -> String {
     let _ = writeln!(out, "virtual time  {}", text::seconds(results.seconds()));
     out.push_str(&of_results(results));
     if !run.streams.is_empty() {
-        out.push_str(&super::streams::table(run));
+        out.push_str(&super::stream_report::table(run));
     }
     if let Some(steadiness) = results.steadiness() {
         let _ = writeln!(out, "steady state  {}", super::time_series::words(&steadiness));
