@@ -206,7 +206,7 @@ impl Buffer {
     /// When the range is outside the buffer.
     pub fn release(&mut self, range: std::ops::Range<usize>) {
         assert!(range.end <= self.len, "release outside the buffer");
-        let base = self.as_mut_ptr() as usize;
+        let base = self.as_mut_ptr().addr();
         let from = (base + range.start).next_multiple_of(ALIGNMENT);
         let to = (base + range.end) / ALIGNMENT * ALIGNMENT;
         if to > from {

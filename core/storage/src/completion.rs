@@ -7,6 +7,7 @@ use std::sync::Arc;
 use parking_lot::{Condvar, Mutex};
 
 use crate::metered::{Meter, Transfer};
+use crate::numbers::u64_of;
 use crate::{Buffer, Clock};
 
 /// One finished operation.
@@ -63,7 +64,7 @@ impl Completions {
     pub fn post(&self, completion: Completion) {
         let mut watch = self.watch.as_deref();
         while let Some(TransferWatch { meter, transfer, outer }) = watch {
-            meter.ended(*transfer, *completion.result.as_ref().unwrap_or(&0) as u64);
+            meter.ended(*transfer, u64_of(*completion.result.as_ref().unwrap_or(&0)));
             watch = outer.as_deref();
         }
         if let Some(collect) = &self.collect {

@@ -14,9 +14,12 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! Four modules are no storage: [`thread`] starts threads that the system may refuse, [`contained`] keeps
-//! a panic to the work of one client, [`prefetch`] asks for memory before it is used, and [`page_size`] says which pages
-//! back large buffers.
+//! Five modules are no storage: [`thread`] starts threads that the system may refuse, [`contained`] keeps
+//! a panic to the work of one client, [`prefetch`] asks for memory before it is used, [`page_size`] says which pages
+//! back large buffers, and [`numbers`] converts sizes.
+
+// Tests cut numbers to bytes on purpose.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
 mod buffer;
 mod clock;
@@ -29,6 +32,7 @@ pub mod file;
 pub mod memory;
 pub mod metered;
 pub mod near;
+pub mod numbers;
 mod operation;
 pub mod page_size;
 pub mod prefetch;

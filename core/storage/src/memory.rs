@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::numbers::{u64_of, usize_of};
 use crate::{ALIGNMENT, Clock, Completion, Completions, Directory, Operation, RealClock, Storage};
 
 /// A storage in memory.
@@ -41,10 +42,10 @@ fn parts(
         if done == len {
             return None;
         }
-        let at = offset + done as u64;
-        let from = (at % ALIGNMENT as u64) as usize;
+        let at = offset + u64_of(done);
+        let from = usize_of(at % u64_of(ALIGNMENT));
         let count = (ALIGNMENT - from).min(len - done);
-        let part = (at / ALIGNMENT as u64, from..from + count, done..done + count);
+        let part = (at / u64_of(ALIGNMENT), from..from + count, done..done + count);
         done += count;
         Some(part)
     })
@@ -69,16 +70,16 @@ impl MemoryContent {
             page[on_page].copy_from_slice(&bytes[here]);
         }
         if !bytes.is_empty() {
-            self.size = self.size.max(offset + bytes.len() as u64);
+            self.size = self.size.max(offset + u64_of(bytes.len()));
         }
     }
 
     fn discard(&mut self, offset: u64, len: u64) {
-        let page = ALIGNMENT as u64;
+        let page = u64_of(ALIGNMENT);
         let end = offset + len;
         let (first, last) = (offset / page, end / page);
-        let from = (offset % page) as usize;
-        let to = (end % page) as usize;
+        let from = usize_of(offset % page);
+        let to = usize_of(end % page);
         let mut zero = |number: u64, range: std::ops::Range<usize>| {
             if let Some(page) = self.pages.get_mut(&number) {
                 page[range].fill(0);
@@ -101,7 +102,7 @@ impl MemoryContent {
     fn set_size(&mut self, size: u64) {
         if size < self.size {
             let old = self.size;
-            self.discard(size, old.next_multiple_of(ALIGNMENT as u64) - size);
+            self.discard(size, old.next_multiple_of(u64_of(ALIGNMENT)) - size);
         }
         self.size = size;
     }
@@ -133,7 +134,7 @@ impl MemoryStorage {
     #[must_use]
     pub fn allocated_bytes(&self) -> u64 {
         let content = self.content.read();
-        (content.pages.len() * ALIGNMENT) as u64
+        u64_of(content.pages.len() * ALIGNMENT)
     }
 
     fn perform(&self, operation: &mut Operation) -> io::Result<usize> {
@@ -146,7 +147,7 @@ impl MemoryStorage {
             }
             Operation::Sync => return Ok(0),
             Operation::Write { offset, buffer } => {
-                ("write", offset.checked_add(buffer.len() as u64))
+                ("write", offset.checked_add(u64_of(buffer.len())))
             }
             Operation::Discard { offset, len } => ("discard", offset.checked_add(*len)),
             Operation::Allocate { offset, len } => ("allocation", offset.checked_add(*len)),
@@ -155,7 +156,7 @@ impl MemoryStorage {
         if !self.writable {
             return refuse(what, io::ErrorKind::PermissionDenied, "opened for reading only");
         }
-        if end.is_none_or(|end| end > i64::MAX as u64) {
+        if end.is_none_or(|end| end > i64::MAX.cast_unsigned()) {
             return refuse(what, io::ErrorKind::InvalidInput, "beyond any file's end");
         }
         let mut content = self.content.write();

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::numbers::u64_of;
 use crate::{Buffer, Clock, Completions};
 
 /// One request. Buffers are owned by the operation while it is in flight and come back in the
@@ -150,7 +151,7 @@ pub trait StorageExt: Storage {
         if n < len {
             return Err(io::Error::new(
                 io::ErrorKind::UnexpectedEof,
-                format!("{}: ends at byte {}, {} wanted", self.name(), offset + n as u64, len),
+                format!("{}: ends at byte {}, {} wanted", self.name(), offset + u64_of(n), len),
             ));
         }
         Ok(out)
@@ -165,7 +166,8 @@ pub trait StorageExt: Storage {
         while done < out.len() {
             let want = (out.len() - done).min(1 << 20);
             let buffer = Buffer::try_new(want)?;
-            let (buffer, n) = self.run(Operation::Read { offset: offset + done as u64, buffer })?;
+            let (buffer, n) =
+                self.run(Operation::Read { offset: offset + u64_of(done), buffer })?;
             let buffer = buffer.expect("a read returns its buffer");
             out[done..done + n].copy_from_slice(&buffer[..n]);
             done += n;

@@ -130,7 +130,7 @@ fn measure() -> io::Result<([u64; ROUNDS], [u64; ROUNDS])> {
 fn touch_ns(memory: &mut [u8]) -> u64 {
     let now_ns = || {
         let now = clock_gettime(ClockId::ThreadCPUTime);
-        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
     };
     let from_ns = now_ns();
     for byte in memory.iter_mut().step_by(SMALL_PAGE_BYTES) {

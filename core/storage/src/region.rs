@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use crate::completion::Collect;
+use crate::numbers::{u64_of, usize_of};
 use crate::{Clock, Completion, Completions, Geometry, Operation, Storage};
 
 /// Regions begin at multiples of this many bytes, so that direct I/O needs no copy.
@@ -81,17 +82,17 @@ impl Storage for Region {
                 let left = self.size().saturating_sub(offset);
                 let operation = Operation::Read { offset: base + offset, buffer };
                 let Operation::Read { buffer, .. } = &operation else { unreachable!() };
-                if buffer.len() as u64 > left {
+                if u64_of(buffer.len()) > left {
                     // What follows belongs to another region.
                     let ends =
-                        RegionReadEnd { most: left as usize, completions: completions.clone() };
+                        RegionReadEnd { most: usize_of(left), completions: completions.clone() };
                     let ends = Completions::collected(Arc::new(ends));
                     return self.storage.submit(token, operation, &ends);
                 }
                 operation
             }
             Operation::Write { offset, buffer } => {
-                self.grow(offset + buffer.len() as u64);
+                self.grow(offset + u64_of(buffer.len()));
                 Operation::Write { offset: base + offset, buffer }
             }
             Operation::Sync => Operation::Sync,

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 
 use crate::completion::Collect;
 use crate::metered::{Meter, Metered, Transfer};
+use crate::numbers::{u64_of, usize_of};
 use crate::{Buffer, Clock, Completion, Completions, Geometry, Operation, Storage};
 
 /// Space on a disk that was not reserved before is reserved in steps of this size.
@@ -168,10 +169,10 @@ impl Spread {
     }
 
     fn read(&self, layout: &SpreadLayout, offset: u64, mut buffer: Buffer, plan: &mut SpreadPlan) {
-        let len = (buffer.len() as u64).min(layout.size.saturating_sub(offset));
-        let beyond = buffer.split_off(len as usize);
+        let len = u64_of(buffer.len()).min(layout.size.saturating_sub(offset));
+        let beyond = buffer.split_off(usize_of(len));
         for (unit, within, len) in self.parts(offset, len) {
-            let rest = buffer.split_off(len as usize);
+            let rest = buffer.split_off(usize_of(len));
             let mut part = std::mem::replace(&mut buffer, rest);
             match layout.units.get(&unit) {
                 Some(place) => {
@@ -184,7 +185,7 @@ impl Spread {
                 }
             }
         }
-        plan.count = len as usize;
+        plan.count = usize_of(len);
         plan.pieces.push(Some(beyond));
     }
 
@@ -195,9 +196,9 @@ impl Spread {
         mut buffer: Buffer,
         plan: &mut SpreadPlan,
     ) {
-        let len = buffer.len() as u64;
+        let len = u64_of(buffer.len());
         for (unit, within, len) in self.parts(offset, len) {
-            let rest = buffer.split_off(len as usize);
+            let rest = buffer.split_off(usize_of(len));
             let part = std::mem::replace(&mut buffer, rest);
             let place = match layout.units.get(&unit) {
                 Some(place) => *place,
@@ -213,7 +214,7 @@ impl Spread {
         if len > 0 {
             layout.size = layout.size.max(offset + len);
         }
-        plan.count = len as usize;
+        plan.count = usize_of(len);
         plan.pieces.push(Some(buffer));
     }
 
@@ -246,8 +247,8 @@ impl Spread {
         layout.size = layout.size.max(offset + len);
         let (first, ..) = self.unit(offset);
         let (last, ..) = self.unit(offset + len - 1);
-        let placed = layout.units.range(first..=last).count() as u64;
-        let share = (last - first + 1 - placed).div_ceil(self.disks.len() as u64);
+        let placed = u64_of(layout.units.range(first..=last).count());
+        let share = (last - first + 1 - placed).div_ceil(u64_of(self.disks.len()));
         for (disk, room) in layout.room.iter_mut().enumerate() {
             let end = room.end.saturating_add(share.saturating_mul(self.unit_bytes));
             if end > room.allocated {
@@ -313,7 +314,7 @@ impl Storage for Spread {
     fn submit(&self, token: u64, operation: Operation, completions: &Completions) {
         let end = match &operation {
             Operation::Read { offset, buffer } | Operation::Write { offset, buffer } => {
-                offset.checked_add(buffer.len() as u64)
+                offset.checked_add(u64_of(buffer.len()))
             }
             Operation::Discard { offset, len } | Operation::Allocate { offset, len } => {
                 offset.checked_add(*len)
@@ -322,7 +323,7 @@ impl Storage for Spread {
             Operation::Sync => Some(0),
         };
         let mut plan = SpreadPlan::default();
-        if end.is_none_or(|end| end > i64::MAX as u64) {
+        if end.is_none_or(|end| end > i64::MAX.cast_unsigned()) {
             let text = format!("{}: beyond any file's end", self.name);
             let buffer = match operation {
                 Operation::Read { buffer, .. } | Operation::Write { buffer, .. } => Some(buffer),
@@ -398,7 +399,7 @@ impl SpreadPlan {
         });
         let parts = Completions::collected(Arc::clone(&whole) as _);
         for (disk, operation, piece) in transfers {
-            disks[disk].storage.submit(piece as u64, operation, &parts);
+            disks[disk].storage.submit(u64_of(piece), operation, &parts);
         }
         for (disk, operation) in besides {
             disks[disk].storage.submit(BESIDES, operation, &parts);
@@ -469,7 +470,7 @@ impl Collect for SplitOperation {
                 Ok(())
             }
         });
-        self.ended(Some((token as usize, buffer)), result);
+        self.ended(Some((usize_of(token), buffer)), result);
     }
 }
 

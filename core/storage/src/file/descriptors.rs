@@ -6,6 +6,8 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::numbers::u64_of;
+
 /// With a lower limit, descriptors are spared where that costs only speed: files have no second one for direct
 /// I/O, and there is no ring. Seven are enough for a sort then.
 const FEW: u64 = 24;
@@ -29,7 +31,7 @@ pub fn are_few() -> bool {
 pub fn left() -> u64 {
     let Some(limit) = getrlimit(Resource::Nofile).current else { return u64::MAX };
     // The folder's own descriptor is among those listed. Without /proc, a few are assumed.
-    let open = std::fs::read_dir("/proc/self/fd").map_or(32, |fds| fds.count() as u64 - 1);
+    let open = std::fs::read_dir("/proc/self/fd").map_or(32, |fds| u64_of(fds.count()) - 1);
     limit.saturating_sub(open)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::error::FileError;
 use super::open_file::OpenFile;
+use crate::numbers::u64_of;
 use crate::{ALIGNMENT, Buffer, Completion, Completions, Operation};
 
 /// Longest single transfer; the kernel cuts anything above 2 GiB - 4 KiB anyway.
@@ -53,11 +54,11 @@ impl Flight {
         let changes = !matches!(operation, Operation::Read { .. } | Operation::Sync);
         let (task, range) = match operation {
             Operation::Read { offset, buffer } => {
-                let len = buffer.len() as u64;
+                let len = u64_of(buffer.len());
                 (FlightTask::Read { offset, buffer, done: 0 }, Some((offset, len)))
             }
             Operation::Write { offset, buffer } => {
-                let len = buffer.len() as u64;
+                let len = u64_of(buffer.len());
                 (FlightTask::Write { offset, buffer, done: 0 }, Some((offset, len)))
             }
             Operation::Sync => (FlightTask::Sync, None),
@@ -93,7 +94,7 @@ impl Flight {
             return None;
         }
         if let Some((offset, len)) = range {
-            if offset.checked_add(len).is_none_or(|end| end > i64::MAX as u64) {
+            if offset.checked_add(len).is_none_or(|end| end > i64::MAX.cast_unsigned()) {
                 flight.fail(io::Error::new(io::ErrorKind::InvalidInput, "beyond any file's end"));
                 return None;
             }
@@ -111,12 +112,12 @@ impl Flight {
             FlightTask::Read { offset, buffer, done } => {
                 let (fd, direct, at, len) = piece(&self.file, *offset, buffer, *done);
                 self.direct = direct;
-                SystemCall::Read { fd, to: at, len, offset: *offset + *done as u64 }
+                SystemCall::Read { fd, to: at, len, offset: *offset + u64_of(*done) }
             }
             FlightTask::Write { offset, buffer, done } => {
                 let (fd, direct, at, len) = piece(&self.file, *offset, buffer, *done);
                 self.direct = direct;
-                SystemCall::Write { fd, from: at, len, offset: *offset + *done as u64 }
+                SystemCall::Write { fd, from: at, len, offset: *offset + u64_of(*done) }
             }
             FlightTask::Sync => SystemCall::Sync { fd: self.file.buffered_fd() },
             FlightTask::Discard { offset, len } => {
@@ -203,10 +204,10 @@ impl Flight {
     fn fail(self, cause: io::Error) {
         let what = match &self.task {
             FlightTask::Read { offset, buffer, done } => {
-                format!("read of {} bytes at {}", buffer.len() - done, offset + *done as u64)
+                format!("read of {} bytes at {}", buffer.len() - done, offset + u64_of(*done))
             }
             FlightTask::Write { offset, buffer, done } => {
-                format!("write of {} bytes at {}", buffer.len() - done, offset + *done as u64)
+                format!("write of {} bytes at {}", buffer.len() - done, offset + u64_of(*done))
             }
             FlightTask::Sync => "sync".to_owned(),
             FlightTask::Discard { offset, len } => format!("discard of {len} bytes at {offset}"),
@@ -239,8 +240,8 @@ fn piece(
     let (base, len) = buffer.raw();
     let at = base.wrapping_add(done);
     let left = (len - done).min(PIECE_BYTES_MAX);
-    let aligned = (offset + done as u64).is_multiple_of(ALIGNMENT as u64)
-        && (at as usize).is_multiple_of(ALIGNMENT)
+    let aligned = (offset + u64_of(done)).is_multiple_of(u64_of(ALIGNMENT))
+        && at.addr().is_multiple_of(ALIGNMENT)
         && left >= ALIGNMENT;
     match file.direct_fd() {
         Some(fd) if aligned => (fd, true, at, left / ALIGNMENT * ALIGNMENT),

@@ -31,6 +31,7 @@ use rustix::event::{EventfdFlags, PollFlags, eventfd};
 use slab::Slab;
 
 use super::flight::{Flight, SystemCall};
+use crate::numbers::{u64_of, usize_of_u32};
 
 /// Token of the poll that waits for the eventfd.
 const WAKE: u64 = u64::MAX;
@@ -87,7 +88,7 @@ impl Ring {
         let thread = builder.spawn(move || match build(queue_depth) {
             Ok(ring) => {
                 started.send(Ok(())).expect("the starter waits");
-                Reaper::new(ring, queue_depth as usize).run(&theirs);
+                Reaper::new(ring, usize_of_u32(queue_depth)).run(&theirs);
             }
             Err(e) => started.send(Err(e)).expect("the starter waits"),
         })?;
@@ -179,7 +180,11 @@ impl Reaper {
 
     fn arm(&mut self, wake: RawFd) {
         if !self.armed {
-            let poll = opcode::PollAdd::new(types::Fd(wake), PollFlags::IN.bits() as u32).build();
+            let poll = opcode::PollAdd::new(
+                types::Fd(wake),
+                u32::from(PollFlags::IN.bits().cast_unsigned()),
+            )
+            .build();
             self.armed = self.push(&poll.user_data(WAKE));
         }
     }
@@ -190,7 +195,7 @@ impl Reaper {
             let Some(mut flight) = self.ready.pop_front() else { break };
             let token = self.flights.vacant_key();
             let entry = entry(flight.call(), flight.retried, flight.direct);
-            let entry = entry.user_data(token as u64);
+            let entry = entry.user_data(u64_of(token));
             if !self.push(&entry) {
                 self.ready.push_front(flight);
                 break;
@@ -229,14 +234,15 @@ impl Reaper {
 }
 
 fn entry(call: SystemCall, retried: bool, direct: bool) -> squeue::Entry {
+    let short = |len: usize| u32::try_from(len).expect("a piece is at most 1 GiB");
     let waits = |len: usize| retried || (!direct && len >= ASYNC_FROM);
     let (entry, waits) = match call {
         SystemCall::Read { fd, to, len, offset } => {
-            let entry = opcode::Read::new(types::Fd(fd), to, len as u32).offset(offset);
+            let entry = opcode::Read::new(types::Fd(fd), to, short(len)).offset(offset);
             (entry.build(), waits(len))
         }
         SystemCall::Write { fd, from, len, offset } => {
-            let entry = opcode::Write::new(types::Fd(fd), from, len as u32).offset(offset);
+            let entry = opcode::Write::new(types::Fd(fd), from, short(len)).offset(offset);
             (entry.build(), waits(len))
         }
         SystemCall::Sync { fd } => {

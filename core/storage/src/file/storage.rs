@@ -15,6 +15,7 @@ use super::error::FileError;
 use super::flight::Flight;
 use super::open_file::{DirectRefusal, Lost, OpenFile};
 use super::{Engines, FileOptions, Mode, at};
+use crate::numbers::u64_of;
 use crate::{Clock, Completions, Operation, RealClock, Storage};
 
 static WALL: LazyLock<Arc<RealClock>> = LazyLock::new(|| Arc::new(RealClock::new()));
@@ -197,12 +198,12 @@ impl Storage for FileStorage {
         }
         let mut done = 0;
         while done < out.len() {
-            match self.file.buffered.read_at(&mut out[done..], offset + done as u64) {
+            match self.file.buffered.read_at(&mut out[done..], offset + u64_of(done)) {
                 Ok(0) => break,
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
-                    let place = offset + done as u64;
+                    let place = offset + u64_of(done);
                     let what = format!("read of {} bytes at {place}", out.len() - done);
                     return Some(Err(FileError::wrap(&self.file.name, what, e)));
                 }

@@ -88,27 +88,28 @@ fn work(shared: &PoolShared) {
 fn make(call: SystemCall) -> i32 {
     // The flight has checked that every end of a range fits an `i64`.
     let signed = u64::cast_signed;
+    let short = |count: isize| i32::try_from(count).expect("a piece is at most 1 GiB");
     let result = match call {
         SystemCall::Read { fd, to, len, offset } => {
             // SAFETY: the flight owns `len` writable bytes there until it gets the result.
-            unsafe { libc::pread64(fd, to.cast(), len, signed(offset)) }
+            short(unsafe { libc::pread64(fd, to.cast(), len, signed(offset)) })
         }
         SystemCall::Write { fd, from, len, offset } => {
             // SAFETY: the flight owns `len` initialised bytes there until it gets the result.
-            unsafe { libc::pwrite64(fd, from.cast(), len, signed(offset)) }
+            short(unsafe { libc::pwrite64(fd, from.cast(), len, signed(offset)) })
         }
         SystemCall::Sync { fd } => {
             // SAFETY: no memory is passed.
-            unsafe { libc::fdatasync(fd) as isize }
+            unsafe { libc::fdatasync(fd) }
         }
         SystemCall::Allocate { fd, mode, offset, len } => {
             // SAFETY: no memory is passed.
-            unsafe { libc::fallocate64(fd, mode, signed(offset), signed(len)) as isize }
+            unsafe { libc::fallocate64(fd, mode, signed(offset), signed(len)) }
         }
     };
     if result < 0 {
         -io::Error::last_os_error().raw_os_error().expect("from the system")
     } else {
-        i32::try_from(result).expect("a piece is at most 1 GiB")
+        result
     }
 }
