@@ -1,10 +1,13 @@
 //! Little-endian numbers at places of a block, and the seal of a block: its checksum.
 
 use merganser_storage::ALIGNMENT;
+use merganser_storage::numbers::{u64_of, usize_of_u32};
 
 /// Bytes of a page and of every block of the formats.
 pub(crate) const PAGE: usize = 4096;
 const _: () = assert!(PAGE == ALIGNMENT);
+/// The same, for places and sizes on members.
+pub(crate) const BLOCK: u64 = u64_of(PAGE);
 
 /// Numbers of checkpoints, sessions, records and transactions, and counts, are below it.
 pub(crate) const NUMBER_MAX: u64 = 1 << 62;
@@ -22,6 +25,16 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 pub(crate) fn put_u32(bytes: &mut [u8], at: usize, value: u32) {
     bytes[at..at + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// A length that the formats keep in 32 bits.
+pub(crate) fn len_at(bytes: &[u8], at: usize) -> usize {
+    usize_of_u32(u32_at(bytes, at))
+}
+
+/// Stores a length of something in one block.
+pub(crate) fn put_len(bytes: &mut [u8], at: usize, len: usize) {
+    put_u32(bytes, at, u32::try_from(len).expect("what is in a block is short"));
 }
 
 pub(crate) fn put_u64(bytes: &mut [u8], at: usize, value: u64) {

@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use merganser_storage::ALIGNMENT;
+use merganser_storage::numbers::usize_of;
 
 use crate::error::Result;
 use crate::log::Log;
@@ -146,7 +147,7 @@ fn check_window(
         if let Ok(Some(place)) = store.place_of(page)
             && places.contains(&place)
         {
-            counts[(place - places.start) as usize] += 1;
+            counts[usize_of(place - places.start)] += 1;
         }
     }
     for (place, &found) in places.zip(&*counts) {

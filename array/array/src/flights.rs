@@ -11,6 +11,7 @@
 use std::io;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Buffer, Completion, Completions, Operation, Storage};
 
 /// A part of a buffer, in order: its bytes, and where they are written, if they are.
@@ -128,7 +129,7 @@ impl Flights {
     }
 
     fn ended(&mut self, Completion { token, buffer, result }: Completion) {
-        let (number, at) = ((token >> 32) as usize, (token & u64::from(u32::MAX)) as usize);
+        let (number, at) = (usize_of(token >> 32), usize_of(token & u64::from(u32::MAX)));
         let cut = self.under_way[number].as_mut().expect("its parts are under way");
         let short = match (&buffer, result) {
             (_, Err(error)) => Some((error.kind(), error.to_string())),
@@ -171,7 +172,7 @@ impl Drop for Flights {
 }
 
 fn token(number: usize, at: usize) -> u64 {
-    (number as u64) << 32 | at as u64
+    u64_of(number) << 32 | u64_of(at)
 }
 
 #[cfg(test)]

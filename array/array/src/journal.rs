@@ -8,9 +8,10 @@
 
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
-use crate::bytes::{PAGE, is_sealed, put_u32, put_u64, seal, u32_at, u64_at};
+use crate::bytes::{BLOCK, PAGE, is_sealed, len_at, put_u32, put_u64, seal, u32_at, u64_at};
 use crate::error::{Error, Result};
 use crate::fingerprint::{FINGERPRINT_BYTES, Fingerprint};
 use crate::layout::VolumeLayout;
@@ -124,7 +125,7 @@ impl Transaction {
     /// How long the transaction that begins with `block` says it is, in blocks, if it can be number
     /// `seq` after `chain`.
     pub(crate) fn blocks(block: &[u8], seq: u64, chain: u32) -> Option<usize> {
-        let len = u32_at(block, 28) as usize;
+        let len = len_at(block, 28);
         let fits = u32_at(block, 0) == MAGIC && u64_at(block, 16) == seq;
         let fits = fits && u32_at(block, 24) == chain && len >= HEAD;
         fits.then(|| len.div_ceil(PAGE))
@@ -141,7 +142,7 @@ impl Transaction {
             log_tail: place_at(bytes, 32),
             log_synced: u64_at(bytes, 56),
             checkpoint: u64_at(bytes, CHECKPOINT_AT),
-            changes: bytes.get(HEAD..u32_at(bytes, 28) as usize)?.to_vec(),
+            changes: bytes.get(HEAD..len_at(bytes, 28))?.to_vec(),
         })
     }
 }
@@ -221,7 +222,7 @@ impl MapJournal {
     }
 
     fn need(&self, changes: usize) -> (u64, u64) {
-        let need = (HEAD + changes).div_ceil(PAGE) as u64;
+        let need = u64_of((HEAD + changes).div_ceil(PAGE));
         let left = self.blocks - self.head.at;
         (need, if need > left { left } else { 0 })
     }
@@ -245,9 +246,8 @@ impl MapJournal {
         let bytes = transaction.encode(self.head);
         let mut buffer = Buffer::try_new(bytes.len())?;
         buffer.copy_from_slice(&bytes);
-        self.array
-            .run(Operation::Write { offset: self.at + self.head.at * PAGE as u64, buffer })?;
-        self.bytes_written += bytes.len() as u64;
+        self.array.run(Operation::Write { offset: self.at + self.head.at * BLOCK, buffer })?;
+        self.bytes_written += u64_of(bytes.len());
         self.used += need + skipped;
         self.advance(u32_at(&bytes, SEAL), need);
         Ok(())
@@ -267,12 +267,12 @@ impl MapJournal {
         let starts =
             if self.head.at == 0 { [Some(0), None] } else { [Some(self.head.at), Some(0)] };
         for start in starts.into_iter().flatten() {
-            let first = self.array.read_vec(self.at + start * PAGE as u64, PAGE)?;
+            let first = self.array.read_vec(self.at + start * BLOCK, PAGE)?;
             let blocks = Transaction::blocks(&first, self.head.seq, self.head.chain);
-            let Some(blocks) = blocks.filter(|&n| n as u64 <= self.blocks - start) else {
+            let Some(blocks) = blocks.filter(|&n| u64_of(n) <= self.blocks - start) else {
                 continue;
             };
-            let bytes = self.array.read_vec(self.at + start * PAGE as u64, blocks * PAGE)?;
+            let bytes = self.array.read_vec(self.at + start * BLOCK, blocks * PAGE)?;
             let transaction = Transaction::decode(&bytes);
             let own = transaction.filter(|transaction| transaction.volume == self.volume);
             let Some(transaction) = own else { continue };
@@ -290,9 +290,9 @@ impl MapJournal {
             if transaction.session < self.session || transaction.checkpoint != self.checkpoint {
                 continue;
             }
-            self.used += blocks as u64;
+            self.used += u64_of(blocks);
             self.head.at = start;
-            self.advance(u32_at(&bytes, SEAL), blocks as u64);
+            self.advance(u32_at(&bytes, SEAL), u64_of(blocks));
             return Ok(Some(transaction));
         }
         Ok(None)
@@ -304,18 +304,18 @@ impl MapJournal {
     /// some, of a session with the same number: they don't count.
     pub(crate) fn beyond_end(&self) -> Result<Option<u64>> {
         const AT_ONCE: u64 = 256;
-        for from in (0..self.blocks).step_by(AT_ONCE as usize) {
-            let count = AT_ONCE.min(self.blocks - from) as usize;
-            let bytes = self.array.read_vec(self.at + from * PAGE as u64, count * PAGE)?;
+        for from in (0..self.blocks).step_by(usize_of(AT_ONCE)) {
+            let count = usize_of(AT_ONCE.min(self.blocks - from));
+            let bytes = self.array.read_vec(self.at + from * BLOCK, count * PAGE)?;
             for (block, at) in bytes.chunks(PAGE).zip(from..) {
                 let (seq, chain) = (u64_at(block, 16), u32_at(block, 24));
                 let is_later =
                     seq > self.head.seq || u64_at(block, CHECKPOINT_AT) > self.checkpoint;
                 let blocks = Transaction::blocks(block, seq, chain).filter(|_| is_later);
-                let Some(blocks) = blocks.filter(|&n| n as u64 <= self.blocks - at) else {
+                let Some(blocks) = blocks.filter(|&n| u64_of(n) <= self.blocks - at) else {
                     continue;
                 };
-                let whole = self.array.read_vec(self.at + at * PAGE as u64, blocks * PAGE)?;
+                let whole = self.array.read_vec(self.at + at * BLOCK, blocks * PAGE)?;
                 let own = |found: &Transaction| {
                     let is_own = found.volume == self.volume;
                     let is_next = found.checkpoint == self.checkpoint;
@@ -334,7 +334,7 @@ impl MapJournal {
 /// Zeros for the whole ring of an empty journal.
 pub(crate) fn erase(array: &dyn Storage, layout: &VolumeLayout) -> Result<()> {
     let zeros = crate::bytes::zeroed();
-    let places = (0..layout.journal_blocks).map(|n| layout.journal_at + n * PAGE as u64);
+    let places = (0..layout.journal_blocks).map(|n| layout.journal_at + n * BLOCK);
     Ok(crate::bulk::write_blocks(array, places.map(|at| (at, &*zeros)))?)
 }
 

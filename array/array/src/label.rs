@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use merganser_storage::numbers::usize_of_u32;
 use merganser_storage::{Storage, StorageExt};
 
 use crate::bytes::{
-    NUMBER_MAX, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at,
+    BLOCK, NUMBER_MAX, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at,
 };
 use crate::error::{Error, Result};
 
@@ -75,7 +76,9 @@ pub(crate) enum SessionStep {
 
 impl SessionStep {
     fn decode(number: u32) -> Option<SessionStep> {
-        [SessionStep::Opening, SessionStep::Open, SessionStep::Closed].get(number as usize).copied()
+        [SessionStep::Opening, SessionStep::Open, SessionStep::Closed]
+            .get(usize_of_u32(number))
+            .copied()
     }
 }
 
@@ -131,7 +134,7 @@ impl MemberLabel {
             sitting: sitting.filter(|_| version > 1),
         };
         if label.chunk_bytes == 0
-            || !label.chunk_bytes.is_multiple_of(PAGE as u32)
+            || !u64::from(label.chunk_bytes).is_multiple_of(BLOCK)
             || label.index >= label.count
             || (version > 1 && label.sitting.is_none_or(|found| found.session >= NUMBER_MAX))
         {
@@ -148,7 +151,7 @@ pub(crate) fn write<'a>(
 ) -> Result<()> {
     for copy in 0..2 {
         for (member, label) in labels.clone() {
-            member.write_at(copy * PAGE as u64, &*label.encode())?;
+            member.write_at(copy * BLOCK, &*label.encode())?;
         }
         for (member, _) in labels.clone() {
             member.sync()?;
@@ -160,7 +163,7 @@ pub(crate) fn write<'a>(
 /// Removes the label of `member`, if it has one.
 pub(crate) fn erase(member: &dyn Storage) -> Result<()> {
     for copy in 0..2 {
-        member.write_at(copy * PAGE as u64, &crate::bytes::zeroed()[..])?;
+        member.write_at(copy * BLOCK, &crate::bytes::zeroed()[..])?;
     }
     Ok(member.sync()?)
 }
@@ -168,7 +171,7 @@ pub(crate) fn erase(member: &dyn Storage) -> Result<()> {
 /// Whether `member` has a label of any volume.
 pub(crate) fn has_one(member: &dyn Storage) -> bool {
     let has = |copy: u64| {
-        let block = member.read_vec(copy * PAGE as u64, PAGE);
+        let block = member.read_vec(copy * BLOCK, PAGE);
         block.is_ok_and(|block| MemberLabel::decode(&block).is_ok())
     };
     has(0) || has(1)
@@ -180,7 +183,7 @@ pub(crate) fn read(member: &dyn Storage) -> Result<MemberLabel> {
     let mut why = None;
     for copy in 0..2 {
         let mut bytes = vec![0; PAGE];
-        let count = member.read_at(copy * PAGE as u64, &mut bytes)?;
+        let count = member.read_at(copy * BLOCK, &mut bytes)?;
         match (MemberLabel::decode(&bytes[..count]), found) {
             (Ok(label), Some(other)) if other.volume != label.volume => {
                 let detail = "has labels of two volumes: a write was lost".to_owned();
@@ -215,7 +218,7 @@ pub(crate) fn check(members: &[Arc<dyn Storage>], role: Role) -> Result<Vec<Memb
                 format!("is a {found} member, and stands where a {wanted} member belongs"),
             );
         }
-        if label.index as usize != at {
+        if usize_of_u32(label.index) != at {
             return refuse(
                 at,
                 format!(
@@ -226,7 +229,7 @@ pub(crate) fn check(members: &[Arc<dyn Storage>], role: Role) -> Result<Vec<Memb
                 ),
             );
         }
-        if label.count as usize != members.len() {
+        if usize_of_u32(label.count) != members.len() {
             return refuse(
                 at,
                 format!(

@@ -10,7 +10,9 @@
 //!            pages                      in segments of 128; begins at a whole stripe
 //! ```
 
-use crate::bytes::PAGE;
+use merganser_storage::numbers::u64_of;
+
+use crate::bytes::BLOCK;
 use crate::error::{Error, Result};
 use crate::settings::{BATCH_PAGES, VolumeSettings};
 
@@ -24,12 +26,11 @@ pub(crate) const HEAD: usize = 32;
 pub(crate) const STATE_BYTES: u64 = 4064;
 /// Pages of the data members that stay free when a volume isn't thin: old and new versions of what is
 /// being moved exist at the same time.
-const SPARE_PAGES: u64 = 2 * BATCH_PAGES as u64;
+const SPARE_PAGES: u64 = 2 * u64_of(BATCH_PAGES);
 const INDEX_BYTES_PER_PAGE: u64 = 56;
 const INDEX_BLOCKS_MIN: u64 = 64;
 const JOURNAL_BYTES_MIN: u64 = 256 << 10;
 const JOURNAL_BYTES_MAX: u64 = 64 << 20;
-const BLOCK: u64 = PAGE as u64;
 
 /// Offsets in bytes, and counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -44,6 +44,9 @@
 //!
 //! Formats, states and limits: docs/array/array.md.
 
+// Tests cut numbers to bytes on purpose.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod bulk;
 mod bytes;
 mod check;

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 
 use foldhash::HashMap;
+use merganser_storage::numbers::u64_of;
 
 use crate::error::{Error, Result};
 use crate::log::Log;
@@ -49,7 +50,7 @@ pub(crate) enum PageLocation {
 impl Overlay {
     /// Memory that it takes, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        self.pages.len() as u64 * SLOT_BYTES + self.trims.len() as u64 * TRIM_BYTES
+        u64_of(self.pages.len()) * SLOT_BYTES + u64_of(self.trims.len()) * TRIM_BYTES
     }
 
     /// Adds an entry of record `seq`. `block` is where the next page of the record is.
@@ -66,14 +67,14 @@ impl Overlay {
 
     fn trim(&mut self, seq: u64, from: u64, end: u64) {
         let before = self.pages.len();
-        if end - from < before as u64 {
+        if end - from < u64_of(before) {
             for page in from..end {
                 self.pages.remove(&page);
             }
         } else {
             self.pages.retain(|page, _| !(from..end).contains(page));
         }
-        self.absorbed += (before - self.pages.len()) as u64;
+        self.absorbed += u64_of(before - self.pages.len());
         // Older trims keep the pages on both sides of the new one.
         let older: Vec<_> = self.trims.range(..end).rev().map(|(&a, &(b, s))| (a, b, s)).collect();
         for (a, b, s) in older.into_iter().take_while(|&(_, b, _)| b > from) {

@@ -14,6 +14,7 @@
 use std::io;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{
     Buffer, Clock, Collect, Completion, Completions, Geometry, Operation, Storage,
 };
@@ -46,7 +47,7 @@ impl Striping {
     #[must_use]
     pub fn size(&self, member_bytes: u64) -> u64 {
         let usable = member_bytes.saturating_sub(self.base_bytes);
-        usable / self.chunk_bytes * self.chunk_bytes * self.members as u64
+        usable / self.chunk_bytes * self.chunk_bytes * u64_of(self.members)
     }
 
     /// The parts of `len` bytes at `offset` of the array, in order.
@@ -61,11 +62,11 @@ impl Striping {
                 return None;
             }
             let (chunk, inside) = (at / self.chunk_bytes, at % self.chunk_bytes);
-            let count = self.members as u64;
+            let count = u64_of(self.members);
             let len = (self.chunk_bytes - inside).min(end - at);
             at += len;
             let offset = self.base_bytes + chunk / count * self.chunk_bytes + inside;
-            Some(MemberPart { member: (chunk % count) as usize, offset, len })
+            Some(MemberPart { member: usize_of(chunk % count), offset, len })
         })
     }
 }
@@ -124,7 +125,7 @@ impl Raid0 {
         };
         let completions = Completions::collected(Arc::new(joined));
         for (i, (member, operation)) in operations.into_iter().enumerate() {
-            self.members[member].submit(i as u64, operation, &completions);
+            self.members[member].submit(u64_of(i), operation, &completions);
         }
     }
 
@@ -139,9 +140,9 @@ impl Raid0 {
         completions: &Completions,
         make: impl Fn(u64, Buffer) -> Operation,
     ) {
-        let parts = self.striping.parts(offset, buffer.len() as u64);
+        let parts = self.striping.parts(offset, u64_of(buffer.len()));
         let operations = parts.map(|MemberPart { member, offset, len }| {
-            let rest = buffer.split_off(len as usize);
+            let rest = buffer.split_off(usize_of(len));
             (member, make(offset, std::mem::replace(&mut buffer, rest)))
         });
         let operations = operations.collect();
@@ -180,8 +181,8 @@ impl Raid0 {
 
     /// The only part of `len` bytes at `offset`, if they are not several.
     fn only_part(&self, offset: u64, len: usize) -> Option<MemberPart> {
-        let mut parts = self.striping.parts(offset, len as u64);
-        parts.next().filter(|part| part.len == len as u64)
+        let mut parts = self.striping.parts(offset, u64_of(len));
+        parts.next().filter(|part| part.len == u64_of(len))
     }
 }
 
@@ -296,7 +297,7 @@ impl Storage for Raid0 {
                 }
             }
             Operation::Write { offset, buffer } => {
-                let end = offset.checked_add(buffer.len() as u64);
+                let end = offset.checked_add(u64_of(buffer.len()));
                 if end.is_none_or(|end| end > self.size) {
                     return post(Some(buffer), Err(self.request("a write")));
                 }

@@ -7,7 +7,11 @@
 //! A block that keeps its earlier content, because the disk lost a write, passes its own checksum. So each block is
 //! named by its checksum one step nearer to the superblock.
 
-use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use merganser_storage::numbers::usize_of;
+
+use crate::bytes::{
+    BLOCK, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
+};
 use crate::layout::{HEAD, STATE_BYTES, VolumeLayout};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MtbS");
@@ -27,8 +31,8 @@ pub(crate) struct BlockStates {
 impl BlockStates {
     /// Those of a layout, from the payloads of all blocks in turn.
     pub(crate) fn decode(layout: &VolumeLayout, payload: &[u8]) -> BlockStates {
-        let (slots, rest) = payload.split_at(layout.table_blocks() as usize);
-        let (used, rest) = rest.split_at(layout.segments as usize);
+        let (slots, rest) = payload.split_at(usize_of(layout.table_blocks()));
+        let (used, rest) = rest.split_at(usize_of(layout.segments));
         let sums = if layout.sums { 4 * slots.len() } else { 0 };
         let sums = rest[..sums].chunks_exact(4).map(|sum| u32_at(sum, 0));
         BlockStates { slots: slots.to_vec(), used: used.to_vec(), sums: sums.collect() }
@@ -38,14 +42,14 @@ impl BlockStates {
     pub(crate) fn encode(&self, generation: u64) -> Vec<Box<PageBytes>> {
         let mut payload = [&self.slots[..], &self.used[..]].concat();
         payload.extend(self.sums.iter().flat_map(|sum| sum.to_le_bytes()));
-        let payloads = payload.chunks(STATE_BYTES as usize).zip(0..);
+        let payloads = payload.chunks(usize_of(STATE_BYTES)).zip(0..);
         payloads.map(|(payload, number)| states_block(payload, number, generation)).collect()
     }
 }
 
 /// Where copy `copy` of the states begins.
 pub(crate) fn copy_at(layout: &VolumeLayout, copy: u8) -> u64 {
-    layout.states_at + u64::from(copy) * layout.state_blocks * PAGE as u64
+    layout.states_at + u64::from(copy) * layout.state_blocks * BLOCK
 }
 
 /// The checksum of all states: of the checksums of their blocks.

@@ -28,9 +28,10 @@ pub(crate) use recover::{create, layout_of};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Storage, StorageExt};
 
-use crate::bytes::{PAGE, PageBytes, put_u32, put_u64, u32_at, u64_at};
+use crate::bytes::{BLOCK, PAGE, PageBytes, put_u32, put_u64, u32_at, u64_at};
 use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::fingerprint::{self, FINGERPRINT_BYTES, Fingerprint};
@@ -64,7 +65,7 @@ pub(crate) struct Stored {
 
 impl Stored {
     pub(crate) fn decode(entries: &[u8], page: u64) -> Stored {
-        let at = (page % SEGMENT_PAGES) as usize * SEGMENT_ENTRY;
+        let at = usize_of(page % SEGMENT_PAGES) * SEGMENT_ENTRY;
         Stored {
             references: u32_at(entries, at),
             crc: u32_at(entries, at + 4),
@@ -73,7 +74,7 @@ impl Stored {
     }
 
     pub(crate) fn encode(&self, entries: &mut [u8], page: u64) {
-        let at = (page % SEGMENT_PAGES) as usize * SEGMENT_ENTRY;
+        let at = usize_of(page % SEGMENT_PAGES) * SEGMENT_ENTRY;
         put_u32(entries, at, self.references);
         put_u32(entries, at + 4, self.crc);
         entries[at + 8..at + SEGMENT_ENTRY].copy_from_slice(&self.fingerprint);
@@ -90,7 +91,7 @@ pub(crate) enum StoredContent {
 /// Bytes of changes after which they are committed without being asked: a commit costs two syncs.
 pub(crate) fn changes_bytes_max(layout: &VolumeLayout, options: &OpenOptions) -> usize {
     let (least, most) = CHANGES_BYTES;
-    let journal_share = layout.journal_blocks * PAGE as u64 / 8;
+    let journal_share = layout.journal_blocks * BLOCK / 8;
     let bytes = journal_share.min(options.memory_bytes / 16).clamp(least, most);
     usize::try_from(bytes).expect("at most 1 MiB")
 }
@@ -129,7 +130,7 @@ impl PageStore {
     /// The entry of the map for a volume page: 0, [`LOST`], or a stored page plus one.
     fn entry(&mut self, page: u64) -> Result<u64> {
         let entries = self.tables.read(page / MAP_ENTRIES)?;
-        Ok(u64_at(entries, (page % MAP_ENTRIES) as usize * 8))
+        Ok(u64_at(entries, usize_of(page % MAP_ENTRIES) * 8))
     }
 
     /// The entry of a volume page that is about to change. If its map block is damaged, nothing is known of the
@@ -205,7 +206,7 @@ impl PageStore {
         let count = out.len() / PAGE;
         let mut at = 0;
         while at < count {
-            let StoredContent::Stored { place, crc } = self.locate(page + at as u64)? else {
+            let StoredContent::Stored { place, crc } = self.locate(page + u64_of(at))? else {
                 out[at * PAGE..(at + 1) * PAGE].fill(0);
                 at += 1;
                 continue;
@@ -218,8 +219,8 @@ impl PageStore {
             // Neighbours that are stored next to one another are one transfer.
             let mut crcs = vec![crc];
             while at + crcs.len() < count {
-                let next = place + crcs.len() as u64;
-                match self.locate(page + (at + crcs.len()) as u64)? {
+                let next = place + u64_of(crcs.len());
+                match self.locate(page + u64_of(at + crcs.len()))? {
                     StoredContent::Stored { place, crc } if place == next => {
                         if self.staged.get(place).is_some() {
                             break;
@@ -233,7 +234,7 @@ impl PageStore {
             self.read_stored(place, bytes)?;
             for (i, (bytes, crc)) in bytes.chunks(PAGE).zip(&crcs).enumerate() {
                 if crc32c::crc32c(bytes) != *crc {
-                    let (page, place) = (page + (at + i) as u64, place + i as u64);
+                    let (page, place) = (page + u64_of(at + i), place + u64_of(i));
                     self.window.clear();
                     let detail =
                         format!("its bytes, stored as page {place}, have a wrong checksum");
@@ -242,13 +243,13 @@ impl PageStore {
             }
             at += crcs.len();
         }
-        self.counters.data_pages_read += count as u64;
+        self.counters.data_pages_read += u64_of(count);
         Ok(())
     }
 
     fn read_stored(&mut self, place: u64, out: &mut [u8]) -> Result<()> {
         // It may be on its way. If that fails, the next commit does, and the checksum shows it to readers.
-        self.staged.land_at(place..place + (out.len() / PAGE) as u64);
+        self.staged.land_at(place..place + u64_of(out.len() / PAGE));
         let at = self.layout.page_at(place);
         let count = self.array.read_at(at, out).map_err(Error::of_read)?;
         match count < out.len() {
@@ -407,7 +408,7 @@ impl PageStore {
     fn point(&mut self, page: u64, entry: u64) -> Result<()> {
         let old = self.entry_to_change(page)?;
         let entries = self.tables.write(page / MAP_ENTRIES)?;
-        let at = (page % MAP_ENTRIES) as usize * 8;
+        let at = usize_of(page % MAP_ENTRIES) * 8;
         put_u64(entries, at, entry);
         if old == UNMAPPED || old == LOST { Ok(()) } else { self.release(old - 1) }
     }
@@ -465,7 +466,7 @@ impl PageStore {
 
     /// The counters, with the counts of all parts since the volume was opened.
     pub(crate) fn counted(&self) -> VolumeCounters {
-        let superblocks = 2 * PAGE as u64 * self.counters.checkpoints;
+        let superblocks = 2 * BLOCK * self.counters.checkpoints;
         let mut counters = self.counters;
         counters.journal_bytes += self.journal.bytes_written;
         counters.table_bytes += self.tables.bytes_written + superblocks - self.checkpoints_before();
@@ -475,7 +476,7 @@ impl PageStore {
 
     /// Bytes of superblocks that the counters have already from earlier openings.
     fn checkpoints_before(&self) -> u64 {
-        2 * PAGE as u64 * self.free.checkpoints_at_open
+        2 * BLOCK * self.free.checkpoints_at_open
     }
 
     /// Memory of caches and index now, in bytes, and index blocks found damaged.

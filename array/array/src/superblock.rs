@@ -4,10 +4,12 @@
 //! cut leaves at least one good copy, and a damaged copy has a twin. The newer one counts, and the other
 //! one alone is repaired.
 
+use merganser_storage::numbers::u64_of;
 use merganser_storage::{Storage, StorageExt};
 
 use crate::bytes::{
-    NUMBER_MAX, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
+    BLOCK, NUMBER_MAX, PAGE, PageBytes, is_sealed, len_at, put_u32, put_u64, seal, u32_at, u64_at,
+    zeroed,
 };
 use crate::counters::{COUNTERS, VolumeCounters};
 use crate::error::{Error, Result};
@@ -145,7 +147,7 @@ impl Superblock {
             return Err("its checksum is wrong".to_owned());
         }
         let flag = |bit: u32| u32_at(bytes, 72) >> bit & 1 == 1;
-        let runs = u32_at(bytes, 76) as usize;
+        let runs = len_at(bytes, 76);
         let segments = u64_at(bytes, 56);
         let (pages, journal) = (u64_at(bytes, 48), u64_at(bytes, 64));
         let bounded =
@@ -218,7 +220,7 @@ impl Superblock {
     pub(crate) fn write(&self, array: &dyn Storage) -> Result<()> {
         let bytes = self.encode();
         for copy in 0..2 {
-            array.write_at(copy * PAGE as u64, &*bytes)?;
+            array.write_at(copy * BLOCK, &*bytes)?;
             array.sync()?;
         }
         Ok(())
@@ -240,7 +242,7 @@ impl Superblock {
         let encoded = best.encode();
         for (copy, there) in copies.chunks(PAGE).enumerate().filter(|_| repair) {
             if there != &encoded[..] {
-                array.write_at((copy * PAGE) as u64, &*encoded)?;
+                array.write_at(u64_of(copy * PAGE), &*encoded)?;
                 array.sync()?;
             }
         }

@@ -14,10 +14,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Storage, StorageExt};
 
 use crate::bulk::write_blocks;
-use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::bytes::{
+    BLOCK, PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
+};
 use crate::error::{Error, Result};
 use crate::layout::{HEAD, VolumeLayout};
 use crate::states::{self, BlockStates, states_of};
@@ -68,9 +71,9 @@ impl Tables {
         Tables {
             array,
             layout,
-            states: vec![0; layout.table_blocks() as usize],
-            sums: vec![0; if layout.sums { layout.table_blocks() as usize } else { 0 }],
-            used: vec![0; layout.segments as usize],
+            states: vec![0; usize_of(layout.table_blocks())],
+            sums: vec![0; if layout.sums { usize_of(layout.table_blocks()) } else { 0 }],
+            used: vec![0; usize_of(layout.segments)],
             cache: HashMap::new(),
             order: BTreeMap::new(),
             stamp: 0,
@@ -102,7 +105,7 @@ impl Tables {
 
     /// Whether a block was ever written; else all of it is zero.
     pub(crate) fn is_written(&self, block: u64) -> bool {
-        self.states[block as usize] != 0 || self.cache.contains_key(&block)
+        self.states[usize_of(block)] != 0 || self.cache.contains_key(&block)
     }
 
     /// The entries of a block, to read.
@@ -155,7 +158,7 @@ impl Tables {
     }
 
     fn fetch(&self, block: u64) -> Result<Box<PageBytes>> {
-        let state = self.states[block as usize];
+        let state = self.states[usize_of(block)];
         let (slot, pending) = match state >> 2 {
             0 => (state & CURRENT, false),
             pending => (pending, true),
@@ -185,7 +188,7 @@ impl Tables {
             "the member ends before it".to_owned()
         } else if let Err(detail) = check_block(&content, block, newest) {
             detail
-        } else if self.sums.get(block as usize).is_some_and(|&sum| sum_of(&content) != sum) {
+        } else if self.sums.get(usize_of(block)).is_some_and(|&sum| sum_of(&content) != sum) {
             OLD_BLOCK.to_owned()
         } else {
             return Ok(content);
@@ -210,17 +213,17 @@ impl Tables {
         for &block in blocks {
             let cached = self.cache.get_mut(&block).expect("cached");
             seal_block(&mut cached.block, block, generation);
-            let state = &mut self.states[block as usize];
+            let state = &mut self.states[usize_of(block)];
             let next = if *state & CURRENT == 1 { 2 } else { 1 };
             *state = *state & CURRENT | next << 2;
-            if let Some(sum) = self.sums.get_mut(block as usize) {
+            if let Some(sum) = self.sums.get_mut(usize_of(block)) {
                 *sum = sum_of(&cached.block);
             }
             writes.push((self.layout.slot_at(block, next - 1), block));
         }
         let cache = &self.cache;
         write_blocks(&*self.array, writes.iter().map(|&(at, block)| (at, &*cache[&block].block)))?;
-        self.bytes_written += (writes.len() * PAGE) as u64;
+        self.bytes_written += u64_of(writes.len() * PAGE);
         for block in blocks {
             self.cache.get_mut(block).expect("cached").dirty = false;
         }
@@ -242,9 +245,9 @@ impl Tables {
         };
         let blocks = states.encode(self.checkpoint + 1);
         let at = states::copy_at(&self.layout, copy);
-        let places = (0..).map(|number| at + number * PAGE as u64);
+        let places = (0..).map(|number| at + number * BLOCK);
         write_blocks(&*self.array, places.zip(blocks.iter().map(|block| &**block)))?;
-        self.bytes_written += (blocks.len() * PAGE) as u64;
+        self.bytes_written += u64_of(blocks.len() * PAGE);
         Ok(states::sum_of(blocks.iter().map(|block| &block[..])))
     }
 
@@ -266,7 +269,7 @@ impl Tables {
         while self.cache.len() > self.capacity {
             self.evict()?;
         }
-        Ok(lent as u64 * CACHED_BYTES)
+        Ok(u64_of(lent) * CACHED_BYTES)
     }
 
     /// Ends what [`Tables::lend`] began.
@@ -297,7 +300,7 @@ pub(crate) fn read_states(
         detail,
     };
     let at = states::copy_at(layout, copy);
-    let bytes = array.read_vec(at, layout.state_blocks as usize * PAGE)?;
+    let bytes = array.read_vec(at, usize_of(layout.state_blocks) * PAGE)?;
     let mut payload = Vec::with_capacity(bytes.len());
     for (block, number) in bytes.chunks(PAGE).zip(0..) {
         let own = states_of(block, number, checkpoint);

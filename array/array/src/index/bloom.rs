@@ -1,5 +1,7 @@
 //! A Bloom filter over tags, which are hashes already.
 
+use merganser_storage::numbers::{u64_of, usize_of};
+
 /// Bits for each entry: one wrong answer in about forty.
 const BITS_PER_ENTRY: u64 = 8;
 const PROBES: u32 = 5;
@@ -16,36 +18,36 @@ impl Bloom {
     }
 
     pub(crate) fn new(entries: u64) -> Bloom {
-        Bloom { words: vec![0; (Self::bytes_of(entries) / 8) as usize] }
+        Bloom { words: vec![0; usize_of(Self::bytes_of(entries) / 8)] }
     }
 
     pub(crate) fn bytes(&self) -> u64 {
-        self.words.len() as u64 * 8
+        u64_of(self.words.len()) * 8
     }
 
     /// The bits of `tag`: double hashing on two halves of a mixed tag.
     fn bits(&self, tag: u64) -> impl Iterator<Item = u64> {
         let mixed = tag.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let (first, step) = (mixed >> 32, (mixed & 0xffff_ffff) | 1);
-        let bits = self.words.len() as u64 * 64;
+        let bits = u64_of(self.words.len()) * 64;
         (0..PROBES).map(move |i| {
             // Spread over all bits, also where there are more than 2^32.
             let probe = first.wrapping_add(u64::from(i).wrapping_mul(step)) & 0xffff_ffff;
             let wide = (probe << 32) | (mixed.rotate_left(13 * i) & 0xffff_ffff);
-            ((u128::from(wide) * u128::from(bits)) >> 64) as u64
+            wide.carrying_mul(bits, 0).1
         })
     }
 
     pub(crate) fn add(&mut self, tag: u64) {
         let bits: Vec<u64> = self.bits(tag).collect();
         for bit in bits {
-            self.words[(bit / 64) as usize] |= 1 << (bit % 64);
+            self.words[usize_of(bit / 64)] |= 1 << (bit % 64);
         }
     }
 
     /// False: it was never added. True: it may have been.
     pub(crate) fn may_have(&self, tag: u64) -> bool {
-        self.bits(tag).all(|bit| self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1)
+        self.bits(tag).all(|bit| self.words[usize_of(bit / 64)] >> (bit % 64) & 1 == 1)
     }
 }
 

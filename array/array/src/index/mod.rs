@@ -18,8 +18,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt};
 use merganser_storage::Storage;
+use merganser_storage::numbers::u64_of;
 
-use crate::bytes::PAGE;
+use crate::bytes::BLOCK;
 use crate::error::Result;
 use crate::layout::VolumeLayout;
 use crate::superblock::{RUNS_MAX, RunPlace};
@@ -153,7 +154,7 @@ impl DedupIndex {
         }
         let mut entries: Vec<(u64, u64)> = self.table.drain().collect();
         entries.sort_unstable();
-        let (mut from, mut most) = (self.runs.len(), entries.len() as u64);
+        let (mut from, mut most) = (self.runs.len(), u64_of(entries.len()));
         while from > 0 && (self.runs[from - 1].place.entries <= GROWTH * most || from >= RUNS_MAX) {
             from -= 1;
             most += self.runs[from].place.entries;
@@ -183,7 +184,7 @@ impl DedupIndex {
         }
         drop(merge);
         let mut run = writer.finish()?;
-        self.bytes_written += blocks_of(run.place.entries) * PAGE as u64;
+        self.bytes_written += blocks_of(run.place.entries) * BLOCK;
         self.retire(from);
         run.keep_bloom(&mut self.bloom_bytes_left);
         self.runs.push(run);
@@ -218,6 +219,6 @@ impl DedupIndex {
     /// Memory that it takes now, in bytes.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let runs: u64 = self.runs.iter().map(|run| run.bloom_bytes() + run.fence_bytes()).sum();
-        self.table.len() as u64 * ENTRY_BYTES + runs
+        u64_of(self.table.len()) * ENTRY_BYTES + runs
     }
 }

@@ -3,10 +3,14 @@
 use std::io;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, upper_u32, usize_of};
 use merganser_storage::{Buffer, Operation, Storage, StorageExt};
 
 use super::bloom::Bloom;
-use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use crate::bytes::{
+    BLOCK, PAGE, PageBytes, is_sealed, len_at, put_len, put_u32, put_u64, seal, u32_at, u64_at,
+    zeroed,
+};
 use crate::error::Result;
 use crate::superblock::RunPlace;
 
@@ -20,7 +24,7 @@ const AT_ONCE: usize = 64;
 
 /// Blocks of a run with `entries` entries.
 pub(crate) fn blocks_of(entries: u64) -> u64 {
-    entries.div_ceil(BLOCK_ENTRIES as u64)
+    entries.div_ceil(u64_of(BLOCK_ENTRIES))
 }
 
 /// Block `number` of run `run`.
@@ -29,7 +33,7 @@ pub(crate) fn encode(run: u64, number: u64, entries: &[(u64, u64)]) -> Box<PageB
     put_u32(&mut *out, 0, MAGIC);
     put_u64(&mut *out, 8, run);
     put_u64(&mut *out, 16, number);
-    put_u32(&mut *out, 24, entries.len() as u32);
+    put_len(&mut *out, 24, entries.len());
     for (i, (tag, page)) in entries.iter().enumerate() {
         put_u64(&mut *out, HEAD + 16 * i, *tag);
         put_u64(&mut *out, HEAD + 16 * i + 8, *page);
@@ -41,7 +45,7 @@ pub(crate) fn encode(run: u64, number: u64, entries: &[(u64, u64)]) -> Box<PageB
 /// The entries of block `number` of run `run`, if that is what `block` is.
 pub(crate) fn decode(block: &[u8], run: u64, number: u64) -> Option<Vec<(u64, u64)>> {
     let right = block.len() == PAGE && u32_at(block, 0) == MAGIC && is_sealed(block, SEAL);
-    let count = right.then(|| u32_at(block, 24) as usize)?;
+    let count = right.then(|| len_at(block, 24))?;
     if (u64_at(block, 8), u64_at(block, 16)) != (run, number) || count > BLOCK_ENTRIES {
         return None;
     }
@@ -82,7 +86,7 @@ impl IndexRun {
             run.bloom = Some(Bloom::new(place.entries));
         }
         let mut reader = IndexRunReader::new(&**array, index_at, &run.place);
-        let mut fences = Vec::with_capacity(blocks as usize);
+        let mut fences = Vec::with_capacity(usize_of(blocks));
         let mut last = 0;
         for _ in 0..blocks {
             let entries = match reader.next_block() {
@@ -91,7 +95,7 @@ impl IndexRun {
                 Err(error) => return Err(error.into()),
             };
             let Some(&(first, _)) = entries.first() else { return Ok(None) };
-            fences.push((first >> 32) as u32);
+            fences.push(upper_u32(first));
             for (tag, _) in entries {
                 if tag < last {
                     return Ok(None);
@@ -111,7 +115,7 @@ impl IndexRun {
     }
 
     pub(crate) fn fence_bytes(&self) -> u64 {
-        self.fences.len() as u64 * 4
+        u64_of(self.fences.len()) * 4
     }
 
     /// Keeps the filter only if there is memory for it.
@@ -130,16 +134,16 @@ impl IndexRun {
         if self.bloom.as_ref().is_some_and(|bloom| !bloom.may_have(tag)) {
             return Ok(None);
         }
-        let high = (tag >> 32) as u32;
+        let high = upper_u32(tag);
         // Blocks whose first tag has the same upper half may begin below it or above.
         let first = self.fences.partition_point(|&fence| fence < high).saturating_sub(1);
         let end = self.fences.partition_point(|&fence| fence <= high);
         for number in first..end {
-            let at = index_at + (self.place.at + number as u64) * PAGE as u64;
+            let at = index_at + (self.place.at + u64_of(number)) * BLOCK;
             let block = array.read_vec(at, PAGE)?;
-            let entries = decode(&block, self.place.number, number as u64);
+            let entries = decode(&block, self.place.number, u64_of(number));
             let entries =
-                entries.ok_or_else(|| damaged(array, self.place.number, number as u64))?;
+                entries.ok_or_else(|| damaged(array, self.place.number, u64_of(number)))?;
             if let Ok(found) = entries.binary_search_by_key(&tag, |entry| entry.0) {
                 return Ok(Some(entries[found].1));
             }
@@ -150,7 +154,7 @@ impl IndexRun {
     pub(crate) fn damaged_blocks(&self, array: &dyn Storage, index_at: u64) -> u64 {
         let mut reader = IndexRunReader::new(array, index_at, &self.place);
         let bad = |_: &u64| reader.next_block().is_err();
-        (0..blocks_of(self.place.entries)).filter(bad).count() as u64
+        u64_of((0..blocks_of(self.place.entries)).filter(bad).count())
     }
 }
 
@@ -175,16 +179,16 @@ impl<'a> IndexRunReader<'a> {
         if self.next >= blocks {
             return Ok(Vec::new());
         }
-        let inside = (self.next - self.bytes_from) as usize * PAGE;
+        let inside = usize_of(self.next - self.bytes_from) * PAGE;
         if inside >= self.bytes.len() {
-            let count = AT_ONCE.min((blocks - self.next) as usize);
-            let at = self.index_at + (self.place.at + self.next) * PAGE as u64;
+            let count = AT_ONCE.min(usize_of(blocks - self.next));
+            let at = self.index_at + (self.place.at + self.next) * BLOCK;
             // One that can't be read is as good as a damaged one.
             let bytes = self.array.read_vec(at, count * PAGE);
             self.bytes = bytes.map_err(|_| damaged(self.array, self.place.number, self.next))?;
             self.bytes_from = self.next;
         }
-        let inside = (self.next - self.bytes_from) as usize * PAGE;
+        let inside = usize_of(self.next - self.bytes_from) * PAGE;
         let number = self.next;
         self.next += 1;
         decode(&self.bytes[inside..inside + PAGE], self.place.number, number)
@@ -243,8 +247,8 @@ impl<'a> IndexRunWriter<'a> {
         if self.pending.is_empty() {
             return Ok(());
         }
-        self.fences.push((self.pending[0].0 >> 32) as u32);
-        let number = self.fences.len() as u64 - 1;
+        self.fences.push(upper_u32(self.pending[0].0));
+        let number = u64_of(self.fences.len()) - 1;
         self.bytes.extend_from_slice(&*encode(self.place.number, number, &self.pending));
         self.pending.clear();
         if self.bytes.len() >= AT_ONCE * PAGE {
@@ -254,11 +258,11 @@ impl<'a> IndexRunWriter<'a> {
     }
 
     fn write_out(&mut self) -> Result<()> {
-        let offset = self.index_at + (self.place.at + self.blocks_written) * PAGE as u64;
+        let offset = self.index_at + (self.place.at + self.blocks_written) * BLOCK;
         let mut buffer = Buffer::try_new(self.bytes.len())?;
         buffer.copy_from_slice(&self.bytes);
         self.array.run(Operation::Write { offset, buffer })?;
-        self.blocks_written += (self.bytes.len() / PAGE) as u64;
+        self.blocks_written += u64_of(self.bytes.len() / PAGE);
         self.bytes.clear();
         Ok(())
     }

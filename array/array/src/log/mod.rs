@@ -19,9 +19,10 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Completion, Completions, Operation, Storage, StorageExt};
 
-use crate::bytes::{NUMBER_MAX, PAGE, PageBytes, zeroed};
+use crate::bytes::{BLOCK, NUMBER_MAX, PAGE, PageBytes, zeroed};
 use crate::error::{Error, Result};
 use outgoing::Outgoing;
 use record::{ENTRIES_MAX, ENTRIES_READ_MAX, RecordEntry, RecordFacts, RecordHeader};
@@ -91,7 +92,7 @@ impl Log {
         session: u64,
         head: RingPlace,
     ) -> Log {
-        let ring = LogRing::new(array.size() / PAGE as u64, head);
+        let ring = LogRing::new(array.size() / BLOCK, head);
         let (synced, unsynced_blocks, dropped) = (head.seq - 1, 0, 0);
         let outgoing = Outgoing::new(Arc::clone(&array));
         Log {
@@ -185,7 +186,7 @@ impl Log {
         let header = RecordHeader { volume: self.volume, seq: place.seq, facts, before };
         let head = header.encode();
         let blocks = std::iter::once(&*head).chain(pages.iter().copied());
-        self.outgoing.add(place.at * PAGE as u64, blocks)?;
+        self.outgoing.add(place.at * BLOCK, blocks)?;
         self.ring.push(resident, record::chain_of(&head[..]));
         self.last = Some(header.facts);
         Ok((place.seq, place.at + 1))
@@ -244,8 +245,8 @@ impl Log {
     /// Reads a whole record: its first block, decoded, and its pages, which may be damaged.
     pub(crate) fn read(&mut self, resident: &Resident) -> Result<(RecordHeader, Vec<u8>)> {
         self.outgoing.settle()?;
-        let at = resident.place.at * PAGE as u64;
-        let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE);
+        let at = resident.place.at * BLOCK;
+        let bytes = self.array.read_vec(at, usize_of(resident.blocks) * PAGE);
         let bytes = bytes.map_err(Error::of_read)?;
         let header = RecordHeader::decode(&bytes[..PAGE]);
         let header = header.filter(|header| header.seq == resident.place.seq);
@@ -277,7 +278,7 @@ impl Log {
     /// fails.
     pub(crate) fn read_page(&mut self, block: u64, out: &mut [u8]) -> Result<()> {
         self.outgoing.land();
-        let count = self.array.read_at(block * PAGE as u64, out).map_err(Error::of_read)?;
+        let count = self.array.read_at(block * BLOCK, out).map_err(Error::of_read)?;
         if count < out.len() { Err(self.damaged(0, "the log ends before it")) } else { Ok(()) }
     }
 
@@ -296,7 +297,7 @@ impl Log {
         known: Known,
         mut found: impl FnMut(&RecordHeader, u64) -> Result<()>,
     ) -> Result<Log> {
-        let blocks = array.size() / PAGE as u64;
+        let blocks = array.size() / BLOCK;
         if known.tail.at >= blocks || !(1..NUMBER_MAX).contains(&known.tail.seq) {
             return Err(Error::Damaged {
                 volume: array.name().to_owned(),
@@ -338,11 +339,11 @@ impl Log {
                 };
                 // If a sync of it failed, it may be in the system's page cache alone, which takes it for written: the
                 // next sync would succeed without it.
-                log.array.write_at(resident.place.at * PAGE as u64, &bytes)?;
+                log.array.write_at(resident.place.at * BLOCK, &bytes)?;
             }
             pass(&mut log, resident, &header)?;
         }
-        log.dropped = waiting.len() as u64;
+        log.dropped = u64_of(waiting.len());
         if let Some((first, _)) = waiting.front()
             && log.last.is_some()
         {
@@ -363,7 +364,7 @@ impl Log {
         let mut next: Option<(Resident, RecordHeader, u32)> = None;
         for (start, bytes, header) in self.candidates()? {
             let LogRing { head, blocks: all, used, .. } = self.ring;
-            let blocks = 1 + header.facts.pages() as u64;
+            let blocks = 1 + u64_of(header.facts.pages());
             let skipped = if start == head.at { 0 } else { all - head.at };
             if start + blocks > all || used + blocks + skipped > all {
                 continue;
@@ -412,7 +413,7 @@ impl Log {
 
     /// The record before `resident`, as its first block repeats it.
     fn last_before(&self, resident: &Resident) -> Result<Option<RecordFacts>> {
-        let block = self.array.read_vec(resident.place.at * PAGE as u64, PAGE)?;
+        let block = self.array.read_vec(resident.place.at * BLOCK, PAGE)?;
         Ok(RecordHeader::decode(&block).and_then(|header| header.before))
     }
 
@@ -423,7 +424,7 @@ impl Log {
         let starts = if head.at == 0 { [Some(0), None] } else { [Some(head.at), Some(0)] };
         let mut candidates = Vec::new();
         for start in starts.into_iter().flatten() {
-            let bytes = self.array.read_vec(start * PAGE as u64, PAGE)?;
+            let bytes = self.array.read_vec(start * BLOCK, PAGE)?;
             let next = (self.volume, head.seq, head.chain);
             let header = RecordHeader::decode(&bytes);
             let header =
@@ -437,7 +438,7 @@ impl Log {
     /// count again if the next one is written at the other place, and is damaged later.
     fn erase_dropped(&self) -> Result<()> {
         for (start, ..) in self.candidates()? {
-            self.array.write_at(start * PAGE as u64, &zeroed()[..])?;
+            self.array.write_at(start * BLOCK, &zeroed()[..])?;
         }
         self.erase_repeated()
     }
@@ -455,12 +456,12 @@ impl Log {
     /// than what is written without a sync.
     fn synced_beyond(&self) -> Result<u64> {
         let LogRing { head, blocks: all, .. } = self.ring;
-        let blocks = all.min(UNSYNCED_BLOCKS_MAX + 4 * (1 + ENTRIES_READ_MAX as u64));
+        let blocks = all.min(UNSYNCED_BLOCKS_MAX + 4 * (1 + u64_of(ENTRIES_READ_MAX)));
         let (mut done, mut synced) = (0, 0);
         while done < blocks {
             let at = (head.at + done) % all;
             let count = SCAN_BLOCKS.min(blocks - done).min(all - at);
-            let bytes = self.array.read_vec(at * PAGE as u64, count as usize * PAGE)?;
+            let bytes = self.array.read_vec(at * BLOCK, usize_of(count) * PAGE)?;
             let headers = bytes.chunks(PAGE).filter_map(RecordHeader::decode);
             let own = headers.filter(|header| header.volume == self.volume);
             synced = own.map(|header| header.facts.synced).fold(synced, u64::max);
@@ -471,8 +472,8 @@ impl Log {
 
     /// The bytes of a record, if its pages are those that were written.
     fn whole(&self, resident: &Resident, header: &RecordHeader) -> Result<Option<Vec<u8>>> {
-        let at = resident.place.at * PAGE as u64;
-        let bytes = self.array.read_vec(at, resident.blocks as usize * PAGE)?;
+        let at = resident.place.at * BLOCK;
+        let bytes = self.array.read_vec(at, usize_of(resident.blocks) * PAGE)?;
         let crcs = header.facts.entries.iter().filter_map(|entry| match entry {
             RecordEntry::Page { crc, .. } => Some(*crc),
             RecordEntry::Trim { .. } => None,

@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use merganser_storage::numbers::u64_of;
 use merganser_storage::{Buffer, Storage};
 
 use super::record::ENTRIES_READ_MAX;
@@ -50,7 +51,7 @@ impl Outgoing {
         }
         let len = self.filled - from;
         match self.parts.last_mut() {
-            Some((before, Some(at))) if *at + *before as u64 == offset => *before += len,
+            Some((before, Some(at))) if *at + u64_of(*before) == offset => *before += len,
             _ => self.parts.push((len, Some(offset))),
         }
         if self.filled >= GATHERED { self.write() } else { Ok(()) }

@@ -3,7 +3,11 @@
 //! It ends with a second copy of what the first block of the record before it says. So a log with one bad block still
 //! has all its records.
 
-use crate::bytes::{PAGE, PageBytes, is_sealed, put_u32, put_u64, seal, u32_at, u64_at, zeroed};
+use merganser_storage::numbers::usize_of_u32;
+
+use crate::bytes::{
+    PAGE, PageBytes, is_sealed, len_at, put_len, put_u32, put_u64, seal, u32_at, u64_at, zeroed,
+};
 
 const MAGIC: u32 = u32::from_le_bytes(*b"MlgS");
 /// Records without a copy of the one before, as version 2 of the formats had them.
@@ -108,7 +112,7 @@ impl RecordHeader {
         put_u64(&mut *out, 32, self.seq);
         put_u64(&mut *out, 40, self.facts.synced);
         put_u32(&mut *out, 48, self.facts.chain);
-        put_u32(&mut *out, 52, self.facts.entries.len() as u32);
+        put_len(&mut *out, 52, self.facts.entries.len());
         put_u64(&mut *out, 56, self.facts.checkpoint);
         put_entries(&mut out, HEAD, &self.facts.entries);
         match &self.before {
@@ -116,7 +120,7 @@ impl RecordHeader {
                 put_u64(&mut *out, BEFORE_AT, before.session);
                 put_u64(&mut *out, BEFORE_AT + 8, before.synced);
                 put_u32(&mut *out, BEFORE_AT + 16, before.chain);
-                put_u32(&mut *out, BEFORE_AT + 20, before.entries.len() as u32);
+                put_len(&mut *out, BEFORE_AT + 20, before.entries.len());
                 put_u64(&mut *out, BEFORE_AT + 24, before.checkpoint);
                 put_entries(&mut out, BEFORE_AT + BEFORE_HEAD, &before.entries);
             }
@@ -134,7 +138,7 @@ impl RecordHeader {
             MAGIC_ALONE => ENTRIES_READ_MAX,
             _ => return None,
         };
-        let count = u32_at(block, 52) as usize;
+        let count = len_at(block, 52);
         if !is_sealed(block, SEAL) || count > most {
             return None;
         }
@@ -147,13 +151,13 @@ impl RecordHeader {
         };
         let before = match (magic, u32_at(block, BEFORE_AT + 20)) {
             (MAGIC_ALONE, _) | (_, NO_COPY) => None,
-            (_, count) if count as usize > ENTRIES_MAX => return None,
+            (_, count) if usize_of_u32(count) > ENTRIES_MAX => return None,
             (_, count) => Some(RecordFacts {
                 session: u64_at(block, BEFORE_AT),
                 checkpoint: u64_at(block, BEFORE_AT + 24),
                 chain: u32_at(block, BEFORE_AT + 16),
                 synced: u64_at(block, BEFORE_AT + 8),
-                entries: entries_at(block, BEFORE_AT + BEFORE_HEAD, count as usize)?,
+                entries: entries_at(block, BEFORE_AT + BEFORE_HEAD, usize_of_u32(count))?,
             }),
         };
         let volume = block[8..24].try_into().expect("sixteen bytes");

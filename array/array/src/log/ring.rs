@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use merganser_storage::numbers::u64_of;
+
 /// One block of this many is kept for trims.
 const TRIM_RESERVE_SHARE: u64 = 16;
 
@@ -72,7 +74,7 @@ impl LogRing {
 
     /// Blocks of a record of `pages` pages, and blocks that it skips at the end of the ring.
     fn need(&self, pages: usize) -> (u64, u64) {
-        let need = 1 + pages as u64;
+        let need = 1 + u64_of(pages);
         let left = self.blocks - self.head.at;
         (need, if need > left { left } else { 0 })
     }

@@ -1,14 +1,15 @@
 //! The second copy of a record's first block: in the first block of the next record.
 
 use merganser_storage::StorageExt;
+use merganser_storage::numbers::{u64_of, usize_of};
 
 use super::record::{ENTRIES_MAX, RecordFacts, RecordHeader};
 use super::{Log, LogRing, Resident, RingPlace};
-use crate::bytes::{PAGE, zeroed};
+use crate::bytes::{BLOCK, PAGE, zeroed};
 use crate::error::Result;
 
 /// Blocks of the longest record whose first block has a copy.
-const BLOCKS_MAX: u64 = 1 + ENTRIES_MAX as u64;
+const BLOCKS_MAX: u64 = 1 + u64_of(ENTRIES_MAX);
 
 /// The record at the head, as the next one repeats it.
 pub(super) struct Repeated {
@@ -35,8 +36,8 @@ impl Log {
         let first = 0..(1 + BLOCKS_MAX).min(all).min(behind.start.max(1 + BLOCKS_MAX));
         let mut found: Vec<Repeated> = Vec::new();
         for blocks in [behind, first] {
-            let count = (blocks.end - blocks.start) as usize;
-            let bytes = self.array.read_vec(blocks.start * PAGE as u64, count * PAGE)?;
+            let count = usize_of(blocks.end - blocks.start);
+            let bytes = self.array.read_vec(blocks.start * BLOCK, count * PAGE)?;
             for (block, at) in bytes.chunks(PAGE).zip(blocks) {
                 let known = found.iter().any(|other| other.found_at == at);
                 let Some(next) = RecordHeader::decode(block).filter(|_| !known) else { continue };
@@ -63,7 +64,7 @@ impl Log {
     /// Removes the copies of records that could be at the head, as [`Log::erase_dropped`] removes these.
     pub(super) fn erase_repeated(&self) -> Result<()> {
         for repeated in self.repeated()? {
-            self.array.write_at(repeated.found_at * PAGE as u64, &zeroed()[..])?;
+            self.array.write_at(repeated.found_at * BLOCK, &zeroed()[..])?;
         }
         Ok(())
     }
@@ -72,9 +73,9 @@ impl Log {
     pub(super) fn second_copy(&self, resident: &Resident) -> Result<Option<RecordHeader>> {
         let (ring, seq) = (&self.ring, resident.place.seq);
         let first = ring.residents.front().map_or(0, |resident| resident.place.seq);
-        let next = seq.checked_sub(first).and_then(|n| ring.residents.get(n as usize + 1));
+        let next = seq.checked_sub(first).and_then(|n| ring.residents.get(usize_of(n) + 1));
         let Some(next) = next else { return Ok(None) };
-        let block = self.array.read_vec(next.place.at * PAGE as u64, PAGE)?;
+        let block = self.array.read_vec(next.place.at * BLOCK, PAGE)?;
         let next = RecordHeader::decode(&block).filter(|next| next.seq == seq + 1);
         let next = next.filter(|next| next.volume == self.volume);
         let facts = next.and_then(|next| next.before);

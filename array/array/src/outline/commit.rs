@@ -1,5 +1,7 @@
 //! Commits and checkpoints of an outline, as steps.
 
+use merganser_storage::numbers::{u64_of, usize_of};
+
 use super::maps::OutlineMaps;
 use super::{Access, BLOCK, Step, Transfer, sync};
 use crate::index::run::blocks_of;
@@ -47,7 +49,7 @@ impl OutlineMaps {
         if self.changes_bytes == 0 && self.log_tail == self.log_tail_durable {
             return self.flush_engine();
         }
-        let blocks = (HEAD + self.changes_bytes).div_ceil(BLOCK as usize);
+        let blocks = (HEAD + self.changes_bytes).div_ceil(usize_of(BLOCK));
         let is_half_full = self.journal.used * 2 > self.journal.blocks;
         if is_half_full || self.fresh >= self.fresh_max || !self.journal.fits(blocks - 1) {
             return self.checkpoint();
@@ -59,9 +61,9 @@ impl OutlineMaps {
         let place = self.journal.next(blocks - 1);
         self.journal.advance(&place, 0);
         let at = self.layout.journal_at + place.place.at * BLOCK;
-        self.transfer(Access::Write, std::iter::once((at, blocks as u64 * BLOCK)));
+        self.transfer(Access::Write, std::iter::once((at, u64_of(blocks) * BLOCK)));
         self.steps.extend(sync(Role::Data));
-        self.counters.journal_bytes += blocks as u64 * BLOCK;
+        self.counters.journal_bytes += u64_of(blocks) * BLOCK;
         self.changes_bytes = 0;
         self.log_tail_durable = self.log_tail;
         self.free_pending();
@@ -72,13 +74,13 @@ impl OutlineMaps {
         self.free_pending();
         self.counters.checkpoints += 1;
         // The table of new fingerprints becomes a run; its place rotates over the index.
-        let run = blocks_of(std::mem::take(&mut self.fresh) as u64).min(self.layout.index_blocks);
+        let run = blocks_of(u64_of(std::mem::take(&mut self.fresh))).min(self.layout.index_blocks);
         if self.index_at + run > self.layout.index_blocks {
             self.index_at = 0;
         }
         let run_at = self.layout.index_at + self.index_at * BLOCK;
         self.index_at += run;
-        let slot = (self.counters.checkpoints % 2) as u8;
+        let slot = u8::from(!self.counters.checkpoints.is_multiple_of(2));
         let dirty = self.dirty.take();
         let blocks = dirty.iter().map(|&block| (self.layout.slot_at(block, slot), BLOCK));
         let mut writes: Vec<(u64, u64)> = blocks.collect();

@@ -1,5 +1,7 @@
 //! The content of a request, and of the pages that it writes.
 
+use merganser_storage::numbers::usize_of;
+
 use super::BLOCK;
 
 /// Two odd numbers, to mix by.
@@ -27,9 +29,9 @@ impl ContentHashes<'_> {
         let (number, shift) = (at / BLOCK, at % BLOCK);
         let content = match self {
             ContentHashes::Whole(hash) => hash ^ u128::from(number).wrapping_mul(MIX),
-            ContentHashes::Pages(hashes) if shift == 0 => hashes[number as usize],
+            ContentHashes::Pages(hashes) if shift == 0 => hashes[usize_of(number)],
             ContentHashes::Pages(hashes) => {
-                let [first, second] = [0, 1].map(|more| hashes[number as usize + more]);
+                let [first, second] = [0, 1].map(|more| hashes[usize_of(number) + more]);
                 first ^ second.rotate_left(1).wrapping_mul(MIX)
             }
         };

@@ -1,5 +1,7 @@
 //! The table blocks that changed since the last checkpoint: a bit each.
 
+use merganser_storage::numbers::usize_of;
+
 /// A set of blocks.
 #[derive(Debug)]
 pub(super) struct Dirty {
@@ -10,19 +12,19 @@ pub(super) struct Dirty {
 impl Dirty {
     /// None of `blocks` blocks.
     pub(super) fn none_of(blocks: u64) -> Dirty {
-        Dirty { words: vec![0; blocks.div_ceil(64) as usize], count: 0 }
+        Dirty { words: vec![0; usize_of(blocks.div_ceil(64))], count: 0 }
     }
 
     /// Adds a block.
     pub(super) fn insert(&mut self, block: u64) {
-        let (word, bit) = (&mut self.words[(block / 64) as usize], 1 << (block % 64));
+        let (word, bit) = (&mut self.words[usize_of(block / 64)], 1 << (block % 64));
         self.count += u64::from(*word & bit == 0);
         *word |= bit;
     }
 
     /// Takes all blocks out, in their order.
     pub(super) fn take(&mut self) -> Vec<u64> {
-        let mut blocks = Vec::with_capacity(std::mem::take(&mut self.count) as usize);
+        let mut blocks = Vec::with_capacity(usize_of(std::mem::take(&mut self.count)));
         for (word, first) in self.words.iter_mut().zip((0..).step_by(64)) {
             let mut bits = std::mem::take(word);
             while bits != 0 {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashMapExt};
+use merganser_storage::numbers::usize_of;
 
 use super::dirty::Dirty;
 use super::{BLOCK, Step};
@@ -70,6 +71,11 @@ pub(super) struct OutlineMaps {
     pub(super) counters: VolumeCounters,
 }
 
+/// The number of a page, as it is kept.
+fn small(page: u64) -> u32 {
+    u32::try_from(page).expect("an outline of more pages is refused")
+}
+
 impl OutlineMaps {
     pub(super) fn new(
         layout: VolumeLayout,
@@ -80,7 +86,8 @@ impl OutlineMaps {
         let filled = if filled { layout.volume_pages.min(layout.pages()) } else { 0 };
         let in_segment = |segment: u64| {
             let before = segment * SEGMENT_PAGES;
-            filled.saturating_sub(before).min(SEGMENT_PAGES) as u8
+            let used = filled.saturating_sub(before).min(SEGMENT_PAGES);
+            u8::try_from(used).expect("a segment has few pages")
         };
         let used: Vec<u8> = (0..layout.segments).map(in_segment).collect();
         let mut free = Free::default();
@@ -91,9 +98,9 @@ impl OutlineMaps {
             dedup,
             compare: settings.compare,
             filled,
-            map: vec![UNTOUCHED; layout.volume_pages as usize],
-            references: vec![UNTOUCHED; layout.pages() as usize],
-            contents: vec![0; if dedup { layout.pages() as usize } else { 0 }],
+            map: vec![UNTOUCHED; usize_of(layout.volume_pages)],
+            references: vec![UNTOUCHED; usize_of(layout.pages())],
+            contents: vec![0; if dedup { usize_of(layout.pages()) } else { 0 }],
             index: HashMap::new(),
             fresh: 0,
             fresh_max: crate::index::table_entries(options.index_bytes()),
@@ -118,7 +125,7 @@ impl OutlineMaps {
 
     /// The stored page of a volume page.
     pub(super) fn place(&self, page: u64) -> Option<u64> {
-        match self.map[page as usize] {
+        match self.map[usize_of(page)] {
             UNTOUCHED => (page < self.filled).then_some(page),
             UNMAPPED => None,
             entry => Some(u64::from(entry) - 1),
@@ -126,7 +133,7 @@ impl OutlineMaps {
     }
 
     fn references(&self, place: u64) -> u32 {
-        match self.references[place as usize] {
+        match self.references[usize_of(place)] {
             UNTOUCHED => u32::from(place < self.filled),
             PENDING => 0,
             more => more - 1,
@@ -134,7 +141,7 @@ impl OutlineMaps {
     }
 
     fn set_references(&mut self, place: u64, references: u32) {
-        self.references[place as usize] = references + 1;
+        self.references[usize_of(place)] = references + 1;
         self.dirty.insert(self.layout.map_blocks + place / SEGMENT_PAGES);
     }
 
@@ -185,9 +192,10 @@ impl OutlineMaps {
         self.staged.insert(place);
         if self.dedup {
             self.counters.pages_fingerprinted += 1;
-            self.contents[place as usize] = content;
-            let checkpoint = self.counters.checkpoints as u32;
-            let known = KnownContent { place: place as u32, checkpoint };
+            self.contents[usize_of(place)] = content;
+            let checkpoint =
+                u32::try_from(self.counters.checkpoints).expect("a model makes fewer checkpoints");
+            let known = KnownContent { place: small(place), checkpoint };
             let before = self.index.insert(content, known);
             let is_new = before.is_none_or(|before| before.checkpoint != checkpoint);
             self.fresh += usize::from(is_new);
@@ -201,11 +209,12 @@ impl OutlineMaps {
         let KnownContent { place, checkpoint } = *self.index.get(&content)?;
         if u64::from(checkpoint) != self.counters.checkpoints {
             // Not in the table in memory any more: a block of a run says it.
+            #[expect(clippy::cast_possible_truncation, reason = "each half of a hash is one")]
             let block = content as u64 % self.layout.index_blocks;
             self.lookups.push(self.layout.index_at + block * BLOCK);
         }
         let place = u64::from(place);
-        if self.references(place) == 0 || self.contents[place as usize] != content {
+        if self.references(place) == 0 || self.contents[usize_of(place)] != content {
             return None;
         }
         if self.compare && !self.staged.contains(&place) {
@@ -218,7 +227,7 @@ impl OutlineMaps {
     fn allocate(&mut self) -> Result<u64> {
         while let Some((segment, within)) = self.free.candidate(&self.used) {
             let pages = segment * SEGMENT_PAGES + within..(segment + 1) * SEGMENT_PAGES;
-            let is_free = |place: &u64| match self.references[*place as usize] {
+            let is_free = |place: &u64| match self.references[usize_of(*place)] {
                 UNTOUCHED => *place >= self.filled,
                 references => references == 1,
             };
@@ -233,13 +242,13 @@ impl OutlineMaps {
 
     fn point(&mut self, page: u64, place: Option<u64>) {
         let old = self.place(page);
-        self.map[page as usize] = place.map_or(UNMAPPED, |place| place as u32 + 1);
+        self.map[usize_of(page)] = place.map_or(UNMAPPED, |place| small(place) + 1);
         self.dirty.insert(page / MAP_ENTRIES);
         let Some(old) = old else { return };
         let left = self.references(old) - 1;
         self.set_references(old, left);
         if left == 0 {
-            self.references[old as usize] = PENDING;
+            self.references[usize_of(old)] = PENDING;
             self.pending.push(old);
             self.staged.remove(&old);
         }
@@ -263,7 +272,7 @@ impl OutlineMaps {
 
     pub(super) fn free_pending(&mut self) {
         for place in std::mem::take(&mut self.pending) {
-            self.references[place as usize] = 1;
+            self.references[usize_of(place)] = 1;
             self.free.give(&mut self.used, place);
         }
     }

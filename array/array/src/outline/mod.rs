@@ -23,7 +23,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use crate::bytes::PAGE;
+use crate::bytes::BLOCK;
 use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::label::{LABEL_BYTES, Role};
@@ -35,8 +35,8 @@ use crate::raid::Striping;
 use crate::settings::{OpenOptions, VolumeSettings};
 pub use content::ContentHashes;
 use maps::OutlineMaps;
+use merganser_storage::numbers::u64_of;
 
-const BLOCK: u64 = PAGE as u64;
 /// Neighbouring records of the log are read together up to this many bytes.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
@@ -162,7 +162,7 @@ impl Outline {
             let text = "an outline needs a data member and a buffer of 4 MiB".to_owned();
             return Err(Error::Settings(text));
         }
-        let stripe = data.chunk_bytes * data.members as u64;
+        let stripe = data.chunk_bytes * u64_of(data.members);
         let layout = VolumeLayout::plan(settings, data.size(shape.data.1), stripe)?;
         if layout.pages().max(layout.volume_pages) >= u64::from(u32::MAX) {
             let text = "an outline has less than 2^32 pages, which are 16 TiB".to_owned();
@@ -224,8 +224,8 @@ impl Outline {
     #[must_use]
     pub fn room(&self, writes: u64, pages: u64) -> Room {
         // A header for each 252 pages, and one for each end that is less than a page.
-        let blocks = pages + pages.div_ceil(ENTRIES_MAX as u64) + 2 * writes;
-        let records = self.ring.residents.len() as u64;
+        let blocks = pages + pages.div_ceil(u64_of(ENTRIES_MAX)) + 2 * writes;
+        let records = u64_of(self.ring.residents.len());
         let memory = self.overlay.memory_bytes() + records * RECORD_BYTES;
         let is_too_large = memory + pages * SLOT_BYTES > self.options.directory_bytes();
         let percent = u64::from(self.options.high_water_percent);
@@ -297,7 +297,7 @@ impl Outline {
             let pages = items.iter().filter(|item| item.trimmed == 0).count();
             let resident = self.ring.next(pages);
             self.ring.push(resident, 0);
-            self.counts.push_back(items.len() as u16);
+            self.counts.push_back(u16::try_from(items.len()).expect("those of one record"));
             let (seq, at) = (resident.place.seq, resident.place.at);
             let mut block = at + 1;
             for item in items {
@@ -309,7 +309,7 @@ impl Outline {
                 self.items.push_back(*item);
             }
             let counters = &mut self.maps.counters;
-            counters.pages_written += pages as u64;
+            counters.pages_written += u64_of(pages);
             counters.log_bytes += resident.blocks * BLOCK;
             let (offset, len) = (at * BLOCK, resident.blocks * BLOCK);
             let write = Transfer { role: Role::Buffer, access: Access::Write, offset, len };

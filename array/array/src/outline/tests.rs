@@ -7,6 +7,7 @@ use merganser_storage::{Operation, Storage, StorageExt};
 use merganser_testkit::Random;
 
 use super::*;
+use crate::bytes::PAGE;
 use crate::settings::{Hash, Migration};
 use crate::volume::{Members, Volume};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use merganser_storage::Storage;
+use merganser_storage::numbers::u64_of;
 
-use crate::bytes::{PAGE, PageBytes, zeroed};
+use crate::bytes::{BLOCK, PAGE, PageBytes, zeroed};
 use crate::label::LABEL_BYTES;
 use crate::raid::Striping;
 
@@ -27,7 +28,7 @@ pub(super) struct Blocks {
 impl Blocks {
     /// `members` in chunks of `chunk_bytes`.
     pub(super) fn new(name: &str, members: &[Arc<dyn Storage>], chunk_bytes: u32) -> Blocks {
-        let chunk_bytes = u64::from(chunk_bytes).max(PAGE as u64);
+        let chunk_bytes = u64::from(chunk_bytes).max(BLOCK);
         let striping = Striping { members: members.len(), chunk_bytes, base_bytes: LABEL_BYTES };
         Blocks { name: name.to_owned(), members: members.to_vec(), striping }
     }
@@ -39,7 +40,7 @@ impl Blocks {
 
     /// Bytes of a stripe.
     pub(super) fn stripe(&self) -> u64 {
-        self.striping.chunk_bytes * self.members.len() as u64
+        self.striping.chunk_bytes * u64_of(self.members.len())
     }
 
     /// Bytes that the members have together now.
@@ -50,7 +51,7 @@ impl Blocks {
 
     /// The block at byte `at`, if it can be read.
     pub(super) fn block(&self, at: u64) -> Option<Box<PageBytes>> {
-        let part = self.striping.parts(at, PAGE as u64).next()?;
-        read(&*self.members[part.member], part.offset).filter(|_| part.len == PAGE as u64)
+        let part = self.striping.parts(at, BLOCK).next()?;
+        read(&*self.members[part.member], part.offset).filter(|_| part.len == BLOCK)
     }
 }

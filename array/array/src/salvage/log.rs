@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use merganser_storage::numbers::{u64_of, usize_of};
+
 use super::Findings;
 use super::blocks::Blocks;
-use crate::bytes::{PAGE, PageBytes};
+use crate::bytes::{BLOCK, PageBytes};
 use crate::log::record::{RecordEntry, RecordFacts, RecordHeader, chain_of};
 use crate::log::{Known, LogRing, Resident, RingPlace};
 use crate::overlay::{LogSlot, Overlay};
@@ -49,7 +51,7 @@ impl Scan {
     fn new(array: &Blocks, blocks: u64, volume: [u8; 16]) -> Scan {
         let mut found: BTreeMap<u64, Vec<FoundHeader>> = BTreeMap::new();
         for at in 0..blocks {
-            let Some(block) = array.block(at * PAGE as u64) else { continue };
+            let Some(block) = array.block(at * BLOCK) else { continue };
             let header = RecordHeader::decode(&block[..]).filter(|header| header.volume == volume);
             if let Some(header) = header {
                 let chain = chain_of(&block[..]);
@@ -129,7 +131,7 @@ impl SalvagedRecords {
         volume_pages: u64,
         findings: &mut Findings,
     ) -> SalvagedRecords {
-        let count = bytes.unwrap_or_else(|| blocks.size()) / PAGE as u64;
+        let count = bytes.unwrap_or_else(|| blocks.size()) / BLOCK;
         let scan = Scan::new(blocks, count, volume);
         let mut records = SalvagedRecords {
             blocks: blocks.clone(),
@@ -215,7 +217,7 @@ impl SalvagedRecords {
             // Its own copy of the record before it, if that can have only one place.
             if let Some(facts) = &next.header.before
                 && seq > head.seq + 1
-                && let Some(start) = next.at.checked_sub(1 + facts.pages() as u64)
+                && let Some(start) = next.at.checked_sub(1 + u64_of(facts.pages()))
             {
                 let facts = facts.clone();
                 walked.push(SalvagedRecord { seq: seq - 1, first: start + 1, facts });
@@ -231,7 +233,7 @@ impl SalvagedRecords {
     /// elsewhere.
     fn is_in_place(&self, scan: &Scan, found: &FoundHeader) -> bool {
         let facts = &found.header.facts;
-        let behind = (found.at + 1 + facts.pages() as u64) % scan.blocks;
+        let behind = (found.at + 1 + u64_of(facts.pages())) % scan.blocks;
         let follows =
             |next: &FoundHeader| next.header.facts.chain == found.chain && next.at == behind;
         let is_followed = scan.of(found.header.seq + 1).any(follows);
@@ -251,7 +253,7 @@ impl SalvagedRecords {
             RecordEntry::Trim { .. } => None,
         });
         crcs.zip(first..).map(|(crc, block)| {
-            let page = self.blocks.block(block * PAGE as u64);
+            let page = self.blocks.block(block * BLOCK);
             page.is_some_and(|page| crc32c::crc32c(&page[..]) == crc)
         })
     }
@@ -266,7 +268,7 @@ impl SalvagedRecords {
             if let Some(sound) = sound {
                 self.undecided.extend(page..page.saturating_add(count).min(volume_pages));
                 if matches!(entry, RecordEntry::Page { .. })
-                    && !sound[(block - record.first) as usize]
+                    && !sound[usize_of(block - record.first)]
                 {
                     block += 1;
                     continue;
@@ -293,7 +295,7 @@ impl SalvagedRecords {
 
     /// Reads a page that is here. Returns whether its bytes are those that were written.
     pub(super) fn read(&self, slot: LogSlot, out: &mut PageBytes) -> bool {
-        let page = self.blocks.block(slot.block * PAGE as u64);
+        let page = self.blocks.block(slot.block * BLOCK);
         let Some(page) = page.filter(|page| crc32c::crc32c(&page[..]) == slot.crc) else {
             return false;
         };

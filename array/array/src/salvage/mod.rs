@@ -19,8 +19,9 @@ mod tests;
 use std::sync::Arc;
 
 use merganser_storage::Storage;
+use merganser_storage::numbers::usize_of_u32;
 
-use crate::bytes::{PAGE, PageBytes};
+use crate::bytes::{BLOCK, PageBytes};
 use crate::error::{Error, Result};
 use crate::label::{MemberLabel, Role};
 use crate::overlay::PageLocation;
@@ -80,7 +81,7 @@ fn labels(
     findings: &mut Findings,
 ) -> Result<Vec<Option<MemberLabel>>> {
     let label = |(at, member): (usize, &Arc<dyn Storage>)| {
-        let copies = [0, 1].map(|copy| blocks::read(&**member, copy * PAGE as u64));
+        let copies = [0, 1].map(|copy| blocks::read(&**member, copy * BLOCK));
         let decoded = copies.into_iter().map(|block| {
             block.map_or_else(
                 || Err("can't be read".to_owned()),
@@ -95,7 +96,8 @@ fn labels(
         }
         let sound: Vec<MemberLabel> = decoded.into_iter().flatten().collect();
         let is_own = |label: &&MemberLabel| {
-            (label.role, label.index as usize, label.count as usize) == (role, at, members.len())
+            (label.role, usize_of_u32(label.index), usize_of_u32(label.count))
+                == (role, at, members.len())
         };
         let own = sound.iter().filter(is_own).max_by_key(|label| label.sitting).copied();
         if own.is_none() && sound.len() == 2 {
@@ -186,7 +188,7 @@ impl Salvage {
     /// Bytes of the volume.
     #[must_use]
     pub fn size(&self) -> u64 {
-        self.volume_pages * PAGE as u64
+        self.volume_pages * BLOCK
     }
 
     /// The faults of the members: their number, and sentences about the first hundred.
@@ -258,7 +260,7 @@ fn newest_superblock(
 ) -> Option<Superblock> {
     let mut newest: Option<Superblock> = None;
     for copy in 0..2 {
-        let block = data.block(copy * PAGE as u64);
+        let block = data.block(copy * BLOCK);
         let decoded = block.map_or_else(
             || Err("it can't be read".to_owned()),
             |block| Superblock::decode(&block[..]),

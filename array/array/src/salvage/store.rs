@@ -1,10 +1,11 @@
 //! The remains on the data members: the last checkpoint, and the journal after it.
 
 use foldhash::HashMap;
+use merganser_storage::numbers::{u64_of, usize_of};
 
 use super::blocks::Blocks;
 use super::{Findings, Trust};
-use crate::bytes::{PAGE, PageBytes, u32_at, u64_at};
+use crate::bytes::{BLOCK, PageBytes, u32_at, u64_at};
 use crate::journal::{MapChange, Transaction};
 use crate::layout::{HEAD, MAP_ENTRIES, SEGMENT_PAGES, VolumeLayout};
 use crate::log::{Known, RingPlace};
@@ -90,7 +91,7 @@ impl SalvagedMaps {
                 let name = self.blocks.name();
                 format!("{name}: block of states {number} is damaged: {detail}")
             };
-            let block = self.blocks.block(at + number * PAGE as u64);
+            let block = self.blocks.block(at + number * BLOCK);
             let block = block.ok_or_else(|| damaged("it can't be read"))?;
             let own = states_of(&block[..], number, checkpoint);
             payload.extend_from_slice(own.map_err(|detail| damaged(&detail))?);
@@ -119,13 +120,13 @@ impl SalvagedMaps {
         let base = self.states.as_ref().map_or(superblock.checkpoint, |(_, of)| *of);
         let mut found = Vec::new();
         for number in 0..blocks {
-            let Some(first) = self.blocks.block(at + number * PAGE as u64) else { continue };
+            let Some(first) = self.blocks.block(at + number * BLOCK) else { continue };
             let (seq, chain) = (u64_at(&first[..], 16), u32_at(&first[..], 24));
-            let count = Transaction::blocks(&first[..], seq, chain).unwrap_or(0) as u64;
+            let count = u64_of(Transaction::blocks(&first[..], seq, chain).unwrap_or(0));
             if count == 0 || count > blocks - number {
                 continue;
             }
-            let rest = (1..count).map(|n| self.blocks.block(at + (number + n) * PAGE as u64));
+            let rest = (1..count).map(|n| self.blocks.block(at + (number + n) * BLOCK));
             let whole: Option<Vec<_>> = std::iter::once(Some(first)).chain(rest).collect();
             let bytes: Option<Vec<u8>> =
                 whole.map(|blocks| blocks.iter().flat_map(|block| block.iter().copied()).collect());
@@ -228,7 +229,7 @@ impl SalvagedMaps {
     fn fetch(&self, block: u64) -> Result<Box<PageBytes>, String> {
         let (states, checkpoint) =
             self.states.as_ref().ok_or("the states that name it are damaged")?;
-        let slot = match states.slots[block as usize] {
+        let slot = match states.slots[usize_of(block)] {
             0 => return Ok(crate::bytes::zeroed()),
             slot @ (1 | 2) => slot - 1,
             _ => return Err("the states name a slot that there is not".to_owned()),
@@ -236,7 +237,7 @@ impl SalvagedMaps {
         let page = self.blocks.block(self.layout.slot_at(block, slot));
         let page = page.ok_or("it can't be read")?;
         check_block(&page, block, *checkpoint)?;
-        let is_old = states.sums.get(block as usize).is_some_and(|&sum| sum != sum_of(&page));
+        let is_old = states.sums.get(usize_of(block)).is_some_and(|&sum| sum != sum_of(&page));
         if is_old { Err(OLD_BLOCK.to_owned()) } else { Ok(page) }
     }
 
@@ -255,7 +256,7 @@ impl SalvagedMaps {
         let Some(block) = self.table_block(page / MAP_ENTRIES, findings) else {
             return SalvagedPage::Lost;
         };
-        let entry = u64_at(&block[HEAD..], (page % MAP_ENTRIES) as usize * 8);
+        let entry = u64_at(&block[HEAD..], usize_of(page % MAP_ENTRIES) * 8);
         match entry {
             UNMAPPED => SalvagedPage::Zeros,
             LOST => SalvagedPage::Lost,

@@ -1,6 +1,8 @@
 //! Which page is taken next: in order, from empty segments first, so that writes are whole stripes at
 //! rising addresses, which is what an SSD collects cheapest.
 
+use merganser_storage::numbers::{u64_of, usize_of};
+
 use super::PageStore;
 use crate::error::{Error, Result};
 use crate::layout::SEGMENT_PAGES;
@@ -30,8 +32,8 @@ impl Free {
     /// Counts free pages again. `used` has the pages in use of each segment.
     pub(crate) fn count(&mut self, used: &[u8]) {
         let in_use: u64 = used.iter().map(|&used| u64::from(used)).sum();
-        self.pages = used.len() as u64 * SEGMENT_PAGES - in_use;
-        self.empty_segments = used.iter().filter(|&&used| used == 0).count() as u64;
+        self.pages = u64_of(used.len()) * SEGMENT_PAGES - in_use;
+        self.empty_segments = u64_of(used.iter().filter(|&&used| used == 0).count());
     }
 
     /// The segment to look for a free page in, and the page in it to begin at. `None` when all are full.
@@ -55,13 +57,13 @@ impl Free {
     /// The next segment worth taking pages from: an empty one, or else one that has at least half of
     /// the free pages that a segment has on average.
     fn next_segment(&mut self, used: &[u8]) -> Option<u64> {
-        let segments = used.len() as u64;
+        let segments = u64_of(used.len());
         if self.pages == 0 {
             return None;
         }
         let average = self.pages / segments;
         let least = if self.empty_segments > 0 { SEGMENT_PAGES } else { (average / 2).max(1) };
-        let free = |segment: u64| SEGMENT_PAGES - u64::from(used[segment as usize]);
+        let free = |segment: u64| SEGMENT_PAGES - u64::from(used[usize_of(segment)]);
         let mut after = (0..segments).map(|i| (self.cursor + i) % segments);
         let found = after.find(|&segment| free(segment) >= least)?;
         self.cursor = (found + 1) % segments;
@@ -70,7 +72,7 @@ impl Free {
 
     /// Counts a free page as used.
     pub(crate) fn take(&mut self, used: &mut [u8], place: u64) {
-        let used = &mut used[(place / SEGMENT_PAGES) as usize];
+        let used = &mut used[usize_of(place / SEGMENT_PAGES)];
         self.empty_segments -= u64::from(*used == 0);
         *used += 1;
         self.pages -= 1;
@@ -78,7 +80,7 @@ impl Free {
 
     /// Counts a page as free.
     pub(crate) fn give(&mut self, used: &mut [u8], place: u64) {
-        let used = &mut used[(place / SEGMENT_PAGES) as usize];
+        let used = &mut used[usize_of(place / SEGMENT_PAGES)];
         // Only where the states say less than the references: the page stays used.
         let Some(fewer) = used.checked_sub(1) else { return };
         *used = fewer;
@@ -94,7 +96,11 @@ impl Free {
     }
 }
 
-pub(crate) const FULL: u8 = SEGMENT_PAGES as u8;
+#[expect(clippy::cast_possible_truncation, reason = "checked here")]
+pub(crate) const FULL: u8 = {
+    assert!(SEGMENT_PAGES <= 0xff);
+    SEGMENT_PAGES as u8
+};
 
 impl PageStore {
     /// The next free page. It stays free until [`PageStore::take`].
@@ -110,7 +116,7 @@ impl PageStore {
     }
 
     fn free_page_of(&mut self, segment: u64, within: u64) -> Result<Option<u64>> {
-        if self.tables.used[segment as usize] == FULL {
+        if self.tables.used[usize_of(segment)] == FULL {
             return Ok(None);
         }
         let base = segment * SEGMENT_PAGES;
@@ -129,7 +135,7 @@ impl PageStore {
             Err(error) => return Err(error),
         }
         // Damaged, or it has no free page although it should.
-        self.free.give_up(&mut self.tables.used[segment as usize]);
+        self.free.give_up(&mut self.tables.used[usize_of(segment)]);
         Ok(None)
     }
 

@@ -1,6 +1,7 @@
 //! Commits and checkpoints: what was put becomes durable.
 
 use merganser_storage::StorageExt;
+use merganser_storage::numbers::usize_of;
 
 use super::PageStore;
 use crate::error::Result;
@@ -130,7 +131,7 @@ impl PageStore {
     pub(super) fn rebuild_index(&mut self, index: &mut DedupIndex) -> Result<()> {
         index.clear();
         for segment in 0..self.layout.segments {
-            if self.tables.used[segment as usize] == 0 {
+            if self.tables.used[usize_of(segment)] == 0 {
                 continue;
             }
             for place in segment * SEGMENT_PAGES..(segment + 1) * SEGMENT_PAGES {

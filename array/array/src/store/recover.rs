@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 
 use merganser_storage::Storage;
+use merganser_storage::numbers::usize_of;
 
 use super::allocate::Free;
 use super::staged::Staged;
@@ -252,7 +253,7 @@ impl PageStore {
                 let Some(before) = self.stored_if_sound(place)? else {
                     return self.point(page, place + 1);
                 };
-                let used = u64::from(self.tables.used[(place / SEGMENT_PAGES) as usize]);
+                let used = u64::from(self.tables.used[usize_of(place / SEGMENT_PAGES)]);
                 let is_free = before.references == 0 && used < SEGMENT_PAGES;
                 // Pages of a map block that was given up have not left their stored pages, as they had before the cut.
                 if !is_free && !self.diverged {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use merganser_storage::numbers::u64_of;
 use merganser_storage::{Storage, StorageExt};
 
 use super::VolumeParts;
-use crate::bytes::{PAGE, PageBytes};
+use crate::bytes::{BLOCK, PAGE, PageBytes};
 use crate::error::{Error, Result};
 use crate::log::record::{ENTRIES_MAX, RecordEntry};
 use crate::log::{Log, Resident};
@@ -41,7 +42,7 @@ impl VolumeParts {
         let log = self.log.as_mut().expect("callers have one");
         log.checkpoint = self.store.superblock().checkpoint;
         let (seq, mut block) = log.append(entries, pages)?;
-        self.store.counters.log_bytes += ((1 + pages.len()) * PAGE) as u64;
+        self.store.counters.log_bytes += u64_of((1 + pages.len()) * PAGE);
         for entry in entries {
             self.overlay.add(seq, entry, &mut block);
         }
@@ -104,8 +105,8 @@ impl VolumeParts {
 
     fn is_directory_full(&self, pages: usize) -> bool {
         let log = self.log.as_ref().expect("callers have one");
-        let memory = self.overlay.memory_bytes() + log.records() as u64 * RECORD_BYTES;
-        memory + pages as u64 * SLOT_BYTES > self.directory_bytes_max
+        let memory = self.overlay.memory_bytes() + u64_of(log.records()) * RECORD_BYTES;
+        memory + u64_of(pages) * SLOT_BYTES > self.directory_bytes_max
     }
 
     /// Waits, by moving the oldest records itself, until a record of `pages` pages has room, and until
@@ -258,9 +259,8 @@ impl VolumeParts {
     /// Whether each buffer member can read its label.
     fn buffer_answers(&self) -> bool {
         let mut label = [0; PAGE];
-        let mut answers = |member: &Arc<dyn Storage>, copy| {
-            member.read_at(copy * PAGE as u64, &mut label).is_ok()
-        };
+        let mut answers =
+            |member: &Arc<dyn Storage>, copy| member.read_at(copy * BLOCK, &mut label).is_ok();
         self.buffer.iter().all(|member| answers(member, 0) || answers(member, 1))
     }
 

@@ -5,9 +5,10 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 use merganser_storage::Storage;
+use merganser_storage::numbers::u64_of;
 
 use super::VolumeDescription;
-use crate::bytes::PAGE;
+use crate::bytes::BLOCK;
 use crate::error::{Error, Result};
 use crate::label::{self, LABEL_BYTES, MemberLabel, Role, SessionStep};
 use crate::layout::VolumeLayout;
@@ -46,7 +47,7 @@ fn array(
 }
 
 fn stripe(members: &[Arc<dyn Storage>], chunk_bytes: u32) -> u64 {
-    u64::from(chunk_bytes) * members.len() as u64
+    u64::from(chunk_bytes) * u64_of(members.len())
 }
 
 /// Sixteen bytes that no other volume has: the keys of the standard library's hash come from the
@@ -83,10 +84,10 @@ pub(super) fn create(
         true => 0,
         false => array(name, Role::Buffer, &members.buffer, settings.buffer_chunk_bytes).size(),
     };
-    if !members.buffer.is_empty() && buffer_bytes < LOG_BLOCKS_MIN * PAGE as u64 {
+    if !members.buffer.is_empty() && buffer_bytes < LOG_BLOCKS_MIN * BLOCK {
         return Err(Error::Settings(format!(
             "the buffer members have {buffer_bytes} bytes together, and a log needs {}",
-            LOG_BLOCKS_MIN * PAGE as u64
+            LOG_BLOCKS_MIN * BLOCK
         )));
     }
     let stripe = stripe(&members.data, settings.chunk_bytes);
@@ -141,7 +142,7 @@ pub(super) fn data_member_bytes(settings: &VolumeSettings, members: usize) -> Re
     settings.check()?;
     let settings = VolumeSettings { thin: false, ..settings.clone() };
     let chunk = u64::from(settings.chunk_bytes);
-    let (count, mut chunks) = (members.max(1) as u64, 1);
+    let (count, mut chunks) = (u64_of(members.max(1)), 1);
     let fits =
         |chunks: u64| VolumeLayout::plan(&settings, chunks * chunk * count, chunk * count).is_ok();
     while !fits(chunks) {
@@ -227,7 +228,7 @@ pub(super) fn describe(name: &str, members: &Members) -> Result<VolumeDescriptio
     let buffer_chunk = arrays.buffer.as_ref().map_or(0, |(_, label)| label.chunk_bytes);
     Ok(VolumeDescription {
         id: hexadecimal(&arrays.volume),
-        size: layout.volume_pages * PAGE as u64,
+        size: layout.volume_pages * BLOCK,
         dedup: match (superblock.dedup, superblock.sha1) {
             (false, _) => None,
             (true, false) => Some(Hash::Blake3),

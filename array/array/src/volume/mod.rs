@@ -18,7 +18,7 @@ use std::time::Instant;
 use merganser_storage::{Clock, Completions, Geometry, Operation, Storage};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::bytes::PAGE;
+use crate::bytes::BLOCK;
 use crate::counters::VolumeCounters;
 use crate::error::{Error, Result};
 use crate::label::SessionStep;
@@ -187,7 +187,7 @@ impl Volume {
             .map_or(0, |log| (log.fill().0 * u64::from(options.high_water_percent)).div_ceil(100));
         let volume = Volume {
             name: name.to_owned(),
-            size: store.layout.volume_pages * PAGE as u64,
+            size: store.layout.volume_pages * BLOCK,
             clock: members.data[0].clock(),
             queue: Mutex::default(),
             state: Mutex::new(VolumeParts {
@@ -263,8 +263,8 @@ impl Volume {
         VolumeSpace {
             pages,
             pages_used,
-            buffer_bytes: blocks * PAGE as u64,
-            buffer_bytes_used: used * PAGE as u64,
+            buffer_bytes: blocks * BLOCK,
+            buffer_bytes_used: used * BLOCK,
             index_memory_bytes,
             index_damaged_blocks,
             records_dropped: state.log.as_ref().map_or(0, Log::dropped),

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 use std::io;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Buffer, Completion, Completions, Operation};
 
 use super::VolumeParts;
-use crate::bytes::{PAGE, PageBytes};
+use crate::bytes::{BLOCK, PAGE, PageBytes};
 use crate::error::{Error, Result};
 use crate::log::record::{ENTRIES_MAX, RecordEntry};
 use crate::overlay::PageLocation;
@@ -56,7 +57,7 @@ impl VolumeParts {
             }
             let Queued { token, operation, completions } = next;
             let end = match &operation {
-                Operation::Write { offset, buffer } => offset.checked_add(buffer.len() as u64),
+                Operation::Write { offset, buffer } => offset.checked_add(u64_of(buffer.len())),
                 Operation::Discard { offset, len } | Operation::Allocate { offset, len } => {
                     offset.checked_add(*len)
                 }
@@ -161,7 +162,7 @@ impl VolumeParts {
             return Ok(0);
         }
         let out = &mut out[..len];
-        let (first, inside) = (offset / PAGE as u64, (offset % PAGE as u64) as usize);
+        let (first, inside) = (offset / BLOCK, usize_of(offset % BLOCK));
         if inside == 0 && len.is_multiple_of(PAGE) {
             self.read_pages(first, out)?;
         } else {
@@ -176,22 +177,22 @@ impl VolumeParts {
     /// Reads whole pages.
     fn read_pages(&mut self, first: u64, out: &mut [u8]) -> Result<()> {
         let count = out.len() / PAGE;
-        self.store.counters.pages_read += count as u64;
+        self.store.counters.pages_read += u64_of(count);
         let mut at = 0;
         while at < count {
-            let found = self.overlay.find(first + at as u64);
+            let found = self.overlay.find(first + u64_of(at));
             let mut run = 1;
             while at + run < count
                 && found == PageLocation::Store
-                && self.overlay.find(first + (at + run) as u64) == PageLocation::Store
+                && self.overlay.find(first + u64_of(at + run)) == PageLocation::Store
             {
                 run += 1;
             }
             let bytes = &mut out[at * PAGE..(at + run) * PAGE];
             match found {
                 PageLocation::Zeros => bytes.fill(0),
-                PageLocation::Log(slot) => self.read_buffered(first + at as u64, slot, bytes)?,
-                PageLocation::Store => self.store.read(first + at as u64, bytes)?,
+                PageLocation::Log(slot) => self.read_buffered(first + u64_of(at), slot, bytes)?,
+                PageLocation::Store => self.store.read(first + u64_of(at), bytes)?,
             }
             at += run;
         }
@@ -222,7 +223,7 @@ impl VolumeParts {
         for &(offset, bytes) in parts {
             let (mut at, mut bytes) = (offset, bytes);
             while !bytes.is_empty() {
-                let (page, inside) = (at / PAGE as u64, (at % PAGE as u64) as usize);
+                let (page, inside) = (at / BLOCK, usize_of(at % BLOCK));
                 let len = bytes.len().min(PAGE - inside);
                 let (own, rest) = bytes.split_at(len);
                 if let Ok(content) = <&PageBytes>::try_from(own) {
@@ -235,7 +236,7 @@ impl VolumeParts {
                     content[inside..inside + len].copy_from_slice(own);
                     self.write_pages(&[(page, &content)])?;
                 }
-                (at, bytes) = (at + len as u64, rest);
+                (at, bytes) = (at + u64_of(len), rest);
             }
         }
         self.write_pages(&whole)
@@ -259,20 +260,20 @@ impl VolumeParts {
                 self.store.put(*page, content)?;
             }
         }
-        self.store.counters.pages_written += pages.len() as u64;
+        self.store.counters.pages_written += u64_of(pages.len());
         Ok(())
     }
 
     /// Makes a stretch read as zeros. Pages that are not wholly inside are written.
     fn trim(&mut self, offset: u64, len: u64) -> Result<()> {
-        let (end, page) = (offset + len, PAGE as u64);
+        let (end, page) = (offset + len, BLOCK);
         let (first, last) = (offset.div_ceil(page), end / page);
         if first > last || len == 0 {
             // Inside one page.
-            return self.write(&[(offset, &vec![0; len as usize])]);
+            return self.write(&[(offset, &vec![0; usize_of(len)])]);
         }
-        let head = (first * page - offset) as usize;
-        let tail = (end - last * page) as usize;
+        let head = usize_of(first * page - offset);
+        let tail = usize_of(end - last * page);
         if head > 0 {
             self.write(&[(offset, &vec![0; head])])?;
         }
@@ -287,7 +288,7 @@ impl VolumeParts {
         if self.log.is_none() {
             return self.store.unmap(first, count);
         }
-        let cuts = (first..last).step_by(TRIM_PAGES_MAX as usize);
+        let cuts = (first..last).step_by(usize_of(TRIM_PAGES_MAX));
         let entries = cuts.map(|page| {
             let count = TRIM_PAGES_MAX.min(last - page);
             RecordEntry::Trim { page, count: u32::try_from(count).expect("at most 2^24") }
@@ -320,7 +321,7 @@ fn take_writes(
     let mut pages = together[0].2.len() / PAGE;
     while let Some(Queued { operation: Operation::Write { offset, buffer }, .. }) = waiting.front()
     {
-        let fits = offset.checked_add(buffer.len() as u64).is_some_and(|end| end <= size);
+        let fits = offset.checked_add(u64_of(buffer.len())).is_some_and(|end| end <= size);
         pages += buffer.len() / PAGE;
         if !fits || pages > TOGETHER_PAGES {
             break;

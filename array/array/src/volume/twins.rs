@@ -5,7 +5,7 @@ use std::sync::Arc;
 use merganser_storage::{Storage, StorageExt};
 
 use super::members::{Members, arrays};
-use crate::bytes::PAGE;
+use crate::bytes::{BLOCK, PAGE};
 use crate::error::Result;
 use crate::label::MemberLabel;
 use crate::superblock::Superblock;
@@ -33,7 +33,7 @@ fn mend_label(member: &Arc<dyn Storage>) -> Result<bool> {
     let labels = [MemberLabel::decode(&copies[..PAGE]), MemberLabel::decode(&copies[PAGE..])];
     let (at, label) = match &labels {
         [Err(_), Ok(label)] => (0, label),
-        [Ok(label), Err(_)] => (PAGE as u64, label),
+        [Ok(label), Err(_)] => (BLOCK, label),
         _ => return Ok(false),
     };
     member.write_at(at, &*label.encode())?;

@@ -1,9 +1,10 @@
 //! How full a volume is, from its members alone: nothing is written, and the volume may be open elsewhere.
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Storage, StorageExt};
 
 use super::members::{Members, arrays};
-use crate::bytes::{PAGE, u64_at};
+use crate::bytes::{BLOCK, PAGE, u64_at};
 use crate::error::Result;
 use crate::layout::{HEAD, VolumeLayout};
 use crate::log::record::{RecordHeader, chain_of};
@@ -49,11 +50,7 @@ pub(super) fn usage(name: &str, members: &Members) -> Result<VolumeUsage> {
             Some(buffer) => in_log(&**buffer, superblock.volume, superblock.log_tail)?,
             None => 0,
         };
-        return Ok(VolumeUsage {
-            pages_used,
-            pages_mapped,
-            buffer_bytes_used: blocks * PAGE as u64,
-        });
+        return Ok(VolumeUsage { pages_used, pages_mapped, buffer_bytes_used: blocks * BLOCK });
     }
     unreachable!("the last try returns")
 }
@@ -73,17 +70,17 @@ fn on_data(
     )?;
     let used = used.iter().map(|&pages| u64::from(pages)).sum();
     let mut mapped = 0;
-    for first in (0..layout.map_blocks).step_by(MAPS_AT_ONCE as usize) {
+    for first in (0..layout.map_blocks).step_by(usize_of(MAPS_AT_ONCE)) {
         let count = MAPS_AT_ONCE.min(layout.map_blocks - first);
-        let slots = &states[first as usize..(first + count) as usize];
+        let slots = &states[usize_of(first)..usize_of(first + count)];
         if slots.iter().all(|&slot| slot == 0) {
             continue;
         }
-        let bytes = array.read_vec(layout.slot_at(first, 0), 2 * count as usize * PAGE)?;
+        let bytes = array.read_vec(layout.slot_at(first, 0), 2 * usize_of(count) * PAGE)?;
         for (i, slot) in slots.iter().enumerate().filter(|(_, slot)| matches!(slot, 1 | 2)) {
             let at = (2 * i + usize::from(slot - 1)) * PAGE;
-            let (number, checkpoint) = (first + i as u64, superblock.checkpoint);
-            let sum = sums.get(number as usize).copied();
+            let (number, checkpoint) = (first + u64_of(i), superblock.checkpoint);
+            let sum = sums.get(usize_of(number)).copied();
             mapped += mapped_in(&bytes[at..at + PAGE], number, checkpoint, sum);
         }
     }
@@ -98,12 +95,12 @@ fn mapped_in(block: &[u8], number: u64, checkpoint: u64, sum: Option<u32>) -> u6
         return 0;
     }
     let entries = block[HEAD..].chunks_exact(8).map(|entry| u64_at(entry, 0));
-    entries.filter(|&entry| entry != 0 && entry != u64::MAX).count() as u64
+    u64_of(entries.filter(|&entry| entry != 0 && entry != u64::MAX).count())
 }
 
 /// Blocks of the log from `tail` to the last record that continues it.
 fn in_log(array: &dyn Storage, volume: [u8; 16], tail: RingPlace) -> Result<u64> {
-    let blocks = array.size() / PAGE as u64;
+    let blocks = array.size() / BLOCK;
     if tail.at >= blocks {
         return Ok(0);
     }
@@ -119,7 +116,7 @@ fn in_log(array: &dyn Storage, volume: [u8; 16], tail: RingPlace) -> Result<u64>
             if (header.volume, header.seq, header.facts.chain) != (volume, head.seq, head.chain) {
                 continue;
             }
-            let count = 1 + header.facts.pages() as u64;
+            let count = 1 + u64_of(header.facts.pages());
             let skipped = if start == head.at { 0 } else { blocks - head.at };
             let fits = start + count <= blocks && ring.used + count + skipped <= blocks;
             if fits && next.is_none_or(|(_, session, _)| header.facts.session > session) {
@@ -143,13 +140,13 @@ struct BlockWindow {
 
 impl BlockWindow {
     fn block(&mut self, array: &dyn Storage, block: u64, blocks: u64) -> Result<&[u8]> {
-        let held = self.bytes.len() as u64 / PAGE as u64;
+        let held = u64_of(self.bytes.len()) / BLOCK;
         if !(self.from..self.from + held).contains(&block) {
-            let count = LOG_AT_ONCE.min(blocks - block) as usize;
-            self.bytes = array.read_vec(block * PAGE as u64, count * PAGE)?;
+            let count = usize_of(LOG_AT_ONCE.min(blocks - block));
+            self.bytes = array.read_vec(block * BLOCK, count * PAGE)?;
             self.from = block;
         }
-        let at = (block - self.from) as usize * PAGE;
+        let at = usize_of(block - self.from) * PAGE;
         Ok(&self.bytes[at..at + PAGE])
     }
 }
