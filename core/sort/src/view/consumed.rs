@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use merganser_storage::numbers::usize_of;
 use merganser_storage::{Directory, DirectoryExt, StorageExt};
 
 use crate::Result;
@@ -16,7 +17,7 @@ pub const CONSUMED_NAME: &str = "consumed-into";
 /// The storage's own.
 pub fn consumed_into(folder: &Arc<dyn Directory>) -> Result<Option<JournalText>> {
     let Some(file) = folder.open_if_exists(CONSUMED_NAME)? else { return Ok(None) };
-    let mut bytes = file.read_vec(0, file.size().min(4096) as usize)?;
+    let mut bytes = file.read_vec(0, usize_of(file.size().min(4096)))?;
     if bytes.last() == Some(&b'\n') {
         bytes.pop();
     }

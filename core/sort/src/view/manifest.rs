@@ -8,6 +8,7 @@
 
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Directory, DirectoryExt, Storage, StorageExt};
 use serde::{Deserialize, Serialize};
 
@@ -192,7 +193,7 @@ impl Manifest {
             version,
             name,
             order,
-            size_bytes: preamble.len() as u64 + bytes,
+            size_bytes: u64_of(preamble.len()) + bytes,
             preamble,
             records: segments().map(|s| s.records).sum(),
             made_unix_ns,
@@ -259,12 +260,12 @@ impl Manifest {
         let segments = manifest.buckets.iter().flat_map(|b| &b.segments);
         let sum = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.bytes));
         let records = segments.clone().try_fold(0u64, |sum, s| sum.checked_add(s.records));
-        let size = sum.and_then(|sum| sum.checked_add(manifest.preamble.len() as u64));
+        let size = sum.and_then(|sum| sum.checked_add(u64_of(manifest.preamble.len())));
         // A record has at least a byte. In unsorted buckets records of a fixed length change places, so there
         // each has that length; a merge notices by itself when one has not.
         let counted = |s: &Segment| match manifest.order.format {
             Format::Fixed { bytes } if s.bucket.is_some() => {
-                s.records.checked_mul(bytes as u64) == Some(s.bytes)
+                s.records.checked_mul(u64_of(bytes)) == Some(s.bytes)
             }
             _ => s.records <= s.bytes,
         };
@@ -307,7 +308,7 @@ impl Manifest {
         if file.size() > BYTES_MAX {
             return Err(corrupt(file.name(), BYTES_MAX, "too large for a manifest".to_owned()));
         }
-        let bytes = file.read_vec(0, file.size() as usize)?;
+        let bytes = file.read_vec(0, usize_of(file.size()))?;
         Self::decode(file.name(), &bytes)
     }
 }
@@ -323,7 +324,7 @@ mod hex {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
         let text = String::deserialize(from)?;
         let digits: Option<Vec<u8>> =
-            text.chars().map(|c| c.to_digit(16).map(|d| d as u8)).collect();
+            text.chars().map(|c| c.to_digit(16)?.try_into().ok()).collect();
         let digits = digits.filter(|d| d.len() % 2 == 0);
         let digits = digits.ok_or_else(|| D::Error::custom("not hexadecimal"))?;
         Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())

@@ -8,6 +8,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use merganser_storage::numbers::u64_of;
 use merganser_storage::{ALIGNMENT, Buffer};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -76,7 +77,7 @@ impl ReadMemory {
     /// Keeps a piece that a sequential reader has passed, in the place of pieces that were used less recently.
     /// Returns the portion if there is no memory for it, or if the piece is kept already.
     pub(super) fn keep_passed(&self, id: PieceId, mut portion: Portion) -> Option<Portion> {
-        let bytes = portion.len.next_multiple_of(ALIGNMENT) as u64;
+        let bytes = u64_of(portion.len.next_multiple_of(ALIGNMENT));
         self.make_room(bytes);
         let Ok(reserved) = self.budget.reserve(bytes, "a piece that was read") else {
             return Some(portion);

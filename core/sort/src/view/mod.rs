@@ -28,6 +28,9 @@
 //! Opening asks `output` whether a view is being consumed, and `output` copies views: the marker is one
 //! of the files that a copy writes, and only the code that writes it knows it.
 
+// Tests cut numbers to bytes on purpose.
+#![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
+
 mod consumed;
 mod give_back;
 mod making;
@@ -45,6 +48,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::{Arc, Weak};
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{
     Clock, Completion, Completions, Directory, Geometry, Hold, Operation, Storage,
 };
@@ -262,7 +266,7 @@ impl View {
     }
 
     fn preamble_bytes(&self) -> u64 {
-        self.manifest.preamble.len() as u64
+        u64_of(self.manifest.preamble.len())
     }
 
     /// Number of the section in which `place` is, which does not count the preamble.
@@ -301,18 +305,18 @@ impl View {
     /// Damage found, the storage's own, [`Error::Memory`].
     pub fn read_random(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
         let total = self.manifest.size_bytes;
-        let len = out.len().min(total.saturating_sub(offset) as usize);
+        let len = out.len().min(usize_of(total.saturating_sub(offset)));
         let out = &mut out[..len];
         let preamble = self.preamble_bytes();
-        let mut done = (preamble.saturating_sub(offset) as usize).min(len);
+        let mut done = usize_of(preamble.saturating_sub(offset)).min(len);
         if done > 0 {
-            let from = offset as usize;
+            let from = usize_of(offset);
             out[..done].copy_from_slice(&self.manifest.preamble[from..from + done]);
         }
         while done < len {
-            let place = offset + done as u64 - preamble;
+            let place = offset + u64_of(done) - preamble;
             let section = &self.sections[self.section_at(place)];
-            let n = (len - done).min((section.range().end - place) as usize);
+            let n = (len - done).min(usize_of(section.range().end - place));
             let within = place - section.start.bytes;
             section.making.read_at(&self.memory, within, &mut out[done..done + n])?;
             done += n;
@@ -330,7 +334,7 @@ impl View {
         }
         let preamble = self.preamble_bytes();
         if let Format::Fixed { bytes } = self.order.format() {
-            let at = record.checked_mul(bytes as u64).and_then(|at| at.checked_add(preamble));
+            let at = record.checked_mul(u64_of(bytes)).and_then(|at| at.checked_add(preamble));
             return at.filter(|at| *at < self.size()).ok_or_else(|| self.contradiction(preamble));
         }
         let at = self.sections.partition_point(|section| section.start.records <= record) - 1;

@@ -9,6 +9,7 @@
 
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of, usize_of_u32};
 use merganser_storage::thread::spawn_or_run;
 use merganser_storage::{Directory, Storage};
 
@@ -147,7 +148,7 @@ impl Opening<'_> {
                     let pieces = set.pieces();
                     let stored = set.buckets.iter().map(bucket::StoredBucket::memory_bytes);
                     list_bytes +=
-                        stored.sum::<u64>() + (pieces.len() * size_of::<BucketPiece>()) as u64;
+                        stored.sum::<u64>() + u64_of(pieces.len() * size_of::<BucketPiece>());
                     Ready::Unsorted(buckets, set, pieces)
                 }
             });
@@ -184,8 +185,8 @@ fn sections(
             Ready::Sorted(_, segments) => {
                 let room = budget.free_bytes().saturating_sub(random_bytes(segments.footers()));
                 let size = stream_size(&segments, budget, room, workers)?;
-                streams = streams.min((room / size.memory_bytes(&segments).max(1)) as usize);
-                let preamble = manifest.preamble.len() as u64;
+                streams = streams.min(usize_of(room / size.memory_bytes(&segments).max(1)));
+                let preamble = u64_of(manifest.preamble.len());
                 let (view, view_offset) = (view.to_owned(), preamble + start.bytes);
                 Box::new(SortedBucket { segments, size, view, view_offset })
             }
@@ -239,7 +240,7 @@ impl BucketFiles {
     fn memory_bytes(&self, manifest: &Manifest) -> u64 {
         let unsorted = manifest.buckets.iter().filter(|bucket| bucket.is_unsorted());
         let bounds: usize = unsorted.map(|bucket| lower(bucket).len()).sum();
-        self.ends.iter().map(BucketFileEnds::memory_bytes).fold(bounds as u64, u64::saturating_add)
+        self.ends.iter().map(BucketFileEnds::memory_bytes).fold(u64_of(bounds), u64::saturating_add)
     }
 
     fn open(&mut self) -> Result<()> {
@@ -261,7 +262,7 @@ impl BucketFiles {
             let segment = &bucket.segments[0];
             let file = self.names.iter().position(|name| *name == segment.run).expect("found");
             let index = &mut self.indexes[file];
-            let found = segment.bucket.and_then(|at| index.get_mut(at as usize));
+            let found = segment.bucket.and_then(|at| index.get_mut(usize_of_u32(at)));
             let found = found.and_then(Option::take).filter(|found| {
                 let counts = (found.bytes, found.records, self.ends[file].index_crc);
                 counts == (segment.bytes, segment.records, segment.index_crc)
@@ -270,7 +271,8 @@ impl BucketFiles {
                 let detail = "this is not the bucket that the manifest names".to_owned();
                 return Err(corrupt(self.files[file].name(), 0, detail));
             };
-            found.extents.iter_mut().for_each(|extent| extent.file = file as u32);
+            let file = u32::try_from(file).expect("each of these files is open");
+            found.extents.iter_mut().for_each(|extent| extent.file = file);
             (found.lower, found.one_key) = (lower(bucket).to_vec(), bucket.one_key);
             buckets.push(found);
         }

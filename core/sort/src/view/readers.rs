@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::View;
@@ -103,8 +104,8 @@ impl Known {
 impl View {
     /// Reads at `offset`, from read-ahead where there is some.
     pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<usize> {
-        let len = out.len().min(self.manifest.size_bytes.saturating_sub(offset) as usize);
-        let (out, end) = (&mut out[..len], offset + len as u64);
+        let len = out.len().min(usize_of(self.manifest.size_bytes.saturating_sub(offset)));
+        let (out, end) = (&mut out[..len], offset + u64_of(len));
         let preamble = self.preamble_bytes();
         if offset < preamble || len == 0 {
             self.readers.lock().remember(end);
@@ -122,7 +123,7 @@ impl View {
                 near => near,
             }
         };
-        let from_kept = ((kept - place) as usize).min(len);
+        let from_kept = usize_of(kept - place).min(len);
         if from_kept == len {
             return self.read_random(offset, out);
         }
@@ -183,9 +184,9 @@ impl Slot {
         }
         let mut done = 0;
         while done < out.len() {
-            let at = place + done as u64;
+            let at = place + u64_of(done);
             if let Some(portion) = held.iter().find(|portion| portion.range().contains(&at)) {
-                let bytes = &portion.bytes()[(at - portion.output_offset) as usize..];
+                let bytes = &portion.bytes()[usize_of(at - portion.output_offset)..];
                 let n = bytes.len().min(out.len() - done);
                 out[done..done + n].copy_from_slice(&bytes[..n]);
                 done += n;

@@ -199,7 +199,13 @@ impl Search {
             let share = (self.target - self.places.start) / (self.places.end - self.places.start);
             let beside = (range.len() as f64).sqrt();
             let beside = if self.steps.is_multiple_of(2) { -beside } else { beside };
-            ahead = (range.len() as f64 * share + beside).max(0.0) as usize;
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "an estimate: what a `usize` can't hold becomes its nearest number"
+            )]
+            let aimed = (range.len() as f64 * share + beside).max(0.0) as usize;
+            ahead = aimed;
         }
         self.steps += 1;
         let fence = range.start + ahead.min(range.len() - 1);

@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of};
 use merganser_storage::{Buffer, Storage};
 
 use super::making::{Making, Origin, Purpose, Space};
@@ -37,7 +38,7 @@ impl SortedBucket {
     /// Merges one window that encloses the bytes from `from` on. Bounds that nearly always enclose
     /// them are tried first.
     fn read_window(&self, memory: &ReadMemory, from: u64, out: &mut [u8]) -> Result<()> {
-        let range = from..from + out.len() as u64;
+        let range = from..from + u64_of(out.len());
         let near = enclose_nearly(&self.segments, Unit::Bytes, range.clone())?;
         if self.read_between(memory, near, &range, out)? {
             return Ok(());
@@ -59,12 +60,12 @@ impl SortedBucket {
     ) -> Result<bool> {
         let plan = WindowPlan::barely_between(&self.segments, bounds.lower, bounds.upper)?;
         let blocks = plan.memory_bytes(&self.segments);
-        let scratch = self.scratch(memory, blocks, out.len() as u64)?;
+        let scratch = self.scratch(memory, blocks, u64_of(out.len()))?;
         let Scratch { input, mut merged, memory: reserved } = scratch;
         let window = LoadingWindow::start(&self.segments, plan, input)?.finish(&self.segments)?;
         let encloses = window.encloses(range);
         if encloses {
-            let skip = (range.start - window.output_offset) as usize;
+            let skip = usize_of(range.start - window.output_offset);
             let wanted = skip..skip + out.len();
             if merged.len() < wanted.end {
                 merged = Buffer::try_new(wanted.end.next_multiple_of(4096))?;
@@ -91,8 +92,8 @@ impl SortedBucket {
             Ok(reserved) => (reserved, roomy),
             Err(_) => (memory.reserve(need(blocks), owner)?, blocks),
         };
-        let input = Buffer::try_new(blocks as usize)?;
-        Ok(Scratch { input, merged: Buffer::try_new((blocks + len) as usize)?, memory: reserved })
+        let input = Buffer::try_new(usize_of(blocks))?;
+        Ok(Scratch { input, merged: Buffer::try_new(usize_of(blocks + len))?, memory: reserved })
     }
 
     /// Leaves memory for the next random read, since fresh memory costs a page fault every 4 KiB; no
@@ -169,7 +170,7 @@ impl Making for SortedBucket {
 
     fn read_at(&self, memory: &ReadMemory, place: u64, out: &mut [u8]) -> Result<()> {
         for (number, out) in out.chunks_mut(RANDOM_BYTES).enumerate() {
-            self.read_window(memory, place + (number * RANDOM_BYTES) as u64, out)?;
+            self.read_window(memory, place + u64_of(number * RANDOM_BYTES), out)?;
         }
         Ok(())
     }
@@ -182,7 +183,7 @@ impl Making for SortedBucket {
         let _memory = memory.reserve(need, "finding a record of a view")?;
         let window =
             LoadingWindow::start(&self.segments, plan, Buffer::empty())?.finish(&self.segments)?;
-        let mut merged = vec![0; window.bytes() as usize];
+        let mut merged = vec![0; usize_of(window.bytes())];
         window.merge_into(&self.segments, &mut merged)?;
         let skip = record.checked_sub(window.first_record(&self.segments));
         let at = skip.and_then(|skip| {
@@ -191,7 +192,7 @@ impl Making for SortedBucket {
             })
         });
         let at = at.ok_or_else(|| self.contradiction(window.output_offset))?;
-        Ok(window.output_offset + at as u64)
+        Ok(window.output_offset + u64_of(at))
     }
 
     fn place_of_key(&self, memory: &ReadMemory, key: &[u8]) -> Result<u64> {
@@ -214,7 +215,7 @@ impl Making for SortedBucket {
 
     fn space(&self, _place: u64, step: u64) -> Box<dyn Space + '_> {
         // All runs together keep back only a part of a step, however many runs there are.
-        let kept_back = step / self.segments.runs.len().max(1) as u64;
+        let kept_back = step / u64_of(self.segments.runs.len().max(1));
         let released = Released::every(&self.segments.runs, kept_back);
         Box::new(SortedSpace { segments: &self.segments, released })
     }

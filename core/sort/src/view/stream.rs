@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use merganser_storage::Buffer;
+use merganser_storage::numbers::{usize_of, usize_of_u32};
 
 use super::making::{Measure, Origin, Purpose, Section};
 use super::memory::ReadMemory;
@@ -45,6 +46,13 @@ struct Link {
     portions: Box<dyn Portions>,
     /// Buffers that did not come back yet.
     out: usize,
+}
+
+impl Link {
+    /// The number of its section, as tickets have it.
+    fn number(&self) -> u32 {
+        u32::try_from(self.section).expect("a list of more sections has no room in memory")
+    }
 }
 
 impl ViewPortions {
@@ -91,7 +99,7 @@ impl ViewPortions {
 impl ViewPortions {
     /// Takes back a portion that its reader has passed. Its bytes are kept where that is worth it.
     pub(super) fn keep(&mut self, portion: Portion) {
-        let section = &self.sections[portion.ticket.link as usize];
+        let section = &self.sections[usize_of_u32(portion.ticket.link)];
         let (place, ticket) = (portion.output_offset - section.start.bytes, portion.ticket);
         let left = section.making.keep(&self.memory, place, portion);
         let buffer = left.map_or_else(Buffer::empty, |portion| portion.buffer);
@@ -112,7 +120,7 @@ impl Portions for ViewPortions {
                 if let Some(mut portion) = link.portions.next()? {
                     link.out += 1;
                     portion.output_offset += self.sections[link.section].start.bytes;
-                    portion.ticket.link = link.section as u32;
+                    portion.ticket.link = link.number();
                     if let Some(place) =
                         self.expected.take().filter(|e| *e != portion.output_offset)
                     {
@@ -131,7 +139,7 @@ impl Portions for ViewPortions {
     }
 
     fn recycle(&mut self, buffer: Buffer, ticket: Ticket) {
-        let of = |link: &&mut Link| link.section as u32 == ticket.link;
+        let of = |link: &&mut Link| link.number() == ticket.link;
         if let Some(link) = self.current.iter_mut().chain(&mut self.ended).find(of) {
             link.out -= 1;
             link.portions.recycle(buffer, ticket);
@@ -161,7 +169,7 @@ impl View {
         let start = range.start.min(end);
         let preamble = self.preamble_bytes();
         let head =
-            &self.manifest.preamble[start.min(preamble) as usize..end.min(preamble) as usize];
+            &self.manifest.preamble[usize_of(start.min(preamble))..usize_of(end.min(preamble))];
         let (from, to) = (start.max(preamble) - preamble, end.max(preamble) - preamble);
         let mut portions = ViewPortions::new(self, from..to, None, Purpose::Whole);
         // Errors of the first section are returned now.
@@ -235,7 +243,7 @@ impl ViewStream<'_> {
             let range = portion.range();
             let (start, end) = (range.start.max(self.from), range.end.min(self.to));
             if start < end {
-                let wanted = (start - range.start) as usize..(end - range.start) as usize;
+                let wanted = usize_of(start - range.start)..usize_of(end - range.start);
                 (self.from, self.given) = (end, wanted.clone());
                 return Ok(Some(&self.current.insert(portion).bytes()[wanted]));
             }

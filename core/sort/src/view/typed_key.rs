@@ -33,7 +33,7 @@ pub fn unescape_key(typed: &[u8]) -> Option<Vec<u8>> {
             b'n' => b'\n',
             b'r' => b'\r',
             b'0' => 0,
-            b'x' => (digit(rest.next())? * 16 + digit(rest.next())?) as u8,
+            b'x' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
             _ => return None,
         });
     }

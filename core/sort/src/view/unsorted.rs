@@ -11,6 +11,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use merganser_storage::numbers::{u64_of, usize_of, usize_of_u32};
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
 use super::making::{Making, Measure, Origin, Purpose, Space};
@@ -78,12 +79,12 @@ impl UnsortedBuckets {
         let mut reserved = memory.reserve(need.total(), "reading a view at random")?;
         let mut sorter = PieceSorter::new(&memory.budget, threads);
         let (len, buffer) = if need.in_place {
-            let buffer = Buffer::try_new(need.output as usize)?;
+            let buffer = Buffer::try_new(usize_of(need.output))?;
             let loaded = self.set.load(piece, buffer).finish()?;
             sorter.sort_in_place(&self.set, piece, loaded, 0)?
         } else {
-            let input = Buffer::try_new(need.input as usize)?;
-            let mut buffer = Buffer::try_new(need.output as usize)?;
+            let input = Buffer::try_new(usize_of(need.input))?;
+            let mut buffer = Buffer::try_new(usize_of(need.output))?;
             let loaded = self.set.load(piece, input).finish()?;
             let (len, _) = sorter.sort(&self.set, piece, loaded, &mut buffer, 0)?;
             (len, buffer)
@@ -125,7 +126,7 @@ impl UnsortedBuckets {
                 if wanted(&rest[..len]) {
                     break true;
                 }
-                place += len as u64;
+                place += u64_of(len);
                 rest = &rest[len..];
             });
             if found {
@@ -138,7 +139,7 @@ impl UnsortedBuckets {
             if wanted(&begun[..len]) {
                 break;
             }
-            place += len as u64;
+            place += u64_of(len);
             begun.drain(..len);
         }
         Ok(place)
@@ -209,9 +210,9 @@ impl Making for UnsortedBuckets {
                 other => Err(other),
             });
         }
-        let wanted = read_ahead_memory_bytes(set, &pieces, threads, HELD as u64)
+        let wanted = read_ahead_memory_bytes(set, &pieces, threads, u64_of(HELD))
             .min(useful_memory_bytes(set, &pieces, threads));
-        let least = holding_memory_bytes(set, &pieces, threads, HELD as u64);
+        let least = holding_memory_bytes(set, &pieces, threads, u64_of(HELD));
         memory.make_room(shares::for_stream(wanted.max(least)) + self.random_bytes);
         let room = stream_room(budget).min(budget.free_bytes().saturating_sub(self.random_bytes));
         if room < least {
@@ -256,7 +257,7 @@ impl Making for UnsortedBuckets {
     fn keep(&self, memory: &ReadMemory, place: u64, portion: Portion) -> Option<Portion> {
         let number = self.piece_at(place);
         let piece = &self.pieces[number];
-        let whole = (piece.output, piece.bytes) == (place, portion.len as u64);
+        let whole = (piece.output, piece.bytes) == (place, u64_of(portion.len));
         if !whole || portion.pad > 0 {
             return Some(portion);
         }
@@ -266,10 +267,10 @@ impl Making for UnsortedBuckets {
     fn read_at(&self, memory: &ReadMemory, place: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         while done < out.len() {
-            let at = place + done as u64;
+            let at = place + u64_of(done);
             let number = self.piece_at(at);
             let piece = self.get(memory, number)?;
-            let from = (at - self.pieces[number].output) as usize;
+            let from = usize_of(at - self.pieces[number].output);
             let n = (piece.len - from).min(out.len() - done);
             out[done..done + n].copy_from_slice(&piece.bytes()[from..from + n]);
             done += n;
@@ -311,7 +312,7 @@ impl Making for UnsortedBuckets {
         let most = self.pieces.iter().map(|piece| piece.bytes.next_multiple_of(4096)).max();
         let most = most.unwrap_or(0);
         let _memory = memory.reserve(most, "checking a view")?;
-        let mut buffer = Buffer::try_new(most as usize)?;
+        let mut buffer = Buffer::try_new(usize_of(most))?;
         for piece in &self.pieces {
             buffer = self.set.load(*piece, buffer).finish()?;
             progress(piece.bytes)?;
@@ -346,7 +347,7 @@ impl UnsortedSpace<'_> {
             if from < to {
                 let offset = extent.physical + (from - start);
                 let len = (to - from).next_multiple_of(4096);
-                let file = &self.set.files[extent.file as usize];
+                let file = &self.set.files[usize_of_u32(extent.file)];
                 file.submit(0, Operation::Discard { offset, len }, &self.completions);
                 self.in_flight += 1;
                 while let Some(done) = self.completions.poll() {
