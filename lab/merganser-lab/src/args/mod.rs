@@ -14,7 +14,7 @@ pub use emulate::EmulateArgs;
 pub use reproduce::ReproduceArgs;
 pub use simulate::{
     ArrivalsName, DeviceArgs, Filled, PreconditionName, SimulateArgs, SimulateCommand,
-    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, WorkloadName,
+    SimulateRatesArgs, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, WorkloadName,
 };
 pub use simulate_array::{ArrangementName, SimulateArrayArgs};
 pub use trace::{EventName, TraceArgs, TraceFormatName};

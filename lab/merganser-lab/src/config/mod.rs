@@ -13,7 +13,8 @@ mod workload;
 pub use emulate::{BackingConfig, EmulateConfig};
 pub use reproduce::ReproduceConfig;
 pub use simulate::{
-    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRecord, SimulateRun, SimulateSort,
+    DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRates, SimulateRecord, SimulateRun,
+    SimulateSort,
 };
 pub use simulate_array::SimulateArray;
 pub use trace_reading::TraceReading;

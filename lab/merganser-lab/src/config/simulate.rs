@@ -15,8 +15,8 @@ use super::simulate_array::{SimulateArray, simulate_array};
 use super::trace_reading::{TraceReading, reading};
 use super::workload::{StreamChoice, SyntheticRequests, WorkloadWords, streams};
 use crate::args::{
-    DeviceArgs, Filled, PreconditionName, SimulateArgs, SimulateCommand, SimulateRecordArgs,
-    SimulateRunArgs, SimulateSortArgs,
+    DeviceArgs, Filled, PreconditionName, SimulateArgs, SimulateCommand, SimulateRatesArgs,
+    SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs,
 };
 
 /// The task of `simulate`.

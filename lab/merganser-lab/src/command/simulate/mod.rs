@@ -21,6 +21,7 @@ pub(super) mod model;
 mod opened;
 mod page;
 mod play;
+mod rates;
 mod record;
 mod run;
 mod sort;
