@@ -1,10 +1,30 @@
-//! What a folder of unfinished work says of itself.
+//! Results that are made in stages, and what is left of them when a command is killed: the code that could lose a user's
+//! only copy.
 //!
-//! A command that was killed leaves a folder next to its result. Whoever finds it must know what is in it, without the
-//! program that made it: whether the records are anywhere else, and what continues the work. The formats of these
-//! descriptions are here; the programs that write them stand above.
+//! ```text
+//!   a program: flags, sentences, signals
+//!      │ paths, what to do            ▲ typed errors, notices
+//!      ▼                              │
+//!   unfinished   the folder where a result grows, and how the result gets its name
+//!   kept         reports, which keep their old content until the run begins
+//!   removal      the folder's removal when the process has no memory left
+//!   pipeline     the journal of a pipeline of programs
+//! ```
 //!
-//! [`pipeline`] is the journal of a pipeline of programs. The journal of a sort that consumes its inputs is
-//! [`merganser_sort::journal`].
+//! Nothing here needs a process of its own: a test calls it in a temporary folder. It prints nothing and names no flags.
+//! [`ResultsError`] carries what was found, a closure gets each [`Notice`], and
+//! [`DoomedFolders`](unfinished::DoomedFolders) stands for the signals.
+//!
+//! Whoever finds a folder of unfinished work must know what is in it, without the program that made it: whether the
+//! records are anywhere else, and what continues the work. [`unfinished::judge`] decides that. [`pipeline`] has the
+//! journal of a pipeline; the journal of a sort that consumes its inputs is [`merganser_sort::journal`].
 
+mod error;
+pub mod kept;
+mod notice;
 pub mod pipeline;
+pub mod removal;
+pub mod unfinished;
+
+pub use error::ResultsError;
+pub use notice::Notice;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use merganser_results::pipeline::JournalError;
+use merganser_results::unfinished::claimed_path;
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
 use merganser_sort::run::magic::Foreign;
@@ -15,7 +16,6 @@ use merganser_storage::file::FileError;
 
 use crate::args::TypedSize;
 use crate::shown;
-use crate::unfinished::claimed_path;
 
 /// The reason for which a read or a write ended without a failure. It is the inner error of an
 /// [`io::Error`]. An [`io::ErrorKind`] would be ambiguous, since files can fail with each kind.
@@ -237,19 +237,31 @@ impl From<KeyError> for Failure {
 
 impl From<merganser_sort::Error> for Failure {
     fn from(error: merganser_sort::Error) -> Self {
+        Failure::from(&error)
+    }
+}
+
+impl From<&merganser_sort::Error> for Failure {
+    fn from(error: &merganser_sort::Error) -> Self {
         match error {
-            merganser_sort::Error::Io(error) => Failure::named(&error),
+            merganser_sort::Error::Io(error) => Failure::named(error),
             merganser_sort::Error::Cancelled => Failure::Cancelled,
-            error => Failure::Error(sort_sentence(&error)),
+            error => Failure::Error(sort_sentence(error)),
         }
     }
 }
 
 impl From<JournalError> for Failure {
     fn from(error: JournalError) -> Self {
+        Failure::from(&error)
+    }
+}
+
+impl From<&JournalError> for Failure {
+    fn from(error: &JournalError) -> Self {
         match error {
             JournalError::Content(error) => error.into(),
-            JournalError::File { path, error } => Failure::on(&path, &error),
+            JournalError::File { path, error } => Failure::on(path, error),
         }
     }
 }

@@ -6,7 +6,7 @@
 //!   config      what it means                               signals   the end that was asked for
 //!   input       files, pipes, what is in them               shown     names and bytes in sentences
 //!   output      where results go                            standard  standard streams
-//!   unfinished  a result until it has its name              progress  a bar
+//!   results     sentences of the library of results         progress  a bar
 //!   report      what a command did, as page and as data     outline   the commands of another program
 //!   serving     servers of one process, and their heap
 //! ```
@@ -18,7 +18,6 @@ pub mod crash;
 pub mod failure;
 pub mod in_order;
 pub mod input;
-pub mod kept;
 pub mod mounting;
 pub mod nbd;
 pub mod opened;
@@ -27,11 +26,10 @@ pub mod output;
 pub mod patience;
 pub mod program;
 pub mod progress;
-pub mod removal;
 pub mod report;
+pub mod results;
 pub mod rows;
 pub mod serving;
 pub mod shown;
 pub mod signals;
 pub mod standard;
-pub mod unfinished;

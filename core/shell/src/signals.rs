@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use merganser_results::removal::remove_folder;
 use merganser_storage::file::descriptors;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,7 +23,6 @@ use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::crash;
 use crate::failure::Stopped;
-use crate::removal::remove_folder;
 
 /// The time that work in progress has to notice a signal. After this time, or at a second signal,
 /// the process just ends. Some waits never look at the flag: for a disk that does not answer, for a

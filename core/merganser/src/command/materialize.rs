@@ -6,15 +6,16 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::unfinished::{
+    ResultAttributes, Target, WorkError, WorkFolder, holder_of, lock_file, note_of, publish,
+};
 use merganser_shell::apart::Precious;
 use merganser_shell::args::RowForm;
 use merganser_shell::failure::Failure;
 use merganser_shell::opened::{open_folder, open_view};
 use merganser_shell::output::{ResultOutput, codec_by_name, refuse_compressed};
+use merganser_shell::results::tell;
 use merganser_shell::signals::Cancel;
-use merganser_shell::unfinished::{
-    ResultAttributes, Target, WorkFolder, holder_of, lock_file, note_of, publish, taken,
-};
 use merganser_shell::{failure, progress, report, shown};
 use merganser_sort::activity::Activity;
 use merganser_sort::budget::OwnerPeak;
@@ -147,7 +148,7 @@ fn to_file(
     if let Some(now) = target.found()?
         && !replaces.is_some_and(|then| then.is_same_file(&note_of(&now)))
     {
-        return Err(taken(target.shown()));
+        return Err(WorkError::Taken(target.shown().to_owned()).into());
     }
     refuse_inside(&target, &view_path)?;
     let view: Arc<dyn Directory> = open_folder(&config.view)?;
@@ -259,7 +260,7 @@ fn refuse_foreign_work(work: &WorkFolder, view: &Path) -> Result<(), Failure> {
     if work.path() == view || names.iter().all(is_copy) {
         return Ok(());
     }
-    work.clear()
+    Ok(work.clear(&tell)?)
 }
 
 /// Locks a view for this process, so that no other process reads or consumes it meanwhile. If the sort that made the
@@ -269,7 +270,8 @@ fn lock_view(shown: &Path, view: &Arc<dyn Directory>) -> Result<File, Failure> {
     options.read(true).custom_flags(libc::O_DIRECTORY);
     let folder = options.open(shown).map_err(|error| Failure::on(shown, &error))?;
     if !lock_file(&folder) {
-        let by = holder_of(&folder).unwrap_or_else(|| "another process".to_owned());
+        let by = holder_of(&folder).map(|by| by.to_string());
+        let by = by.unwrap_or_else(|| "another process".to_owned());
         let shown = shown::name(shown);
         return Err(format!(
             "{shown}: --consume: {by} is reading or consuming this view now; wait for its end, or leave out --consume"

@@ -13,11 +13,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::ResultsError;
 use merganser_results::pipeline::{self, Left};
-use merganser_shell::failure::Failure;
-use merganser_shell::unfinished::{
+use merganser_results::unfinished::{
     NextStep, Verdict, WorkContents, claimed_name, is_work_name, judge, work_name,
 };
+use merganser_shell::failure::Failure;
+use merganser_shell::results::told;
 use merganser_shell::{shown, standard};
 use merganser_sort::journal::{JournalText, SortJournal, SortPhase};
 use merganser_sort::output::{PARTIAL_NAME, Resume};
@@ -186,24 +188,21 @@ impl Leftover {
 fn work(path: &Path) -> Leftover {
     let read = || {
         let files: Arc<dyn Directory> =
-            FileDirectory::open_own(path).map_err(|error| Failure::named(&error))?;
+            FileDirectory::open_own(path).map_err(ResultsError::Named)?;
         WorkContents::of(path, &files)
     };
     match read() {
-        Ok(contents) => told(path, &contents),
-        Err(failure) => Leftover::new(
+        Ok(contents) => read_work(path, &contents),
+        Err(error) => Leftover::new(
             path,
             "unknown",
-            format!(
-                "unfinished work that can't be read: {}",
-                failure.sentence().unwrap_or_default()
-            ),
+            format!("unfinished work that can't be read: {}", told(&error)),
         ),
     }
 }
 
 /// The kind of a folder of unfinished work, and the advice on it.
-fn told(path: &Path, contents: &WorkContents) -> Leftover {
+fn read_work(path: &Path, contents: &WorkContents) -> Leftover {
     let verdict = judge(&contents.facts);
     let what = || what(verdict, contents);
     let mut left = match (&contents.journal, &contents.resume, &contents.pipeline) {
@@ -236,9 +235,9 @@ fn told(path: &Path, contents: &WorkContents) -> Leftover {
 
 /// The description of a folder without a journal.
 fn what(verdict: Verdict, contents: &WorkContents) -> String {
-    let stranger = contents.stranger.as_deref().unwrap_or_default();
+    let stranger = shown::name(Path::new(contents.stranger.as_deref().unwrap_or_default()));
     let trouble = contents.trouble.as_ref();
-    let trouble = trouble.map(|trouble| format!(" ({trouble})")).unwrap_or_default();
+    let trouble = trouble.map(|trouble| format!(" ({})", told(trouble))).unwrap_or_default();
     let whole = "; it is a whole view, which can be copied to a file";
     match verdict {
         Verdict::Foreign => format!(

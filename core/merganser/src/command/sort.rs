@@ -11,8 +11,8 @@ use merganser_shell::failure::{Failure, notice};
 use merganser_shell::input::{Input, OpenInputs};
 use merganser_shell::opened::open_folder;
 use merganser_shell::output::{ResultOutput, refuse_compressed};
+use merganser_shell::results::create_view;
 use merganser_shell::signals::Cancel;
-use merganser_shell::unfinished::UnfinishedView;
 use merganser_shell::{apart, failure, progress, report, standard};
 use merganser_sort::activity::{Activity, WorkerState, wait};
 use merganser_sort::merge::{Merging, merge_sorted};
@@ -161,7 +161,7 @@ fn sort_with(
     let mut io: Vec<(&str, String)> = Vec::new();
     let done: SortReport = match &sorting.destination {
         Destination::View(path) => {
-            let unfinished = UnfinishedView::create(path, &config.inputs)?;
+            let unfinished = create_view(path, &config.inputs)?;
             let folder = open_folder(unfinished.path())?;
             let recorded = activity.directory(Arc::clone(&folder) as Arc<dyn Directory>);
             let done = run(SortOutput::View { folder: recorded, name: view_name(path) })?;

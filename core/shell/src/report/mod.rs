@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use merganser_results::kept::ReportFile;
 use merganser_sort::Explanation;
 use merganser_sort::activity::{Activity, ActivityReport, TransferReport};
 use merganser_sort::budget::OwnerPeak;
@@ -28,7 +29,6 @@ use serde::Serialize;
 use crate::apart::{Precious, refuse_overwriting};
 use crate::config::{ReportConfig, ReportForm};
 use crate::failure::Failure;
-use crate::kept::ReportFile;
 use efficiency::{Efficiency, ReportedMachine};
 use plan::{ReportedPlan, Took};
 use system::{DiskUse, ProcessBytes, SystemWatch};
@@ -199,7 +199,7 @@ impl<'a> ReportWatch<'a> {
             ReportForm::Html => page::page(&report),
             ReportForm::Json => data::data(&report),
         };
-        watching.file.write(&text)
+        Ok(watching.file.write(&text)?)
     }
 }
 

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use merganser_papers::{Caller, ExperimentError};
+use merganser_results::kept::ReportFile;
 use merganser_shell::failure::Failure;
-use merganser_shell::kept::ReportFile;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{progress, signals, standard};
 

@@ -6,12 +6,12 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use merganser_results::unfinished::{
+    NAME_BYTES_MAX, ResultAttributes, Target, claimed_path, find, may_remove, note_of, open_input,
+};
 use merganser_shell::config::Destination;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
-use merganser_shell::unfinished::{
-    NAME_BYTES_MAX, ResultAttributes, Target, claimed_path, find, may_remove, note_of, open_input,
-};
 use merganser_sort::journal::{InputProgress, JournalText};
 use merganser_sort::run::magic::{self, ContentKind, Deed, Foreign, HEAD_BYTES};
 use rustix::fs::SeekFrom;

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use merganser_shell::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
+use merganser_results::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
 use merganser_sort::journal::SortPhase;
 
 use super::protocol;

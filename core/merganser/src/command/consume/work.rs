@@ -7,13 +7,14 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_shell::config::{Destination, view_name};
-use merganser_shell::failure::Failure;
-use merganser_shell::unfinished::{
-    OTHER_LINK, ResultAttributes, Target, WorkFolder, claim, claim_unlinked, claimed_path, exists,
-    find, has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input, taken,
+use merganser_results::unfinished::{
+    OTHER_LINK, ResultAttributes, Target, WorkError, WorkFolder, claim, claim_unlinked,
+    claimed_path, find, has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input,
     unclaim_all,
 };
+use merganser_shell::config::{Destination, view_name};
+use merganser_shell::failure::Failure;
+use merganser_shell::results::tell;
 use merganser_shell::{failure, shown};
 use merganser_sort::activity::Activity;
 use merganser_sort::error::InputError;
@@ -98,9 +99,10 @@ impl<'a> ConsumeWork<'a> {
         // Not before the folder is locked: the process that had the lock before may have made the view.
         let has_become_view = work.folder.as_ref().is_some_and(WorkFolder::is_view);
         if is_view && !has_become_view && work.target.found()?.is_some() {
+            let shown = work.target.shown().to_owned();
             return Err(match work.what_is_left() {
-                None => exists(work.target.shown()),
-                left => taken(work.target.shown()).and(left),
+                None => WorkError::ViewExists(shown).into(),
+                left => Failure::from(WorkError::Taken(shown)).and(left),
             });
         }
         Ok(Some(work))
@@ -481,7 +483,7 @@ impl ConsumeSteps for ConsumeWork<'_> {
         // Inputs of a sort that had only begun get their names back before they are looked at.
         let folder = self.folder.as_ref().expect("nothing has become a view yet");
         if let Some(journal) = &self.journal {
-            unclaim_all(journal)?;
+            unclaim_all(journal, &tell)?;
         }
         let found = check(&self.inputs, &self.target, self.sorting, self.config.content())?;
         // The process that had the lock before may have made it, out of inputs that are gone.
@@ -489,9 +491,9 @@ impl ConsumeSteps for ConsumeWork<'_> {
         let is_as_before =
             |now: &FileNote| self.replaces.is_some_and(|then| then.is_same_file(now));
         if replaces.as_ref().is_some_and(|now| !is_as_before(now)) {
-            return Err(taken(self.target.shown()));
+            return Err(WorkError::Taken(self.target.shown().to_owned()).into());
         }
-        folder.clear()?;
+        folder.clear(&tell)?;
         self.replaces = replaces;
         let note = self.note(found.attributes);
         let journal = SortJournal::new(note, self.options.order.clone(), found.inputs);
@@ -507,7 +509,7 @@ impl ConsumeSteps for ConsumeWork<'_> {
         if done.is_err() && self.journal().is_untouched() {
             // The inputs are complete, so removing the folder loses no records.
             let folder = self.folder.as_ref().expect("the view has no name yet");
-            folder.discard()?;
+            folder.discard(&tell)?;
         }
         self.report = done?;
         Ok(())
@@ -575,7 +577,7 @@ impl ConsumeSteps for ConsumeWork<'_> {
         let folder = self.folder.take().expect("until the end");
         folder.mark_finished()?;
         SortJournal::remove(&self.files)?;
-        folder.close()
+        Ok(folder.close()?)
     }
 
     fn refuse(&self, refusal: ConsumeRefusal) -> Failure {

@@ -24,9 +24,9 @@ use merganser_device::device::Device;
 use merganser_device::emulated::{Emulated, EmulatedOptions, Null};
 use merganser_device::request::ContentHash;
 use merganser_device::results::DevicePower;
+use merganser_results::kept::ReportFile;
 use merganser_shell::config::ReportForm;
 use merganser_shell::failure::Failure;
-use merganser_shell::kept::ReportFile;
 use merganser_shell::signals::Cancel;
 use merganser_shell::standard::print;
 

@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use merganser_device::emulated::{Observer, ServedRequest};
 use merganser_device::trace::TraceWriter;
+use merganser_results::kept::ReportFile;
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::in_order::InOrder;
-use merganser_shell::kept::ReportFile;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 

@@ -9,9 +9,9 @@ use std::io::{self, BufWriter};
 use merganser_device::request::{DeviceRequest, SimTime};
 use merganser_device::results::EndedRequest;
 use merganser_device::trace::TraceWriter;
+use merganser_results::kept::ReportFile;
 use merganser_shell::failure::Failure;
 use merganser_shell::in_order::InOrder;
-use merganser_shell::kept::ReportFile;
 
 /// The file, and the requests that wait.
 pub struct Latencies {

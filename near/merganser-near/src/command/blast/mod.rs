@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_pipeline::blast::count::DatabaseCounts;
 use merganser_pipeline::blast::mark::FileMark;
+use merganser_results::unfinished::Target;
 use merganser_shell::failure::Failure;
 use merganser_shell::output::{ResultOutput, refuse_compressed};
 use merganser_shell::signals::Cancel;
-use merganser_shell::unfinished::Target;
 use merganser_shell::{failure, progress, shown};
 use merganser_sort::Progress;
 use merganser_sort::run::magic::ContentKind;

@@ -36,9 +36,9 @@ use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_shell::opened::open_folder;
 use merganser_shell::output::ResultOutput;
+use merganser_shell::results::create_view;
 use merganser_shell::rows::{RowTypes, RowWriter};
 use merganser_shell::signals::Cancel;
-use merganser_shell::unfinished::UnfinishedView;
 use merganser_shell::{apart, failure, progress, report, standard};
 use merganser_sort::budget::OwnerPeak;
 use merganser_sort::{Budget, Progress};
@@ -185,7 +185,7 @@ fn map(
     work.check_memory()?;
     let path = match &config.destination {
         Destination::View(path) => {
-            let unfinished = UnfinishedView::create(path, &config.inputs)?;
+            let unfinished = create_view(path, &config.inputs)?;
             let folder = open_folder(unfinished.path())?;
             let output = MapOutput::View { folder: run::recorded(&folder), name: view_name(path) };
             let counted = work.run(output, progress)?;

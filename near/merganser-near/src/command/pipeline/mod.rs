@@ -12,14 +12,15 @@ use merganser_map::MapInput;
 use merganser_pipeline::{
     self, InputSource, PipelineError, PipelineOutcome, PipelineReport, PipelineSettings,
 };
+use merganser_results::kept::ReportFile;
 use merganser_results::pipeline::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME, left_in};
+use merganser_results::unfinished::{ResultAttributes, Target, WorkFolder, note_of, publish};
 use merganser_shell::apart::{precious, refuse_overwriting};
 use merganser_shell::config::ReportForm;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::{Input, OpenInputs};
-use merganser_shell::kept::ReportFile;
+use merganser_shell::results::tell;
 use merganser_shell::signals::Cancel;
-use merganser_shell::unfinished::{ResultAttributes, Target, WorkFolder, note_of, publish};
 use merganser_shell::{failure, shown};
 use merganser_sort::Budget;
 use merganser_sort::journal::{CommandNote, FileNote, JournalText};
@@ -107,7 +108,7 @@ pub fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
     })?;
     work.close()?;
     match report_file {
-        Some((file, form)) => file.write(&report_text(job, form, &settings, &report)),
+        Some((file, form)) => Ok(file.write(&report_text(job, form, &settings, &report))?),
         None => Ok(()),
     }
 }
@@ -194,7 +195,7 @@ fn refuse_foreign_work(work: &WorkFolder) -> Result<(), Failure> {
     if names.iter().all(|name| name.strip_suffix(".new") == Some(JOURNAL_NAME)) {
         return Ok(());
     }
-    work.clear()
+    Ok(work.clear(&tell)?)
 }
 
 /// The work of a pipe that was read before can't be continued, and nothing can give its bytes again.

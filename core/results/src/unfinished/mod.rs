@@ -14,6 +14,7 @@
 //! | `claim` | the hidden name of an input whose bytes are given back |
 //! | `verdict` | what a folder of unfinished work is, and whether it may be removed |
 //! | `holders` | which process has a lock, for messages |
+//! | `view` | a view that grows in such a folder, from inputs that stay |
 //! | `attributes` | the mode and owner of a result |
 
 mod attributes;
@@ -23,22 +24,24 @@ mod holders;
 mod publish;
 mod target;
 mod verdict;
+mod view;
 
 use std::time::Duration;
 
 pub use attributes::ResultAttributes;
 pub use claim::{
-    OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed, is_at,
-    is_restored, lock_file, open_input, unclaim_all,
+    ClaimError, OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed,
+    is_at, is_restored, lock_file, open_input, unclaim_all,
 };
-pub use folder::{UnfinishedView, WorkFolder, exists, is_work_name, taken, work_name};
-pub use holders::holder_of;
+pub use folder::{WorkError, WorkFolder, is_work_name, work_name};
+pub use holders::{LockHolder, holder_of};
 pub use publish::publish;
-pub use target::{NAME_BYTES_MAX, Target, may_remove, note_of};
+pub use target::{NAME_BYTES_MAX, Replaced, SpecialKind, Target, TargetError, may_remove, note_of};
 pub use verdict::{
     Evidence, NextStep, NoteFacts, PipelineFacts, SortFacts, Verdict, WorkContents, WorkFacts,
     judge,
 };
+pub use view::{DoomedFolders, UnfinishedView, ViewSource};
 
 /// How long a lock may stay taken before another process counts as at work.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);

@@ -9,7 +9,7 @@ use merganser_sort::journal::FileNote;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::{ResultAttributes, Target, note_of};
+use super::{ResultAttributes, Target, WorkError, note_of};
 
 /// Gives the file `partial`, in the same file system, the name `target`, durably, with these
 /// attributes. A file that already has the name is replaced only if it is `replaces`. Any other file
@@ -48,8 +48,8 @@ pub(super) fn open_own_file(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
     if !file.metadata()?.is_file() {
-        let text = format!("{}: is no regular file any more", path.display());
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, text));
+        let replaced = WorkError::NotRegular(path.to_owned());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, replaced));
     }
     Ok(file)
 }
@@ -65,9 +65,5 @@ pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn taken(path: &Path) -> io::Error {
-    let text = format!(
-        "{}: another file has taken this name since the work began; move it away, then repeat the command",
-        path.display()
-    );
-    io::Error::new(io::ErrorKind::AlreadyExists, text)
+    io::Error::new(io::ErrorKind::AlreadyExists, WorkError::Taken(path.to_owned()))
 }

@@ -1,8 +1,8 @@
 //! The name of a result, resolved once.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{self, Metadata};
-use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -12,10 +12,67 @@ use merganser_storage::file::{self, OutputKind, own};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::ResultAttributes;
-use crate::failure::Failure;
+use crate::ResultsError;
 
 /// The longest name that Linux file systems take, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
+
+/// Why no result can have a name.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// It is no name at all, such as `..`.
+    #[error("'{}' is no file name", .0.display())]
+    NoName(PathBuf),
+    /// A directory has the name.
+    #[error("{}: is a directory", .0.display())]
+    Directory(PathBuf),
+    /// Something has the name that is neither file nor directory.
+    #[error("{}: is {kind}, which can't hold a result that is made in stages", path.display())]
+    Special {
+        /// The name.
+        path: PathBuf,
+        /// What has it.
+        kind: SpecialKind,
+    },
+    /// A file of another user has the name, and only that user may replace it.
+    #[error("{}: belongs to another user in a folder where only owners may replace files", .0.display())]
+    OtherOwner(PathBuf),
+    /// The folder of unfinished work could not have its name.
+    #[error(
+        "{}: the name is {over_bytes} bytes too long, since unfinished work has a longer one next to it",
+        path.display()
+    )]
+    LongName {
+        /// The name.
+        path: PathBuf,
+        /// The bytes that are too many.
+        over_bytes: usize,
+    },
+}
+
+/// What is neither a file nor a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpecialKind {
+    /// A named pipe.
+    Fifo,
+    /// A socket.
+    Socket,
+    /// A symbolic link.
+    Link,
+    /// A device.
+    Device,
+}
+
+impl fmt::Display for SpecialKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            SpecialKind::Fifo => "a named pipe",
+            SpecialKind::Socket => "a socket",
+            SpecialKind::Link => "a symbolic link",
+            SpecialKind::Device => "a device",
+        })
+    }
+}
 
 /// A file that a result is to replace.
 #[derive(Debug)]
@@ -40,15 +97,15 @@ impl Target {
     ///
     /// # Errors
     /// When its folder is missing or a link can't be followed.
-    pub fn new(path: &Path) -> Result<Self, Failure> {
-        let on_path = |error: io::Error| Failure::on(path, &error);
-        let resolved = file::resolve_output(path).map_err(|error| Failure::named(&error))?;
+    pub fn new(path: &Path) -> Result<Self, ResultsError> {
+        let on_path = ResultsError::on(path);
+        let resolved = file::resolve_output(path).map_err(ResultsError::Named)?;
         let place = match resolved.kind() {
             OutputKind::Absent | OutputKind::Regular => resolved.path(),
             _ => path.to_owned(),
         };
         let place = std::path::absolute(place).map_err(on_path)?;
-        let no_name = || Failure::Error(format!("'{}' is no file name", path.display()));
+        let no_name = || TargetError::NoName(path.to_owned());
         let name = place.file_name().ok_or_else(no_name)?.to_owned();
         let folder = place.parent().unwrap_or(Path::new("/"));
         let folder = fs::canonicalize(folder).map_err(on_path)?;
@@ -79,8 +136,8 @@ impl Target {
     ///
     /// # Errors
     /// When the system can't tell.
-    pub fn found(&self) -> Result<Option<Metadata>, Failure> {
-        super::find(&self.path()).map_err(|error| Failure::on(&self.shown, &error))
+    pub fn found(&self) -> Result<Option<Metadata>, ResultsError> {
+        super::find(&self.path()).map_err(ResultsError::on(&self.shown))
     }
 
     /// Checks before any work that a file can get this name at the end: the name is short enough
@@ -88,35 +145,29 @@ impl Target {
     /// user may replace. Returns the file that it replaces.
     ///
     /// # Errors
-    /// A sentence that says which of it is wrong.
-    pub fn check_file(&self) -> Result<Option<Replaced>, Failure> {
+    /// A [`TargetError`] that says which of it is wrong; the system's own.
+    pub fn check_file(&self) -> Result<Option<Replaced>, ResultsError> {
         self.check_name()?;
-        let shown = self.shown.display();
+        let shown = || self.shown.clone();
         let Some(found) = self.found()? else { return Ok(None) };
         let kind = found.file_type();
         if kind.is_dir() {
-            return Err(format!("{shown}: is a directory; -o takes a file").into());
+            return Err(TargetError::Directory(shown()).into());
         }
         if !kind.is_file() {
-            let what = match () {
-                () if kind.is_fifo() => "a named pipe",
-                () if kind.is_socket() => "a socket",
-                () if kind.is_symlink() => "a symbolic link",
-                () => "a device",
+            let kind = match () {
+                () if kind.is_fifo() => SpecialKind::Fifo,
+                () if kind.is_socket() => SpecialKind::Socket,
+                () if kind.is_symlink() => SpecialKind::Link,
+                () => SpecialKind::Device,
             };
-            return Err(format!(
-                "{shown}: is {what}, which can't hold a result that is made in stages; give -o a file"
-            )
-            .into());
+            return Err(TargetError::Special { path: shown(), kind }.into());
         }
         if !may_remove(&self.folder, found.uid())? {
-            return Err(format!(
-                "{shown}: belongs to another user in a folder where only owners may replace files; give -o another name"
-            )
-            .into());
+            return Err(TargetError::OtherOwner(shown()).into());
         }
-        let resolved = file::resolve_output(self.path()).map_err(|error| Failure::named(&error))?;
-        let attributes = resolved.attributes().map_err(|error| Failure::on(&self.shown, &error))?;
+        let resolved = file::resolve_output(self.path()).map_err(ResultsError::Named)?;
+        let attributes = resolved.attributes().map_err(ResultsError::on(&self.shown))?;
         Ok(attributes.map(|old| Replaced { found, attributes: old.into() }))
     }
 
@@ -124,16 +175,12 @@ impl Target {
     ///
     /// # Errors
     /// When the name is too long.
-    pub fn check_name(&self) -> Result<(), Failure> {
-        let over = super::work_name(&self.name).len().saturating_sub(NAME_BYTES_MAX);
-        if over == 0 {
+    pub fn check_name(&self) -> Result<(), ResultsError> {
+        let over_bytes = super::work_name(&self.name).len().saturating_sub(NAME_BYTES_MAX);
+        if over_bytes == 0 {
             return Ok(());
         }
-        let shown = self.shown.display();
-        Err(format!(
-            "{shown}: the name is {over} bytes too long, since unfinished work has a longer one next to it"
-        )
-        .into())
+        Err(TargetError::LongName { path: self.shown.clone(), over_bytes }.into())
     }
 }
 
@@ -141,9 +188,8 @@ impl Target {
 ///
 /// # Errors
 /// When the system does not say.
-pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, Failure> {
-    let on_folder = |error: io::Error| Failure::on(folder, &error);
-    let sticky = fs::metadata(folder).map_err(on_folder)?;
+pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, ResultsError> {
+    let sticky = fs::metadata(folder).map_err(ResultsError::on(folder))?;
     let me = own::user();
     if sticky.mode() & libc::S_ISVTX != 0 && me != 0 && me != owner && me != sticky.uid() {
         return Ok(false);

@@ -22,11 +22,11 @@
 //! | none | none | yes | [`Verdict::Unexplained`] |
 //! | none | any | no | [`Verdict::Empty`] |
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_results::pipeline::{self, Left, PARTS_NAME};
 use merganser_sort::journal::{FileNote, SortJournal, SortPhase};
 use merganser_sort::note::{NOTE_NAME, WorkNote};
 use merganser_sort::output::{PARTIAL_NAME, RESUME_NAME, Resume};
@@ -34,7 +34,8 @@ use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME};
 use merganser_storage::Directory;
 
 use super::{has_claimed, note_of};
-use crate::failure::Failure;
+use crate::ResultsError;
+use crate::pipeline::{self, Left, PARTS_NAME};
 
 /// A file of the folder that says something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -221,9 +222,9 @@ pub struct WorkContents {
     /// Its pipeline.
     pub pipeline: Option<Left>,
     /// A name that no command of this program writes there.
-    pub stranger: Option<String>,
+    pub stranger: Option<OsString>,
     /// Why one of its files can't be read.
-    pub trouble: Option<String>,
+    pub trouble: Option<ResultsError>,
 }
 
 impl WorkContents {
@@ -231,7 +232,7 @@ impl WorkContents {
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn of(path: &Path, files: &Arc<dyn Directory>) -> Result<Self, Failure> {
+    pub fn of(path: &Path, files: &Arc<dyn Directory>) -> Result<Self, ResultsError> {
         let mut trouble = None;
         let journal = evidence(SortJournal::read(files), &mut trouble);
         let note = evidence(WorkNote::read(files), &mut trouble);
@@ -271,16 +272,15 @@ impl WorkContents {
     }
 }
 
-fn evidence<T, E: Into<Failure>>(
+fn evidence<T, E: Into<ResultsError>>(
     read: Result<Option<T>, E>,
-    trouble: &mut Option<String>,
+    trouble: &mut Option<ResultsError>,
 ) -> Evidence<T> {
     match read {
         Ok(None) => Evidence::Absent,
         Ok(Some(read)) => Evidence::Says(read),
         Err(error) => {
-            let failure: Failure = error.into();
-            trouble.get_or_insert_with(|| failure.sentence().unwrap_or_default().to_owned());
+            trouble.get_or_insert(error.into());
             Evidence::Damaged
         }
     }
@@ -330,15 +330,15 @@ fn are_whole<P: AsRef<Path>>(inputs: impl Iterator<Item = (P, Option<FileNote>)>
 
 /// What the names in a folder tell.
 struct Names {
-    stranger: Option<String>,
+    stranger: Option<OsString>,
     records: bool,
     manifest: bool,
     consumed: bool,
 }
 
 impl Names {
-    fn of(path: &Path) -> Result<Self, Failure> {
-        let on_path = |error| Failure::on(path, &error);
+    fn of(path: &Path) -> Result<Self, ResultsError> {
+        let on_path = ResultsError::on(path);
         let mut all = Names { stranger: None, records: false, manifest: false, consumed: false };
         for entry in fs::read_dir(path).map_err(on_path)? {
             let entry = entry.map_err(on_path)?;
@@ -346,8 +346,7 @@ impl Names {
             let name = file_name.to_str().unwrap_or_default();
             let is_parts = name == PARTS_NAME && found.is_dir();
             if !(is_parts || found.is_file() && is_ours(name)) {
-                let shown = crate::shown::name(Path::new(&file_name));
-                all.stranger.get_or_insert(shown);
+                all.stranger.get_or_insert_with(|| file_name.clone());
             }
             all.manifest |= name == MANIFEST_NAME;
             all.consumed |= name == CONSUMED_NAME;

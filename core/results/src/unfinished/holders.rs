@@ -1,10 +1,33 @@
 //! Which process holds a lock, as far as the system tells: for messages only.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 
-/// The process that has `file` locked: `process 123 (merganser mount)`. `None` where /proc does not say.
-pub fn holder_of(file: &File) -> Option<String> {
+/// A process that has a lock: `process 123 (merganser mount)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LockHolder {
+    /// Its number.
+    pub process: u32,
+    /// The name of its program: any characters.
+    pub program: String,
+    /// Its first word, if that looks like the name of a command.
+    pub command: Option<String>,
+}
+
+impl fmt::Display for LockHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {} ({}", self.process, self.program)?;
+        if let Some(command) = &self.command {
+            write!(f, " {command}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// The process that has `file` locked. `None` where /proc does not say.
+pub fn holder_of(file: &File) -> Option<LockHolder> {
     let inode = file.metadata().ok()?.ino();
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let process = locks.lines().find_map(|line| holder_in(line, inode))?;
@@ -12,10 +35,9 @@ pub fn holder_of(file: &File) -> Option<String> {
     let words = fs::read(format!("/proc/{process}/cmdline")).ok()?;
     let mut words = words.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     let program = words.next().filter(|program| !program.is_empty())?;
-    let program = program.rsplit('/').next().unwrap_or(&program);
+    let program = program.rsplit('/').next().unwrap_or(&program).to_owned();
     let command = words.next().filter(|word| word.bytes().all(|b| b.is_ascii_lowercase()));
-    let command = command.map(|word| format!(" {word}")).unwrap_or_default();
-    Some(format!("process {process} ({program}{command})"))
+    Some(LockHolder { process, program, command: command.map(Cow::into_owned) })
 }
 
 /// The process of a line of /proc/locks, if it holds a lock of the file `inode`. Devices are not compared: on
@@ -57,8 +79,8 @@ mod tests {
         assert_eq!(holder_of(&file), None);
         file.try_lock_shared().expect("locked");
         if let Some(holder) = holder_of(&file) {
-            let named = format!("process {} (", std::process::id());
-            assert!(holder.starts_with(&named), "{holder}");
+            assert_eq!(holder.process, std::process::id());
+            assert!(holder.to_string().starts_with("process "), "{holder}");
         }
     }
 }

@@ -12,15 +12,24 @@ use merganser_sort::journal::{FileNote, SortJournal};
 
 use super::publish::rename_to_free;
 use super::{LOCK_PATIENCE, note_of};
-use crate::failure;
-use crate::failure::Failure;
-use crate::shown;
+use crate::{Notice, ResultsError};
 
 const SUFFIX: &str = ".merganser-consumed";
 
 /// Why an input can't be consumed, or not any more.
 pub const OTHER_LINK: &str =
     "has got another hard link, whose content would vanish, too; remove one of the two names";
+
+/// Why an input does not get its hidden name. It is the inner error of an [`io::Error`].
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// Another file, or none, has the input's name.
+    #[error("{}: was moved away while it was sorted", .0.display())]
+    Moved(PathBuf),
+    /// The input has got another hard link.
+    #[error("{}: {OTHER_LINK}", .0.display())]
+    OtherLink(PathBuf),
+}
 
 /// The hidden name of the input at `path`, in the same folder.
 pub fn claimed_path(path: &Path) -> PathBuf {
@@ -48,17 +57,19 @@ pub fn claim(path: &Path, known: &FileNote) -> io::Result<()> {
         return Ok(());
     }
     if !is_at(path, known)? {
-        let text = format!("{}: was moved away while it was sorted", path.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        return Err(moved(path));
     }
     rename_to_free(path, &hidden)?;
     if !is_at(&hidden, known)? {
         // Another file took the name between the look and the rename.
         rename_to_free(&hidden, path)?;
-        let text = format!("{}: was moved away while it was sorted", path.display());
-        return Err(io::Error::new(io::ErrorKind::NotFound, text));
+        return Err(moved(path));
     }
     sync_parent(path)
+}
+
+fn moved(path: &Path) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, ClaimError::Moved(path.to_owned()))
 }
 
 /// [`claim`] before the first byte is given back. An input that has got another hard link since it was checked keeps its
@@ -74,7 +85,7 @@ pub fn claim_unlinked(path: &Path, known: &FileNote) -> io::Result<()> {
     }
     rename_to_free(&hidden, path)?;
     sync_parent(path)?;
-    Err(io::Error::other(format!("{}: {OTHER_LINK}", path.display())))
+    Err(io::Error::other(ClaimError::OtherLink(path.to_owned())))
 }
 
 /// Gives an input its own name back, if it is as `known`: another command may have claimed the same file, too, and given
@@ -82,7 +93,7 @@ pub fn claim_unlinked(path: &Path, known: &FileNote) -> io::Result<()> {
 ///
 /// # Errors
 /// `AlreadyExists` when another file has taken the name; the system's own.
-fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
+fn unclaim(path: &Path, known: &FileNote, tell: &dyn Fn(&Notice)) -> io::Result<()> {
     let hidden = claimed_path(path);
     if !is_claimed(&hidden, known)? {
         return Ok(());
@@ -92,10 +103,7 @@ fn unclaim(path: &Path, known: &FileNote) -> io::Result<()> {
         rename_to_free(&hidden, path)?;
         return sync_parent(path);
     }
-    let hidden = shown::name(&hidden);
-    failure::notice(&format!(
-        "{hidden}: keeps this name, since it was changed; perhaps another 'sort --consume' is reading it: see 'merganser recover'"
-    ));
+    tell(&Notice::KeepsHiddenName(hidden));
     Ok(())
 }
 
@@ -125,14 +133,15 @@ pub fn lock_file(file: &File) -> bool {
     }
 }
 
-/// Gives the inputs of a sort that had only begun their own names back.
+/// Gives the inputs of a sort that had only begun their own names back. An input that was changed keeps its hidden name,
+/// and `tell` gets that.
 ///
 /// # Errors
 /// As `unclaim`.
-pub fn unclaim_all(journal: &SortJournal) -> Result<(), Failure> {
+pub fn unclaim_all(journal: &SortJournal, tell: &dyn Fn(&Notice)) -> Result<(), ResultsError> {
     for input in &journal.inputs {
         let path = Path::new(input.path.as_os_str());
-        unclaim(path, &input.file).map_err(|error| Failure::on(path, &error))?;
+        unclaim(path, &input.file, tell).map_err(ResultsError::on(path))?;
     }
     Ok(())
 }

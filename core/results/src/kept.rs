@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 
 use merganser_storage::file::check_new;
 
-use crate::failure::Failure;
-use crate::shown;
+use crate::ResultsError;
 use crate::unfinished::lock_file;
 
 /// How often a file is opened that other runs remove meanwhile.
@@ -30,7 +29,7 @@ impl ReportFile {
     ///
     /// # Errors
     /// When another run writes it; the system's.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
         let mut tries = 0;
         loop {
             let (file, made) = open_unlocked(path)?;
@@ -47,14 +46,13 @@ impl ReportFile {
 
     /// Locks the file, so that only this run writes it, or removes it. `false` if
     /// another run has removed it meanwhile.
-    fn lock(&self) -> Result<bool, Failure> {
-        let on_path = |error: io::Error| Failure::on(&self.path, &error);
+    fn lock(&self) -> Result<bool, ResultsError> {
+        let on_path = ResultsError::on(&self.path);
         if !self.file.metadata().map_err(on_path)?.is_file() {
             return Ok(true);
         }
         if !lock_file(&self.file) {
-            let shown = shown::name(&self.path);
-            return Err(format!("{shown}: another run writes it now; name another file").into());
+            return Err(ResultsError::BusyReport(self.path.clone()));
         }
         Ok(self.file.metadata().map_err(on_path)?.nlink() > 0)
     }
@@ -68,9 +66,9 @@ impl ReportFile {
     ///
     /// # Errors
     /// The system's, with the file's name.
-    pub fn write(mut self, text: &str) -> Result<(), Failure> {
+    pub fn write(mut self, text: &str) -> Result<(), ResultsError> {
         let written = self.begin().and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(|error| Failure::on(&self.path, &error))
+        written.map_err(ResultsError::on(&self.path))
     }
 
     /// Drops the old content: from now on, the file is that of this run.
@@ -87,8 +85,8 @@ impl ReportFile {
 }
 
 /// The file, and whether it was made.
-fn open_unlocked(path: &Path) -> Result<(File, bool), Failure> {
-    let failed = |error: io::Error| Failure::on(path, &error);
+fn open_unlocked(path: &Path) -> Result<(File, bool), ResultsError> {
+    let failed = ResultsError::on(path);
     check_new(path).map_err(failed)?;
     match File::options().write(true).create_new(true).open(path) {
         Ok(file) => Ok((file, true)),
@@ -137,7 +135,7 @@ mod tests {
         let path = place.path().join("report.json");
         let first = ReportFile::open(&path).expect("opened");
         let refused = ReportFile::open(&path).err().expect("refused");
-        assert!(refused.sentence().is_some_and(|said| said.contains("another run writes it now")));
+        assert!(matches!(refused, ResultsError::BusyReport(busy) if busy == path));
         first.write("results").expect("written");
         assert_eq!(fs::read(&path).expect("there"), b"results");
         drop(ReportFile::open(&path).expect("the first has ended"));

@@ -9,23 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use merganser_sort::journal::{JournalText, SortJournal};
-use merganser_sort::note::{NOTE_NAME, NotedInput, WorkNote};
+use merganser_sort::journal::SortJournal;
+use merganser_sort::note::NOTE_NAME;
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
 use rustix::fs::{Mode, fchmod};
 
 use super::publish::{open_own_file, rename_to_free};
 use super::verdict::{Verdict, WorkContents, is_ours, judge};
-use super::{LOCK_PATIENCE, ResultAttributes, Target, find, holder_of, note_of, unclaim_all};
-use crate::failure;
-use crate::failure::Failure;
-use crate::input::Input;
-use crate::shown;
-use crate::signals;
+use super::{LOCK_PATIENCE, LockHolder, ResultAttributes, Target, holder_of, unclaim_all};
+use crate::{Notice, ResultsError};
 
-/// The most inputs that the note of a view names: it must not take time.
-const NOTED_MAX: usize = 1000;
 const PREFIX: &str = ".";
 const SUFFIX: &str = ".unfinished";
 
@@ -42,6 +36,77 @@ pub fn is_work_name(name: &OsStr) -> Option<OsString> {
     let inner = name.as_bytes().strip_prefix(PREFIX.as_bytes())?;
     let inner = inner.strip_suffix(SUFFIX.as_bytes())?;
     (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
+}
+
+/// Why a folder of unfinished work can't be used, or a result can't get its name.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkError {
+    /// Something else has the folder's name.
+    #[error("{}: is no folder; move it away, it is in the way", .0.display())]
+    NoFolder(PathBuf),
+    /// Another user made it.
+    #[error(
+        "{}: belongs to user {user}, not to you; give the result another name or place",
+        path.display()
+    )]
+    OtherUser {
+        /// The folder.
+        path: PathBuf,
+        /// The number of its owner.
+        user: u32,
+    },
+    /// Others may have written what it holds.
+    #[error(
+        "{}: other users may write there, so what it holds can't be trusted; move it away",
+        .0.display()
+    )]
+    Writable(PathBuf),
+    /// Another process works in it.
+    #[error("{}: another process is making this now", target.display())]
+    Busy {
+        /// The result.
+        target: PathBuf,
+        /// That process, if the system names it.
+        by: Option<LockHolder>,
+    },
+    /// It has, or may have, records that are nowhere else.
+    #[error("{}: holds records of an interrupted command", path.display())]
+    Kept {
+        /// The folder.
+        path: PathBuf,
+        /// What it is.
+        verdict: Verdict,
+        /// Why one of its files can't be read.
+        trouble: Option<Box<ResultsError>>,
+    },
+    /// A file is in it that no command of this program writes there.
+    #[error("{}: holds {name:?}, which no merganser command writes there", path.display())]
+    Stranger {
+        /// The folder.
+        path: PathBuf,
+        /// The name of the file.
+        name: OsString,
+    },
+    /// The result is complete, and the folder stays.
+    #[error("the result is complete, but {} can't be removed: {error}", path.display())]
+    NotRemoved {
+        /// The folder.
+        path: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A view that is to be made has its name already.
+    #[error("{}: exists", .0.display())]
+    ViewExists(PathBuf),
+    /// Another file has got the name of a result while that was made.
+    #[error(
+        "{}: another file has taken this name since the work began; move it away, then repeat the command",
+        .0.display()
+    )]
+    Taken(PathBuf),
+    /// Something that is no file has got the name of a file of ours.
+    #[error("{}: is no regular file any more", .0.display())]
+    NotRegular(PathBuf),
 }
 
 /// The folder of unfinished work of a result, locked. All files in it were written by this user: no
@@ -80,14 +145,14 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When another process works in it, when it is not this user's own, or when it can't be made.
-    pub fn open(target: &Target) -> Result<Self, Failure> {
+    pub fn open(target: &Target) -> Result<Self, ResultsError> {
         target.check_name()?;
         let path = target.folder().join(work_name(target.name()));
         loop {
             let found = match DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => false,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => true,
-                Err(error) => return Err(Failure::on(target.shown(), &error)),
+                Err(error) => return Err(ResultsError::on(target.shown())(error)),
             };
             let locked = lock(&path, target).inspect_err(|_| {
                 if !found {
@@ -96,11 +161,11 @@ impl WorkFolder {
                 }
             });
             if let Some(lock) = locked? {
-                let mode = lock.metadata().map_err(|error| Failure::on(&path, &error))?.mode();
+                let mode = lock.metadata().map_err(ResultsError::on(&path))?.mode();
                 let was_finished = mode & FINISHED.as_raw_mode() != 0;
                 if was_finished {
-                    let cleared = fchmod(&lock, Mode::RWXU);
-                    cleared.map_err(|error| Failure::on(&path, &error.into()))?;
+                    let cleared = fchmod(&lock, Mode::RWXU).map_err(io::Error::from);
+                    cleared.map_err(ResultsError::on(&path))?;
                 }
                 // If an error drops the folder, it is removed if it is empty.
                 let folder = WorkFolder {
@@ -112,7 +177,7 @@ impl WorkFolder {
                 };
                 // Its name must survive a power cut before any work depends on its files.
                 let parent = File::open(target.folder()).and_then(|parent| parent.sync_all());
-                parent.map_err(|error| Failure::on(target.folder(), &error))?;
+                parent.map_err(ResultsError::on(target.folder()))?;
                 return Ok(folder);
             }
         }
@@ -122,11 +187,11 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When another process does them.
-    pub fn of_view(target: &Target) -> Result<Self, Failure> {
+    pub fn of_view(target: &Target) -> Result<Self, ResultsError> {
         let path = target.path();
         let mut options = File::options();
         options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
-        let lock = options.open(&path).map_err(|error| Failure::on(target.shown(), &error))?;
+        let lock = options.open(&path).map_err(ResultsError::on(target.shown()))?;
         wait_for(&lock, target)?;
         Ok(WorkFolder {
             path,
@@ -146,12 +211,12 @@ impl WorkFolder {
     ///
     /// # Errors
     /// The system's own.
-    pub fn mark_finished(&self) -> Result<(), Failure> {
+    pub fn mark_finished(&self) -> Result<(), ResultsError> {
         if self.standing != FolderStanding::Folder {
             return Ok(());
         }
-        let marked = fchmod(&self.lock, Mode::RWXU | FINISHED);
-        marked.map_err(|error| Failure::on(&self.path, &error.into()))
+        let marked = fchmod(&self.lock, Mode::RWXU | FINISHED).map_err(io::Error::from);
+        marked.map_err(ResultsError::on(&self.path))
     }
 
     /// Its path.
@@ -163,7 +228,7 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn has_leftovers(&self) -> Result<bool, Failure> {
+    pub fn has_leftovers(&self) -> Result<bool, ResultsError> {
         Ok(self.found && !self.names()?.is_empty())
     }
 
@@ -171,68 +236,46 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn was_finished(&self) -> Result<bool, Failure> {
+    pub fn was_finished(&self) -> Result<bool, ResultsError> {
         Ok(self.was_finished && self.names()?.is_empty())
     }
 
-    fn names(&self) -> Result<Vec<String>, Failure> {
+    fn names(&self) -> Result<Vec<String>, ResultsError> {
         let folder: Arc<dyn Directory> = self.directory()?;
-        folder.list().map_err(|error| Failure::named(&error))
+        folder.list().map_err(ResultsError::Named)
     }
 
     /// The files in it.
     ///
     /// # Errors
     /// When it can't be opened.
-    pub fn directory(&self) -> Result<Arc<FileDirectory>, Failure> {
-        FileDirectory::open(&self.path).map_err(|error| Failure::named(&error))
+    pub fn directory(&self) -> Result<Arc<FileDirectory>, ResultsError> {
+        FileDirectory::open(&self.path).map_err(ResultsError::Named)
     }
 
     /// Removes files of a killed command whose records are also elsewhere, as far as its files prove it
-    /// ([`judge`]). All else is refused.
+    /// ([`judge`]), and tells it. All else is refused.
     ///
     /// # Errors
     /// When it may hold records that are nowhere else, or files of unknown origin.
-    pub fn clear(&self) -> Result<(), Failure> {
+    pub fn clear(&self, tell: &dyn Fn(&Notice)) -> Result<(), ResultsError> {
         let folder: Arc<dyn Directory> = self.directory()?;
         let contents = WorkContents::of(&self.path, &folder)?;
         let verdict = judge(&contents.facts);
-        let shown = shown::name(&self.path);
-        let see = format!("see 'merganser recover {}'", shown::shell_word(&self.path));
-        let trouble = contents.trouble.map(|trouble| format!("{trouble}; ")).unwrap_or_default();
-        let refusal = match verdict {
-            Verdict::Sort(_) => Some(format!(
-                "{shown}: holds records of an interrupted sort --consume; repeat that command to finish it, or {see}"
-            )),
-            Verdict::Copy { consume: true } => Some(format!(
-                "{shown}: holds records of an interrupted materialize --consume; repeat that command to finish it, or {see}"
-            )),
-            Verdict::Pipeline { .. } => Some(format!(
-                "{shown}: holds the work of an interrupted pipeline; repeat that command to finish it, or {see}"
-            )),
-            Verdict::Orphaned { .. } => Some(format!(
-                "{trouble}{shown}: holds records of an interrupted command whose journal is lost or damaged, and perhaps nothing else has them: {see}, and move it away"
-            )),
-            Verdict::Unexplained { .. } => Some(format!(
-                "{shown}: holds records of an interrupted command, and no file there says whether they are anywhere else: {see}, and move it away"
-            )),
-            _ => None,
-        };
-        if let Some(refusal) = refusal {
-            return Err(refusal.into());
+        // The name of a file that is not ours says more than that there is one.
+        if !verdict.may_clear() && verdict != Verdict::Foreign {
+            let trouble = contents.trouble.map(Box::new);
+            return Err(WorkError::Kept { path: self.path.clone(), verdict, trouble }.into());
         }
-        if let Some(stranger) = contents.stranger {
-            return Err(format!(
-                "{shown}: holds '{stranger}', which no merganser command writes there; move it away"
-            )
-            .into());
+        if let Some(name) = contents.stranger {
+            return Err(WorkError::Stranger { path: self.path.clone(), name }.into());
         }
         assert!(verdict.may_clear(), "{verdict:?} is refused above");
         if self.names()?.is_empty() {
             return Ok(());
         }
-        self.discard()?;
-        failure::notice(&format!("{shown}: left by a killed command, removed"));
+        self.discard(tell)?;
+        tell(&Notice::Cleared(self.path.clone()));
         Ok(())
     }
 
@@ -241,13 +284,13 @@ impl WorkFolder {
     ///
     /// # Errors
     /// The system's own.
-    pub fn discard(&self) -> Result<(), Failure> {
+    pub fn discard(&self, tell: &dyn Fn(&Notice)) -> Result<(), ResultsError> {
         let folder: Arc<dyn Directory> = self.directory()?;
         if let Some(journal) = SortJournal::read(&folder)? {
-            unclaim_all(&journal)?;
+            unclaim_all(&journal, tell)?;
         }
         for name in self.names()?.iter().filter(|name| is_ours(name)) {
-            folder.remove(name).map_err(|error| Failure::named(&error))?;
+            folder.remove(name).map_err(ResultsError::Named)?;
         }
         Ok(())
     }
@@ -256,16 +299,13 @@ impl WorkFolder {
     ///
     /// # Errors
     /// When it can't be removed. The result is complete all the same.
-    pub fn close(mut self) -> Result<(), Failure> {
+    pub fn close(mut self) -> Result<(), ResultsError> {
         if self.standing != FolderStanding::Folder {
             return Ok(());
         }
         self.standing = FolderStanding::Removed;
-        fs::remove_dir(&self.path).map_err(|error| {
-            let shown = shown::name(&self.path);
-            let why = failure::plain(&error);
-            Failure::Error(format!("the result is complete, but {shown} can't be removed: {why}"))
-        })
+        fs::remove_dir(&self.path)
+            .map_err(|error| WorkError::NotRemoved { path: self.path.clone(), error }.into())
     }
 
     /// Makes the folder the result itself: a view.
@@ -276,8 +316,9 @@ impl WorkFolder {
         &mut self,
         target: &Target,
         attributes: ResultAttributes,
-    ) -> Result<(), Failure> {
-        let on_target = |error: io::Error| Failure::on(target.shown(), &error);
+    ) -> Result<(), ResultsError> {
+        let on_target = ResultsError::on(target.shown());
+        let taken = || WorkError::Taken(target.shown().to_owned()).into();
         for name in self.names()? {
             let file = open_own_file(&self.path.join(name)).map_err(on_target)?;
             attributes.apply(&file).map_err(on_target)?;
@@ -285,11 +326,11 @@ impl WorkFolder {
         self.lock.sync_all().map_err(on_target)?;
         // An attempt without a look would change the folder's attributes.
         if target.found()?.is_some() {
-            return Err(taken(target.shown()));
+            return Err(taken());
         }
         attributes.apply_to_folder(&self.lock).map_err(on_target)?;
         rename_to_free(&self.path, &target.path()).map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => taken(target.shown()),
+            io::ErrorKind::AlreadyExists => taken(),
             _ => on_target(error),
         })?;
         self.standing = FolderStanding::View;
@@ -311,31 +352,23 @@ impl Drop for WorkFolder {
 }
 
 /// Locks the folder at `path`; `None` if it was removed meanwhile by the process that held it.
-fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
-    let shown = path.display();
+fn lock(path: &Path, target: &Target) -> Result<Option<File>, ResultsError> {
     let mut options = File::options();
     options.read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW);
     let folder = match options.open(path) {
         Ok(folder) => folder,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOTDIR | libc::ELOOP)) => {
-            return Err(format!("{shown}: is no folder; move it away, it is in the way").into());
+            return Err(WorkError::NoFolder(path.to_owned()).into());
         }
-        Err(error) => return Err(Failure::on(path, &error)),
+        Err(error) => return Err(ResultsError::on(path)(error)),
     };
-    let held = folder.metadata().map_err(|error| Failure::on(path, &error))?;
+    let held = folder.metadata().map_err(ResultsError::on(path))?;
     if held.uid() != own::user() {
-        return Err(format!(
-            "{shown}: belongs to user {}, not to you; give the result another name or place",
-            held.uid()
-        )
-        .into());
+        return Err(WorkError::OtherUser { path: path.to_owned(), user: held.uid() }.into());
     }
     if held.mode() & 0o022 != 0 {
-        return Err(format!(
-            "{shown}: other users may write there, so what it holds can't be trusted; move it away"
-        )
-        .into());
+        return Err(WorkError::Writable(path.to_owned()).into());
     }
     wait_for(&folder, target)?;
     // The process that held the lock may have removed the folder, or given it another name.
@@ -346,113 +379,15 @@ fn lock(path: &Path, target: &Target) -> Result<Option<File>, Failure> {
 }
 
 /// Locks the folder that `target` is made in.
-fn wait_for(folder: &File, target: &Target) -> Result<(), Failure> {
+fn wait_for(folder: &File, target: &Target) -> Result<(), ResultsError> {
     // A child of a process that was just killed shares the lock until it runs its program.
     let until = Instant::now() + LOCK_PATIENCE;
     while folder.try_lock().is_err() {
         if Instant::now() >= until {
-            let target = shown::name(target.shown());
-            let by = holder_of(folder).map(|by| format!(": {by}")).unwrap_or_default();
-            return Err(format!("{target}: another process is making this now{by}").into());
+            let target = target.shown().to_owned();
+            return Err(WorkError::Busy { target, by: holder_of(folder) }.into());
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     Ok(())
-}
-
-/// The inputs for a note; `None` if they are too many.
-fn noted(inputs: &[Input]) -> Result<Option<Vec<NotedInput>>, Failure> {
-    if inputs.len() > NOTED_MAX {
-        return Ok(None);
-    }
-    let note = |input: &Input| match input {
-        Input::Stdin => {
-            Ok(NotedInput { path: JournalText(input.to_string().into_bytes()), file: None })
-        }
-        Input::File(path) => {
-            let absolute = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
-            let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
-            let file = found.as_ref().map(note_of);
-            Ok(NotedInput { path: JournalText::from(absolute.as_os_str()), file })
-        }
-    };
-    inputs.iter().map(note).collect::<Result<_, _>>().map(Some)
-}
-
-/// A view that is to be made has its name already.
-pub fn exists(view: &Path) -> Failure {
-    let shown = view.display();
-    format!("{shown}: exists; remove it or give --view another name").into()
-}
-
-/// Another file has got the name of a result while that was made.
-pub fn taken(result: &Path) -> Failure {
-    let shown = result.display();
-    format!("{shown}: another file has taken this name since the work began; move it away, then repeat the command").into()
-}
-
-/// A view that is being made from inputs that stay. If it is dropped before
-/// [`UnfinishedView::publish`], its folder is removed. A killed process leaves the folder, and the next
-/// process that makes the same view removes it.
-pub struct UnfinishedView {
-    folder: Option<WorkFolder>,
-    target: Target,
-    path: PathBuf,
-}
-
-impl UnfinishedView {
-    /// Starts the view `path`, which is made of `inputs`.
-    ///
-    /// # Errors
-    /// When a file already has that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
-    pub fn create(path: &Path, inputs: &[Input]) -> Result<Self, Failure> {
-        if find(path).map_err(|error| Failure::on(path, &error))?.is_some() {
-            return Err(exists(path));
-        }
-        let target = Target::new(path)?;
-        let folder = WorkFolder::open(&target)?;
-        // The process that had the lock before may have made it.
-        if target.found()?.is_some() {
-            return Err(exists(path));
-        }
-        folder.clear()?;
-        let path = folder.path().to_owned();
-        signals::remember(&path);
-        let files: Arc<dyn Directory> = folder.directory()?;
-        let view = UnfinishedView { folder: Some(folder), target, path };
-        let output = JournalText::from(view.target.path().as_os_str());
-        WorkNote::new(false, output, noted(inputs)?).write(&files)?;
-        Ok(view)
-    }
-
-    /// The folder that it grows in.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Gives the view its name, durably.
-    ///
-    /// # Errors
-    /// As [`WorkFolder::become_view`].
-    pub fn publish(mut self) -> Result<(), Failure> {
-        let mut folder = self.folder.take().expect("published once");
-        // Another process may soon have a folder of this name, which a signal to this one must not remove.
-        signals::forget(&self.path);
-        let done = folder.become_view(&self.target, ResultAttributes::of_new());
-        if done.is_err() && !folder.is_view() {
-            // The folder is still locked. If the removal fails, the next process that makes this view removes it.
-            let _ = fs::remove_dir_all(&self.path);
-        }
-        done
-    }
-}
-
-impl Drop for UnfinishedView {
-    fn drop(&mut self) {
-        if self.folder.is_some() {
-            // If the removal fails, the next process that makes this view removes the folder.
-            let _ = fs::remove_dir_all(&self.path);
-        }
-        signals::forget(&self.path);
-    }
 }
