@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::output::OutputError;
 use crate::pipeline::JournalError;
 use crate::unfinished::{TargetError, WorkError};
 
@@ -33,6 +34,9 @@ pub enum ResultsError {
     /// The folder of unfinished work can't be used, or the result can't get its name.
     #[error(transparent)]
     Work(#[from] WorkError),
+    /// The output can't be written.
+    #[error(transparent)]
+    Output(#[from] OutputError),
     /// Another run writes the report at this path.
     #[error("{}: another run writes it now", .0.display())]
     BusyReport(PathBuf),

@@ -6,14 +6,16 @@
 //!      │ paths, what to do            ▲ typed errors, notices
 //!      ▼                              │
 //!   unfinished   the folder where a result grows, and how the result gets its name
+//!   output       a result that is written in one go: a new file, a device, a pipe, standard output
 //!   kept         reports, which keep their old content until the run begins
+//!   stopped      the end that is no failure: cancelled, or the reader went away
 //!   removal      the folder's removal when the process has no memory left
 //!   pipeline     the journal of a pipeline of programs
 //! ```
 //!
 //! Nothing here needs a process of its own: a test calls it in a temporary folder. It prints nothing and names no flags.
-//! [`ResultsError`] carries what was found, a closure gets each [`Notice`], and
-//! [`DoomedFolders`](unfinished::DoomedFolders) stands for the signals.
+//! [`ResultsError`] carries what was found, and a closure gets each [`Notice`]. [`Cancellation`](stopped::Cancellation) and
+//! [`DoomedFolders`](unfinished::DoomedFolders) stand for the signals.
 //!
 //! Whoever finds a folder of unfinished work must know what is in it, without the program that made it: whether the
 //! records are anywhere else, and what continues the work. [`unfinished::judge`] decides that. [`pipeline`] has the
@@ -22,8 +24,10 @@
 mod error;
 pub mod kept;
 mod notice;
+pub mod output;
 pub mod pipeline;
 pub mod removal;
+pub mod stopped;
 pub mod unfinished;
 
 pub use error::ResultsError;

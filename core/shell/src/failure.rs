@@ -1,13 +1,14 @@
 //! The reasons for which a command fails, their sentences, and the exit status of each.
 
-use std::error::Error;
 use std::fmt;
 use std::fs::Metadata;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::OnceLock;
 
+use merganser_results::output::SpecialWriteError;
 use merganser_results::pipeline::JournalError;
+use merganser_results::stopped::{Stopped, inner};
 use merganser_results::unfinished::claimed_path;
 use merganser_sort::Conflict;
 use merganser_sort::key::{KeyError, Records, Setting};
@@ -17,59 +18,9 @@ use merganser_storage::file::FileError;
 use crate::args::TypedSize;
 use crate::shown;
 
-/// The reason for which a read or a write ended without a failure. It is the inner error of an
-/// [`io::Error`]. An [`io::ErrorKind`] would be ambiguous, since files can fail with each kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stopped {
-    /// The end was asked for.
-    Cancelled,
-    /// The reader of the output went away.
-    ClosedPipe,
-}
-
-impl Stopped {
-    /// Whether `error` is, or was caused by, one of these.
-    pub fn of(error: &io::Error) -> Option<Self> {
-        inner(error)
-    }
-}
-
-/// The first of the errors inside `error` that is a `T`.
-fn inner<T: Error + Copy + 'static>(error: &io::Error) -> Option<T> {
-    let mut cause: Option<&(dyn Error + 'static)> = error.get_ref().map(|inner| inner as _);
-    while let Some(error) = cause {
-        if let Some(found) = error.downcast_ref::<T>() {
-            return Some(*found);
-        }
-        cause = match error.downcast_ref::<io::Error>() {
-            // Its own source would be that of its inner error.
-            Some(error) => error.get_ref().map(|inner| inner as _),
-            None => error.source(),
-        };
-    }
-    None
-}
-
 /// Whether `error` says that a file is no text.
 fn is_foreign(error: &io::Error) -> bool {
     inner::<Foreign>(error).is_some()
-}
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stopped::Cancelled => "cancelled",
-            Stopped::ClosedPipe => "closed by its reader",
-        })
-    }
-}
-
-impl Error for Stopped {}
-
-impl From<Stopped> for io::Error {
-    fn from(stopped: Stopped) -> Self {
-        io::Error::other(stopped)
-    }
 }
 
 /// The longest path, in bytes.
@@ -420,8 +371,14 @@ fn being_consumed(view: &str, output: &str) -> String {
 
 /// The words of an error for a sentence.
 pub fn plain(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<merganser_sort::Error>());
-    inner.map_or_else(|| plain_text(error.to_string()), sort_sentence)
+    let Some(inner) = error.get_ref() else { return plain_text(error.to_string()) };
+    if let Some(error) = inner.downcast_ref::<merganser_sort::Error>() {
+        return sort_sentence(error);
+    }
+    match inner.downcast_ref::<SpecialWriteError>() {
+        Some(of) => plain_text(format!("{}: {}", shown::name(&of.path), of.error)),
+        None => plain_text(error.to_string()),
+    }
 }
 
 /// The file for which a disk has no more room, if that is what `error` says.

@@ -16,6 +16,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::stopped::wait_for;
 use merganser_sort::error::InputError;
 use merganser_sort::run::magic::{self, ContentKind, HEAD_BYTES};
 use merganser_storage::closable::{Closable, OpenSet};
@@ -312,7 +313,7 @@ impl InputReader {
 impl Read for InputReader {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let Some(size) = self.size else {
-            self.cancel.wait_for(&self.file, PollFlags::IN)?;
+            wait_for(&self.cancel, &self.file, PollFlags::IN)?;
             return self.file.read(out);
         };
         let left = usize::try_from(size - self.read).unwrap_or(usize::MAX);

@@ -5,7 +5,7 @@
 //!   args        what was typed                              crash     panics and refused memory: the same
 //!   config      what it means                               signals   the end that was asked for
 //!   input       files, pipes, what is in them               shown     names and bytes in sentences
-//!   output      where results go                            standard  standard streams
+//!   output      the output that a name means                standard  standard streams
 //!   results     sentences of the library of results         progress  a bar
 //!   report      what a command did, as page and as data     outline   the commands of another program
 //!   serving     servers of one process, and their heap

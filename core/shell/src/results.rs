@@ -10,6 +10,7 @@ use merganser_results::{Notice, ResultsError};
 
 use crate::failure::{self, Failure, plain};
 use crate::input::Input;
+use crate::output::output_sentence;
 use crate::{shown, signals};
 
 impl From<ResultsError> for Failure {
@@ -27,6 +28,7 @@ impl From<&ResultsError> for Failure {
             ResultsError::Journal(error) => error.into(),
             ResultsError::Target(error) => Failure::Error(target_sentence(error)),
             ResultsError::Work(error) => Failure::Error(work_sentence(error)),
+            ResultsError::Output(error) => Failure::Error(output_sentence(error)),
             ResultsError::BusyReport(path) => {
                 let shown = shown::name(path);
                 Failure::Error(format!("{shown}: another run writes it now; name another file"))

@@ -3,7 +3,6 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,6 +11,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use merganser_results::removal::remove_folder;
+use merganser_results::stopped::Cancellation;
 use merganser_storage::file::descriptors;
 use parking_lot::{Condvar, Mutex};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,15 +22,11 @@ use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
 use crate::crash;
-use crate::failure::Stopped;
 
 /// The time that work in progress has to notice a signal. After this time, or at a second signal,
 /// the process just ends. Some waits never look at the flag: for a disk that does not answer, for a
 /// writer of a named pipe that is an input, for room for a few printed lines.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// The interval at which a wait for a file to become ready checks for cancellation.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// The interval at which a process that may have few descriptors looks whether a signal has arrived.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -71,35 +67,18 @@ impl Cancel {
         self.0.signal.load(Ordering::Relaxed) != 0
     }
 
-    /// Fails with [`Stopped::Cancelled`] once the end was asked for.
-    ///
-    /// # Errors
-    /// That one.
-    pub fn check(&self) -> io::Result<()> {
-        if self.is_set() { Err(Stopped::Cancelled.into()) } else { Ok(()) }
-    }
-
-    /// Waits until `file` is ready for `events`, or has failed.
-    ///
-    /// # Errors
-    /// [`Stopped::Cancelled`] once the end is asked for.
-    pub fn wait_for(&self, file: &impl AsFd, events: PollFlags) -> io::Result<()> {
-        let mut wanted = [PollFd::new(file, events)];
-        loop {
-            self.check()?;
-            // 0 means that the file is not ready. A signal in this thread is an error.
-            if poll(&mut wanted, Some(&LOOK)).is_ok_and(|ready| ready > 0) {
-                return Ok(());
-            }
-        }
-    }
-
     /// The exit status that tells the signal to a shell, if there was one.
     pub fn exit_status(&self) -> Option<u8> {
         match self.0.signal.load(Ordering::Relaxed) {
             0 => None,
             signal => Some(status(signal)),
         }
+    }
+}
+
+impl Cancellation for Cancel {
+    fn is_cancelled(&self) -> bool {
+        self.is_set()
     }
 }
 

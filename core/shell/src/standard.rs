@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, FromRawFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 
+use merganser_results::output::closed_pipe;
+
 use crate::failure::Failure;
 
 /// Bit N: descriptor N was closed when the process began.
@@ -71,7 +73,7 @@ pub fn output() -> io::Result<File> {
 pub fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
     let write = || {
         let mut file = output()?;
-        file.write_all(text.as_ref()).map_err(|error| crate::output::closed_pipe(&file, error))
+        file.write_all(text.as_ref()).map_err(|error| closed_pipe(&file, error))
     };
     write().map_err(|error| Failure::on_stdout(&error))
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use merganser_shell::args::RowForm;
 use merganser_shell::failure::Failure;
-use merganser_shell::output::ResultOutput;
+use merganser_shell::output;
 use merganser_shell::progress::HiddenBar;
 use merganser_shell::shown;
 use merganser_shell::signals::Cancel;
@@ -20,16 +20,16 @@ use crate::config::{CatConfig, CatPart};
 pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     if let Some(result) = result::open(&config.view, config.memory_bytes, config.threads)? {
         let wanted = result::RowRange::new(&config.part, config.head, &result)?;
-        let mut output = ResultOutput::open(None, cancel)?;
+        let mut output = output::open(None, cancel)?;
         let form = config.form.unwrap_or(RowForm::Tsv);
         result::write(&result, &wanted, form, &mut output, &HiddenBar(cancel.clone()))?;
-        return output.finish();
+        return Ok(output.finish()?);
     }
     result::refuse_form(config.form)?;
     let view =
         merganser_shell::opened::open_view(&config.view, config.memory_bytes, config.threads)?;
     let range = range(&view, config)?;
-    let mut output = ResultOutput::open(None, cancel)?;
+    let mut output = output::open(None, cancel)?;
     let mut stream = view.stream(range)?;
     while let Some(bytes) = stream.next_bytes()? {
         output.write_all(bytes).map_err(|error| Failure::named(&error))?;
@@ -37,7 +37,7 @@ pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
             return Err(merganser_sort::Error::Cancelled.into());
         }
     }
-    output.finish()
+    Ok(output.finish()?)
 }
 
 /// The requested bytes of the view. A whole view begins with its header; a range of records or keys

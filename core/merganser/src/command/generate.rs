@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use merganser_results::output::ResultOutput;
 use merganser_shell::failure::Failure;
-use merganser_shell::output::ResultOutput;
+use merganser_shell::output;
 use merganser_shell::progress;
 use merganser_shell::signals::Cancel;
 use merganser_sort::Progress;
@@ -15,9 +16,9 @@ use crate::generate::Generator;
 /// Makes the data set, and the table of the truth about it where it has one.
 pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let GenerateConfig { generator, numbers, output, truth, threads, quiet } = config;
-    let mut output = ResultOutput::open(output.as_deref(), cancel)?;
+    let mut output = output::open(output.as_deref(), cancel)?;
     let mut table = match &truth {
-        Some((_, path)) => Some(ResultOutput::open(Some(path), cancel)?),
+        Some((_, path)) => Some(output::open(Some(path), cancel)?),
         None => None,
     };
     let progress = progress::on_stderr(quiet, cancel);
@@ -26,7 +27,7 @@ pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
         write("generating the truth", &**rows, numbers, threads, table, &*progress)?;
     }
     output.finish()?;
-    table.map_or(Ok(()), ResultOutput::finish)
+    Ok(table.map_or(Ok(()), ResultOutput::finish)?)
 }
 
 fn write(

@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::output::{ResultOutput, codec_by_name};
 use merganser_results::unfinished::{
     ResultAttributes, Target, WorkError, WorkFolder, holder_of, lock_file, note_of, publish,
 };
@@ -13,7 +14,7 @@ use merganser_shell::apart::Precious;
 use merganser_shell::args::RowForm;
 use merganser_shell::failure::Failure;
 use merganser_shell::opened::{open_folder, open_view};
-use merganser_shell::output::{ResultOutput, codec_by_name, refuse_compressed};
+use merganser_shell::output::{self, refuse_compressed};
 use merganser_shell::results::tell;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{failure, progress, report, shown};
@@ -100,7 +101,7 @@ fn reduced(
     cancel: &Cancel,
     progress: &dyn Progress,
 ) -> Result<(Option<u64>, Vec<OwnerPeak>), Failure> {
-    let mut output = ResultOutput::open(Some(&config.output), cancel)?;
+    let mut output = output::open(Some(&config.output), cancel)?;
     progress.phase("reducing", None);
     let form = config.form.unwrap_or(RowForm::Tsv);
     result::write(result, &result::RowRange::default(), form, &mut output, progress)?;
@@ -115,7 +116,7 @@ fn write_through(
     progress: &dyn Progress,
 ) -> Result<(u64, Vec<OwnerPeak>), Failure> {
     let view = open_view(&config.view, config.memory_bytes, config.threads)?;
-    let mut output = ResultOutput::open(Some(&config.output), cancel)?;
+    let mut output = output::open(Some(&config.output), cancel)?;
     progress.phase("merging", Some(view.manifest().size_bytes));
     let mut stream = view.stream(0..u64::MAX)?;
     while let Some(bytes) = stream.next_bytes()? {

@@ -4,10 +4,10 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use merganser_results::output::ResultOutput;
 use merganser_shell::args::RowForm;
 use merganser_shell::failure::Failure;
 use merganser_shell::opened::open_folder;
-use merganser_shell::output::ResultOutput;
 use merganser_shell::rows::{RowTypes, RowWriter, keyed};
 use merganser_shell::shown;
 use merganser_sort::key::decimal::Decimal;

@@ -5,12 +5,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::output::ResultOutput;
 use merganser_shell::args::TypedSize;
 use merganser_shell::config::{Destination, machine_bytes, view_name};
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::input::{Input, OpenInputs};
 use merganser_shell::opened::open_folder;
-use merganser_shell::output::{ResultOutput, refuse_compressed};
+use merganser_shell::output::{self, refuse_compressed};
 use merganser_shell::results::create_view;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{apart, failure, progress, report, standard};
@@ -174,7 +175,7 @@ fn sort_with(
                 Destination::File(path) => Some(&**path),
                 _ => None,
             };
-            let mut output = ResultOutput::open(path, cancel)?;
+            let mut output = output::open(path, cancel)?;
             let done = match output.storage() {
                 None if sorting.debug => {
                     let mut marked = marked(config, &mut output)?;
@@ -303,7 +304,7 @@ fn merge(
         Destination::File(path) => Some(&**path),
         _ => None,
     };
-    let mut output = ResultOutput::open(path, cancel)?;
+    let mut output = output::open(path, cancel)?;
     let mut top = FirstRecords { left: sorting.top, format: options.order.format };
     let with = Merging {
         order: &options.order,

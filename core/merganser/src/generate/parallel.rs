@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use merganser_generate::Generator;
-use merganser_shell::failure::Stopped;
+use merganser_results::stopped::Stopped;
 use merganser_sort::pipeline::{Crew, FirstError, Stops, Turns};
 use merganser_sort::{Error, Progress};
 

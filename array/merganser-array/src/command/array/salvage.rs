@@ -4,9 +4,10 @@ use std::io::Write;
 use std::path::Path;
 
 use merganser_array::{Salvage, Trust};
+use merganser_results::output::ResultOutput;
 use merganser_shell::apart::{Precious, refuse_overwriting};
 use merganser_shell::failure::Failure;
-use merganser_shell::output::ResultOutput;
+use merganser_shell::output;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{progress, shown, standard};
 use serde_json::json;
@@ -49,9 +50,9 @@ pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
     // What another process changed meanwhile would look like damage.
     let members = description.open(MemberHold::Unchanged)?;
     let mut salvage = Salvage::open(&name, &members).map_err(told)?;
-    let mut report = typed.report.as_deref().map(|path| ResultOutput::open(Some(path), cancel));
+    let mut report = typed.report.as_deref().map(|path| output::open(Some(path), cancel));
     let mut report = report.take().transpose()?;
-    let mut image = ResultOutput::open(Some(&typed.output), cancel)?;
+    let mut image = output::open(Some(&typed.output), cancel)?;
     let pages = salvage.size() / PAGE;
     let progress = progress::on_stderr(typed.quiet, cancel);
     progress.phase("copying", Some(salvage.size()));

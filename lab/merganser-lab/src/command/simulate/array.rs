@@ -10,7 +10,8 @@ use merganser_pages::text;
 use merganser_papers::hcdd::{
     Contents, Duplicates, HybridNode, NodeError, ResponseTimes, SubmissionPace,
 };
-use merganser_shell::failure::{Failure, Stopped};
+use merganser_results::stopped::Stopped;
+use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_shell::signals::Cancel;
 use merganser_shell::standard::print;

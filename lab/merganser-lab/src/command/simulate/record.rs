@@ -5,10 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use merganser_device::trace::{self, TraceError, TraceRecorder, TraceWriter};
-use merganser_shell::failure::{Failure, Stopped};
+use merganser_results::output::ResultOutput;
+use merganser_results::stopped::Stopped;
+use merganser_shell::failure::Failure;
 use merganser_shell::input::{Input, OpenInputs};
 use merganser_shell::opened::open_folder;
-use merganser_shell::output::ResultOutput;
+use merganser_shell::output;
 use merganser_shell::progress;
 use merganser_shell::signals::Cancel;
 use merganser_sort::run::Compression;
@@ -40,7 +42,7 @@ fn convert(
         |error: TraceError| Failure::from(format!("{input}: {}", trace_sentence(&error)));
     let mut trace =
         trace::read(opened::open(input, cancel)?, &reading.options).map_err(on_input)?;
-    let mut output = ResultOutput::open(path, cancel)?;
+    let mut output = output::open(path, cancel)?;
     let mut write = || -> io::Result<Result<(), TraceError>> {
         let mut writer = TraceWriter::new(BufWriter::new(&mut output))?;
         writer.comment(&format!("of {input}, {}", trace.format().name()))?;
@@ -57,7 +59,7 @@ fn convert(
         Ok(Ok(()))
     };
     match write() {
-        Ok(Ok(())) => output.finish(),
+        Ok(Ok(())) => Ok(output.finish()?),
         Ok(Err(_)) if cancel.is_set() => Err(Failure::Cancelled),
         Ok(Err(error)) => Err(on_input(error)),
         Err(error) => Err(Failure::named(&error)),
@@ -72,7 +74,7 @@ fn sorted(
     path: Option<&Path>,
     cancel: &Cancel,
 ) -> Result<(), Failure> {
-    let mut output = ResultOutput::open(path, cancel)?;
+    let mut output = output::open(path, cancel)?;
     let recorder =
         TraceRecorder::new(Arc::new(RealClock::new()), Some(merganser_array::content_hash));
     let open = OpenInputs::of_sort();
@@ -124,5 +126,5 @@ fn sorted(
         writer.finish()?.flush()
     };
     write(&mut output).map_err(|error| Failure::named(&error))?;
-    output.finish()
+    Ok(output.finish()?)
 }

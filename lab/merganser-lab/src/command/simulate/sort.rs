@@ -14,7 +14,7 @@ use merganser_device::simulated::{HostCosts, SimulatedDirectory, World};
 use merganser_pages::text;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::{Input, StorageReader};
-use merganser_shell::output::ResultOutput;
+use merganser_shell::output;
 use merganser_shell::progress;
 use merganser_shell::signals::Cancel;
 use merganser_shell::standard::print;
@@ -115,13 +115,13 @@ fn copy_in(
 }
 
 fn copy_out(output: &dyn Storage, path: &std::path::Path, cancel: &Cancel) -> Result<(), Failure> {
-    let mut file = ResultOutput::open(Some(path), cancel)?;
+    let mut file = output::open(Some(path), cancel)?;
     let mut reader = StorageReader::new(output);
     let mut piece = vec![0; PIECE];
     loop {
         let read = reader.read(&mut piece).map_err(|error| Failure::named(&error))?;
         if read == 0 {
-            return file.finish();
+            return Ok(file.finish()?);
         }
         if cancel.is_set() {
             return Err(Failure::Cancelled);

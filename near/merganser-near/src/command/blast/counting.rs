@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use merganser_map::MapInput;
 use merganser_pipeline::blast::count::{DatabaseCounter, DatabaseCounts};
+use merganser_results::stopped::Cancellation;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::StorageReader;
 use merganser_shell::signals::Cancel;

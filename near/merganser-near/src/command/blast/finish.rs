@@ -14,6 +14,7 @@ use merganser_pipeline::blast::frame;
 use merganser_pipeline::blast::mark::FileMark;
 use merganser_pipeline::blast::program::Molecule;
 use merganser_results::pipeline::{JOURNAL_NAME, PARTS_NAME, PipelineEvent, PipelineRecord};
+use merganser_results::stopped::Cancellation;
 use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{failure, progress};

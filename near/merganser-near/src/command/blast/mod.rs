@@ -19,7 +19,7 @@ use merganser_pipeline::blast::count::DatabaseCounts;
 use merganser_pipeline::blast::mark::FileMark;
 use merganser_results::unfinished::Target;
 use merganser_shell::failure::Failure;
-use merganser_shell::output::{ResultOutput, refuse_compressed};
+use merganser_shell::output::{self, refuse_compressed};
 use merganser_shell::signals::Cancel;
 use merganser_shell::{failure, progress, shown};
 use merganser_sort::Progress;
@@ -53,7 +53,7 @@ pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     if queries::look(config)? == Queries::None {
         let shown = shown::name(&config.query);
         failure::notice(&format!("-query: {shown} has no query, so the output is empty"));
-        return ResultOutput::open(Some(&config.output), cancel)?.finish();
+        return Ok(output::open(Some(&config.output), cancel)?.finish()?);
     }
     let progress = progress::on_stderr(config.quiet, cancel);
     let (version, counts) = try_and_count(config, tools, &*progress, cancel)?;

@@ -10,7 +10,7 @@ use merganser_map::matrix::{
 use merganser_shell::config::Destination;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::{Input, OpenInputs};
-use merganser_shell::output::{ResultOutput, refuse_compressed};
+use merganser_shell::output::{self, refuse_compressed};
 use merganser_shell::signals::Cancel;
 use merganser_shell::{progress, shown, standard};
 use merganser_sort::Budget;
@@ -49,7 +49,7 @@ pub fn run(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<(),
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
     refuse_compressed(path, "a product is written in blocks, in any order")?;
-    let output = ResultOutput::open(Some(path), cancel)?;
+    let output = output::open(Some(path), cancel)?;
     let Some(storage) = output.storage() else {
         let path = shown::name(path);
         return Err(format!("{path}: a product needs a regular file; give -o one").into());

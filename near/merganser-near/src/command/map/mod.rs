@@ -30,12 +30,13 @@ use std::sync::Arc;
 
 use merganser_map::ssdlet::SsdletOutput as Kind;
 use merganser_map::{MapOutput, MapReport};
+use merganser_results::output::ResultOutput;
 use merganser_shell::args::RowForm;
 use merganser_shell::config::{Destination, view_name};
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_shell::opened::open_folder;
-use merganser_shell::output::ResultOutput;
+use merganser_shell::output;
 use merganser_shell::results::create_view;
 use merganser_shell::rows::{RowTypes, RowWriter};
 use merganser_shell::signals::Cancel;
@@ -197,7 +198,7 @@ fn map(
         Destination::Stdout => None,
     };
     let of_choice = Budget::new(split.chosen_bytes());
-    let mut output = ResultOutput::open(path, cancel)?;
+    let mut output = output::open(path, cancel)?;
     let storage = output.storage();
     let choice = (&of_choice, split);
     let counted = written(config, &what, work, choice, temp, &mut output, progress)?;

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use merganser_map::RowSink;
 use merganser_map::ssdlet::SsdletError;
+use merganser_results::output::ResultOutput;
 use merganser_shell::failure::Failure;
-use merganser_shell::output::ResultOutput;
 use merganser_shell::rows::RowWriter;
 use merganser_sort::record::Format;
 

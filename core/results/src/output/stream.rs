@@ -11,13 +11,12 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
 
-use crate::failure::Stopped;
-use crate::signals::Cancel;
-use crate::standard;
+use crate::stopped::{Cancellation, Stopped, wait_for};
 
 /// The requested capacity of a pipe: with the default of 64 KiB, reader and writer wait for each
 /// other.
@@ -32,16 +31,16 @@ pub struct OutputStream {
     file: File,
     /// A write of more may wait for room although there is some.
     write_bytes_max: usize,
-    cancel: Cancel,
+    cancel: Arc<dyn Cancellation>,
 }
 
 impl OutputStream {
-    /// Standard output, until `cancel`.
+    /// Standard output, as the process got it, until `cancel`.
     ///
     /// # Errors
     /// The system's own. One that is closed is an error when it is written to, as it is to others.
-    pub fn stdout(cancel: &Cancel) -> io::Result<Self> {
-        match standard::output() {
+    pub fn standard(output: io::Result<File>, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
+        match output {
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
                 let nothing = OpenOptions::new().write(true).open("/dev/null")?;
                 Ok(OutputStream {
@@ -58,7 +57,7 @@ impl OutputStream {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn open(path: &Path, cancel: &Cancel) -> io::Result<Self> {
+    pub fn open(path: &Path, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
         if !path.metadata()?.file_type().is_fifo() {
             return Self::shared(OpenOptions::new().write(true).open(path)?, cancel);
         }
@@ -75,7 +74,7 @@ impl OutputStream {
 
     /// A file that other processes may have open, too. They share its flags, so the same file is opened
     /// again for O_NONBLOCK.
-    fn shared(file: File, cancel: &Cancel) -> io::Result<Self> {
+    fn shared(file: File, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
         if !may_be_full(&file.metadata()?, &file) {
             return Ok(Self::new(file, usize::MAX, cancel));
         }
@@ -88,10 +87,10 @@ impl OutputStream {
         })
     }
 
-    fn new(file: File, write_bytes_max: usize, cancel: &Cancel) -> Self {
+    fn new(file: File, write_bytes_max: usize, cancel: Arc<dyn Cancellation>) -> Self {
         // Anything but a pipe, and a refusal, is left as it is.
         let _ = rustix::pipe::fcntl_setpipe_size(&file, PIPE_BYTES);
-        OutputStream { closed: None, file, write_bytes_max, cancel: cancel.clone() }
+        OutputStream { closed: None, file, write_bytes_max, cancel }
     }
 }
 
@@ -102,7 +101,7 @@ impl Write for OutputStream {
         }
         let bytes = &bytes[..bytes.len().min(self.write_bytes_max)];
         loop {
-            self.cancel.wait_for(&self.file, PollFlags::OUT)?;
+            wait_for(&*self.cancel, &self.file, PollFlags::OUT)?;
             match self.file.write(bytes) {
                 // Another writer took the room.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}

@@ -6,7 +6,7 @@ mod stream;
 pub use stream::closed_pipe;
 
 use std::ffi::OsStr;
-use std::fmt;
+use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,10 +16,39 @@ use merganser_sort::run::magic::Codec;
 use merganser_storage::file::{self, FileOptions, FileStorage, OutputKind, ResolvedOutput};
 use merganser_storage::{Buffer, Completions, Operation, Storage};
 
-use crate::failure::{Failure, Stopped};
-use crate::shown;
-use crate::signals::Cancel;
+use crate::ResultsError;
+use crate::stopped::{Cancellation, Stopped};
 use stream::OutputStream;
+
+/// Why an output can't be written.
+#[derive(Debug, thiserror::Error)]
+pub enum OutputError {
+    /// A directory has its name.
+    #[error("{}: is a directory", .0.display())]
+    Directory(PathBuf),
+    /// A file has its name, and no new file may be made in the folder of that. It is not written in place: a kill in
+    /// between would leave neither the old content nor the new.
+    #[error("{}: no new file may be made in its folder", .0.display())]
+    NoRoomBeside(PathBuf),
+    /// Its name ends as one of a compressed file does, in a form that is not written here.
+    #[error("{}: .{ending} is not written here", path.display())]
+    Unwritten {
+        /// The name.
+        path: PathBuf,
+        /// Its end.
+        ending: &'static str,
+    },
+}
+
+/// A write to a device or a named pipe has failed. It is the inner error of an [`io::Error`].
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {error}", path.display())]
+pub struct SpecialWriteError {
+    /// The device or pipe.
+    pub path: PathBuf,
+    /// The system's error.
+    pub error: io::Error,
+}
 
 /// An open result. If it is dropped before [`ResultOutput::finish`], a new file leaves nothing behind.
 pub struct ResultOutput {
@@ -36,37 +65,40 @@ enum OutputTarget {
 }
 
 impl ResultOutput {
-    /// Opens `path`; `None` and `-` are standard output. Writes that wait for a reader end with
+    /// Standard output, as the process got it. Writes that wait for a reader end with `cancel`.
+    ///
+    /// # Errors
+    /// The system's own. A standard output that is closed is an error when it is written to.
+    pub fn standard(output: io::Result<File>, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
+        let stream = OutputStream::standard(output, cancel)?;
+        Ok(ResultOutput { target: OutputTarget::Stdout(stream), compressed: None })
+    }
+
+    /// Opens `path`: a new file, or the device or named pipe that has the name. Writes that wait for a reader end with
     /// `cancel`.
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn open(path: Option<&Path>, cancel: &Cancel) -> Result<Self, Failure> {
-        let Some(path) = path.filter(|path| *path != Path::new("-")) else {
-            let stream =
-                OutputStream::stdout(cancel).map_err(|error| Failure::on_stdout(&error))?;
-            return Ok(ResultOutput { target: OutputTarget::Stdout(stream), compressed: None });
-        };
+    pub fn open(path: &Path, cancel: Arc<dyn Cancellation>) -> Result<Self, ResultsError> {
         let compressed = compressed_by_name(path)?;
-        let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
+        let resolved = file::resolve_output(path).map_err(ResultsError::Named)?;
         let kind = resolved.kind();
         let target = match kind {
             OutputKind::Fifo | OutputKind::Device => {
                 // This opens the resolved file, even if another file has its name now.
                 let stream = OutputStream::open(&resolved.reopen_path(), cancel);
-                let stream = stream.map_err(|error| Failure::on(path, &error))?;
+                let stream = stream.map_err(ResultsError::on(path))?;
                 OutputTarget::Special(stream, path.to_owned())
             }
             OutputKind::Folder => {
-                let name = shown::name(path);
-                return Err(format!("{name}: is a directory; -o takes a file").into());
+                return Err(OutputError::Directory(path.to_owned()).into());
             }
             OutputKind::Absent | OutputKind::Regular | OutputKind::Socket => {
                 OutputTarget::New(NewFile::create(resolved, path).map_err(|error| match kind {
                     OutputKind::Regular if error.kind() == io::ErrorKind::PermissionDenied => {
-                        no_room_beside(path)
+                        OutputError::NoRoomBeside(path.to_owned()).into()
                     }
-                    _ => Failure::named(&error),
+                    _ => ResultsError::Named(error),
                 })?)
             }
         };
@@ -77,8 +109,8 @@ impl ResultOutput {
     ///
     /// # Errors
     /// When the name can't be followed.
-    pub fn is_special(path: &Path) -> Result<bool, Failure> {
-        let resolved = file::resolve_output(path).map_err(|e| Failure::named(&e))?;
+    pub fn is_special(path: &Path) -> Result<bool, ResultsError> {
+        let resolved = file::resolve_output(path).map_err(ResultsError::Named)?;
         Ok(matches!(resolved.kind(), OutputKind::Fifo | OutputKind::Device))
     }
 
@@ -95,22 +127,15 @@ impl ResultOutput {
     ///
     /// # Errors
     /// When the last bytes can't be written or the name can't be taken.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), ResultsError> {
         if let Some(compressed) = &mut self.compressed {
-            compressed.finish(&mut self.target).map_err(|e| Failure::named(&e))?;
+            compressed.finish(&mut self.target).map_err(ResultsError::Named)?;
         }
         match self.target {
-            OutputTarget::New(file) => file.publish().map_err(|e| Failure::named(&e)),
+            OutputTarget::New(file) => file.publish().map_err(ResultsError::Named),
             OutputTarget::Stdout(_) | OutputTarget::Special(..) => Ok(()),
         }
     }
-}
-
-/// The failure to replace the file at `path`, in whose folder no new file may be made. It is not written in place: a
-/// kill in between would leave neither the old content nor the new.
-fn no_room_beside(path: &Path) -> Failure {
-    let name = shown::name(path);
-    format!("{name}: no new file may be made in its folder; write to another folder, then copy the result over with cat").into()
 }
 
 impl Write for ResultOutput {
@@ -132,17 +157,25 @@ impl Write for ResultOutput {
 /// Errors name where they happened.
 impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let named = |name: &dyn fmt::Display, error: io::Error| match error.kind() {
-            io::ErrorKind::Interrupted => error,
-            _ if Stopped::of(&error).is_some() => error,
-            kind => io::Error::new(kind, format!("{name}: {error}")),
+        let is_told = |error: &io::Error| {
+            error.kind() != io::ErrorKind::Interrupted && Stopped::of(error).is_none()
         };
         match self {
             OutputTarget::Stdout(stream) => {
-                stream.write(bytes).map_err(|e| named(&"standard output", e))
+                stream.write(bytes).map_err(|error| match error.kind() {
+                    kind if is_told(&error) => {
+                        io::Error::new(kind, format!("standard output: {error}"))
+                    }
+                    _ => error,
+                })
             }
             OutputTarget::Special(stream, path) => {
-                stream.write(bytes).map_err(|e| named(&shown::name(path), e))
+                stream.write(bytes).map_err(|error| match error.kind() {
+                    kind if is_told(&error) => {
+                        io::Error::new(kind, SpecialWriteError { path: path.clone(), error })
+                    }
+                    _ => error,
+                })
             }
             OutputTarget::New(file) => file.write(bytes),
         }
@@ -170,37 +203,18 @@ const ENDINGS: [(&str, Option<Codec>); 9] = [
 ///
 /// # Errors
 /// A form in which nothing is written.
-pub fn codec_by_name(path: &Path) -> Result<Option<Codec>, Failure> {
+pub fn codec_by_name(path: &Path) -> Result<Option<Codec>, ResultsError> {
     let ending = path.extension().and_then(OsStr::to_str);
     match ENDINGS.iter().find(|(known, _)| ending == Some(known)) {
         None => Ok(None),
         Some((_, Some(codec))) => Ok(Some(*codec)),
-        Some((ending, None)) => Err(format!(
-            "{}: an output is compressed as its name says, and .{ending} is not written here; take .gz, .zst or a plain name, or redirect standard output",
-            shown::name(path)
-        )
-        .into()),
-    }
-}
-
-/// Refuses the name of an output that would be compressed, where `why` it can't be.
-///
-/// # Errors
-/// Such a name.
-pub fn refuse_compressed(path: &Path, why: &str) -> Result<(), Failure> {
-    match codec_by_name(path)? {
-        None => Ok(()),
-        Some(_) => {
-            let name = shown::name(path);
-            Err(format!(
-                "{name}: an output is compressed as its name says, and {why}; give a plain name"
-            )
-            .into())
+        Some((ending, None)) => {
+            Err(OutputError::Unwritten { path: path.to_owned(), ending }.into())
         }
     }
 }
 
-fn compressed_by_name(path: &Path) -> Result<Option<Compressed>, Failure> {
+fn compressed_by_name(path: &Path) -> Result<Option<Compressed>, ResultsError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     Ok(codec_by_name(path)?.and_then(|codec| Compressed::new(codec, threads)))
 }
@@ -297,6 +311,15 @@ mod tests {
 
     use super::*;
 
+    /// The end is never asked for.
+    struct Never;
+
+    impl Cancellation for Never {
+        fn is_cancelled(&self) -> bool {
+            false
+        }
+    }
+
     #[test]
     fn pieces_of_any_size_become_the_file() {
         let dir = tempfile::tempdir().expect("a folder");
@@ -304,7 +327,7 @@ mod tests {
         let bytes: Vec<u8> =
             (0..20 * NewFile::PIECE_BYTES as u32 / 4).flat_map(u32::to_le_bytes).collect();
         for len in [0, 1, NewFile::PIECE_BYTES, NewFile::PIECE_BYTES + 1, bytes.len() - 3] {
-            let mut output = ResultOutput::open(Some(&path), &Cancel::default()).expect("writable");
+            let mut output = ResultOutput::open(&path, Arc::new(Never)).expect("writable");
             for piece in bytes[..len].chunks(777_777) {
                 output.write_all(piece).expect("written");
             }
@@ -322,14 +345,11 @@ mod tests {
         }
         for ending in ["bz2", "xz", "lz4", "zip"] {
             let refused = codec_by_name(Path::new(&format!("x.{ending}"))).expect_err("refused");
-            let said = refused.sentence().expect("an error").to_owned();
             assert!(
-                said.starts_with(&format!("x.{ending}: ")) && said.contains(".gz, .zst"),
-                "{said}"
+                matches!(&refused, ResultsError::Output(OutputError::Unwritten { ending: found, .. }) if *found == ending),
+                "{refused}"
             );
         }
-        assert!(refuse_compressed(Path::new("a.gz"), "it is not").is_err());
-        assert!(refuse_compressed(Path::new("a.txt"), "it is not").is_ok());
     }
 
     #[test]
@@ -337,7 +357,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("file");
         fs::write(&path, "old").expect("written");
-        let mut output = ResultOutput::open(Some(&path), &Cancel::default()).expect("writable");
+        let mut output = ResultOutput::open(&path, Arc::new(Never)).expect("writable");
         output.write_all(&[1; 5 << 20]).expect("written");
         drop(output);
         assert_eq!(fs::read_dir(dir.path()).expect("a folder").count(), 1);
