@@ -4,6 +4,7 @@
 //!   args      what was typed        clap structs, whose comments are the help
 //!   config    what it means         defaults, conflicts
 //!   command   doing it              one file a subcommand, over the engine
+//!   sentences what failed, with the flags and commands that help
 //!   wings     commands that other programs have: they are run from the folder of this one
 //! ```
 //!
@@ -14,6 +15,7 @@ mod args;
 mod command;
 mod config;
 mod generate;
+mod sentences;
 mod temp_folder;
 mod wings;
 

@@ -6,6 +6,7 @@
 //!      │ paths, what to do            ▲ typed errors, notices
 //!      ▼                              │
 //!   unfinished   the folder where a result grows, and how the result gets its name
+//!   materialize  a view that becomes a file, and perhaps loses its bytes meanwhile
 //!   output       a result that is written in one go: a new file, a device, a pipe, standard output
 //!   kept         reports, which keep their old content until the run begins
 //!   stopped      the end that is no failure: cancelled, or the reader went away
@@ -23,6 +24,7 @@
 
 mod error;
 pub mod kept;
+pub mod materialize;
 mod notice;
 pub mod output;
 pub mod pipeline;

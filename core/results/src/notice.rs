@@ -9,4 +9,8 @@ pub enum Notice {
     Cleared(PathBuf),
     /// An input keeps this hidden name, since it was changed after it got the name.
     KeepsHiddenName(PathBuf),
+    /// An earlier command has finished this result, so nothing is left to do.
+    FinishedBefore(PathBuf),
+    /// The folder of this view, which was consumed, stays: it holds files that are no part of the view.
+    ViewStays(PathBuf),
 }

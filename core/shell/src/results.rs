@@ -124,6 +124,12 @@ pub fn tell(notice: &Notice) {
             "{}: keeps this name, since it was changed; perhaps another 'sort --consume' is reading it: see 'merganser recover'",
             shown::name(hidden)
         ),
+        Notice::FinishedBefore(result) => {
+            format!("{}: was finished before; nothing is left to do", result.display())
+        }
+        Notice::ViewStays(view) => {
+            format!("{}: stays, since it holds files that are no part of the view", view.display())
+        }
     });
 }
 

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::materialize::{CopyGoal, ViewCopy};
 use merganser_results::unfinished::{
     OTHER_LINK, ResultAttributes, Target, WorkError, WorkFolder, claim, claim_unlinked,
     claimed_path, find, has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input,
@@ -31,7 +32,6 @@ use parking_lot::Mutex;
 use super::checks::{Inputs, check, has_data, has_hole};
 use super::protocol::{ConsumeRefusal, ConsumeSteps, InputState, WorkProgress};
 use crate::advised::AdvisedCommand;
-use crate::command::materialize::{Copy, CopyGoal};
 use crate::config::{SortChoices, SortConfig};
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
@@ -309,7 +309,7 @@ impl<'a> ConsumeWork<'a> {
         let note = &self.journal().command;
         let attributes = ResultAttributes { mode: note.mode, owner: note.owner };
         let folder = self.folder.as_ref().expect("a file is made in the folder");
-        let copy = Copy {
+        let copy = ViewCopy {
             view: Arc::clone(&self.files),
             view_path: folder.path().to_owned(),
             work: folder,
