@@ -1,8 +1,14 @@
 //! The sentences for errors of the library of results that name flags and commands of this program.
 
+use std::path::Path;
+
+use merganser_results::consume::{ConsumeError, UnfitInput, WrittenInput};
 use merganser_results::materialize::CopyError;
 use merganser_shell::failure::Failure;
 use merganser_shell::shown;
+use merganser_sort::journal::{FileNote, SortPhase};
+
+use crate::advised::AdvisedCommand;
 
 /// An error that ends a command with a sentence of this program.
 pub trait Told {
@@ -38,4 +44,113 @@ impl Told for CopyError {
             }
         })
     }
+}
+
+impl Told for ConsumeError {
+    fn told(self) -> Failure {
+        Failure::Error(match self {
+            ConsumeError::Results(error) => return error.into(),
+            ConsumeError::Begun { error, folder, phase, output } => {
+                let where_else = if phase == SortPhase::Sorting { "the inputs and " } else { "" };
+                return error.told().and(Some(format!(
+                    "every record is in {where_else}{}: repeat the command to continue, or see 'merganser recover {}'",
+                    folder.display(),
+                    shown::shell_word(&output)
+                )));
+            }
+            ConsumeError::Stream => {
+                "--consume: standard input has no space to give back; name a file".to_owned()
+            }
+            ConsumeError::Directory(_) => self.to_string(),
+            ConsumeError::Unfit { input, why } => {
+                format!("{}: --consume: {}", input.display(), unfit_sentence(&why))
+            }
+            ConsumeError::Packed(input) => format!(
+                "{}: --consume: is compressed, and bytes can't be given back from the middle of a compressed file; decompress it first, or leave out --consume",
+                input.display()
+            ),
+            ConsumeError::Twice { first, second } => format!(
+                "--consume: '{}' and '{}' are one file; name it once",
+                first.display(),
+                second.display()
+            ),
+            ConsumeError::Busy { input, by } => {
+                let by = by.map(|by| format!(": {by}")).unwrap_or_default();
+                format!(
+                    "{}: another process is reading or consuming this input now{by}",
+                    shown::name(&input)
+                )
+            }
+            ConsumeError::Gone { place, known } => format!(
+                "{}: is gone, and the interrupted sort was reading it; put the file of {} bytes back; after you restored it from a copy: {}",
+                shown::name(&place),
+                known.size,
+                touch(&known, &place)
+            ),
+            ConsumeError::NotTheInput { place, known } => format!(
+                "{}: is not the file of {} bytes that the interrupted sort was reading; move it away and put that one back; after you restored it from a copy: {}",
+                shown::name(&place),
+                known.size,
+                touch(&known, &place)
+            ),
+            ConsumeError::OtherWork { target, journal } => format!(
+                "{}: holds an interrupted sort --consume of other inputs or with other keys; finish that one first{}",
+                target.display(),
+                match AdvisedCommand::sort(&journal) {
+                    Some(command) => format!(": {}", command.line()),
+                    None => String::new(),
+                }
+            ),
+            ConsumeError::Written(written) => written_sentence(&written),
+            ConsumeError::NotRead { target, input } => format!(
+                "{}: is finished, but {} is a newer file than the one that was sorted; it was not read and is still there",
+                target.display(),
+                input.display()
+            ),
+            ConsumeError::MayHaveFinished { input, output } => format!(
+                "{}: no such file; {} is there, so an earlier 'sort --consume' may have finished",
+                input.display(),
+                output.display()
+            ),
+        })
+    }
+}
+
+/// Why an input can't be consumed, and what helps.
+fn unfit_sentence(why: &UnfitInput) -> String {
+    match why {
+        UnfitInput::Link => format!("{why}; name the file itself"),
+        UnfitInput::LongName => format!("{why}; rename it"),
+        UnfitInput::Claimed(_) => format!("{why}; finish that first, see 'merganser recover'"),
+        UnfitInput::NotRegular | UnfitInput::OtherLinks | UnfitInput::NotRemovable => {
+            why.to_string()
+        }
+    }
+}
+
+/// The sentence for an input that another program changed, with the ways out.
+fn written_sentence(written: &WrittenInput) -> String {
+    let WrittenInput { input, own, place, known } = written;
+    let (taken, size) = (known.taken, known.file.size);
+    let word = shown::shell_word(place);
+    let touch = touch(&known.file, place);
+    let other_way = if taken == 0 && place != own {
+        let own = shown::shell_word(own);
+        format!(
+            "to sort it as it is now instead, unless it belongs to another sort --consume (see 'merganser recover'): mv {word} {own}"
+        )
+    } else {
+        "or remove it if those are all bytes".to_owned()
+    };
+    format!(
+        "{}: another program changed this input, now {word}, after its first {taken} of {size} bytes were sorted: save what it wrote, make the file what it was, then: {touch}; {other_way}",
+        input.display()
+    )
+}
+
+/// The command that gives a file at `place` the time of its last change that the journal knows.
+fn touch(known: &FileNote, place: &Path) -> String {
+    let seconds = known.modified_unix_ns.div_euclid(1_000_000_000);
+    let rest = known.modified_unix_ns.rem_euclid(1_000_000_000);
+    format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(place))
 }

@@ -6,6 +6,7 @@
 //!      │ paths, what to do            ▲ typed errors, notices
 //!      ▼                              │
 //!   unfinished   the folder where a result grows, and how the result gets its name
+//!   consume      a sort whose inputs give their space back
 //!   materialize  a view that becomes a file, and perhaps loses its bytes meanwhile
 //!   output       a result that is written in one go: a new file, a device, a pipe, standard output
 //!   kept         reports, which keep their old content until the run begins
@@ -22,6 +23,7 @@
 //! records are anywhere else, and what continues the work. [`unfinished::judge`] decides that. [`pipeline`] has the
 //! journal of a pipeline; the journal of a sort that consumes its inputs is [`merganser_sort::journal`].
 
+pub mod consume;
 mod error;
 pub mod kept;
 pub mod materialize;
@@ -29,8 +31,10 @@ mod notice;
 pub mod output;
 pub mod pipeline;
 pub mod removal;
+mod source;
 pub mod stopped;
 pub mod unfinished;
 
 pub use error::ResultsError;
 pub use notice::Notice;
+pub use source::ResultSource;

@@ -16,6 +16,7 @@ use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::ResultSource;
 use merganser_results::stopped::wait_for;
 use merganser_sort::error::InputError;
 use merganser_sort::run::magic::{self, ContentKind, HEAD_BYTES};
@@ -40,6 +41,9 @@ const OTHER_DESCRIPTORS: u64 = 16;
 /// Smaller files are read through the page cache: direct I/O would cost a second descriptor and save
 /// nothing.
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
+
+/// What standard input is called in sentences and notes.
+const STDIN_CALLED: &str = "standard input";
 
 /// An input, as named.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +97,14 @@ impl Input {
     /// The input of this name; `-` is standard input.
     pub fn named(name: &Path) -> Self {
         if name == Path::new("-") { Input::Stdin } else { Input::File(name.to_owned()) }
+    }
+
+    /// What a result is told of it.
+    pub fn source(&self) -> ResultSource<'_> {
+        match self {
+            Input::Stdin => ResultSource::Stream(STDIN_CALLED),
+            Input::File(path) => ResultSource::File(path),
+        }
     }
 
     /// Opens it to be read from one end to the other, until `cancel`.
@@ -204,7 +216,7 @@ impl Input {
 impl fmt::Display for Input {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Input::Stdin => f.write_str("standard input"),
+            Input::Stdin => f.write_str(STDIN_CALLED),
             Input::File(path) => f.write_str(&shown::name(path)),
         }
     }

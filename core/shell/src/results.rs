@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use merganser_results::unfinished::{
-    DoomedFolders, TargetError, UnfinishedView, Verdict, ViewSource, WorkError,
+    DoomedFolders, TargetError, UnfinishedView, Verdict, WorkError,
 };
 use merganser_results::{Notice, ResultsError};
 
@@ -151,12 +151,7 @@ impl DoomedFolders for SignalledFolders {
 /// # Errors
 /// As [`UnfinishedView::create`].
 pub fn create_view(path: &Path, inputs: &[Input]) -> Result<UnfinishedView, Failure> {
-    let called = Input::Stdin.to_string();
-    let source = |input| match input {
-        &Input::Stdin => ViewSource::Stream(&called),
-        Input::File(path) => ViewSource::File(path),
-    };
-    let sources: Vec<_> = inputs.iter().map(source).collect();
+    let sources: Vec<_> = inputs.iter().map(Input::source).collect();
     Ok(UnfinishedView::create(path, &sources, Box::new(SignalledFolders), &tell)?)
 }
 

@@ -41,7 +41,7 @@ pub use verdict::{
     Evidence, NextStep, NoteFacts, PipelineFacts, SortFacts, Verdict, WorkContents, WorkFacts,
     judge,
 };
-pub use view::{DoomedFolders, UnfinishedView, ViewSource};
+pub use view::{DoomedFolders, UnfinishedView};
 
 /// How long a lock may stay taken before another process counts as at work.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);

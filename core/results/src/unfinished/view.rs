@@ -9,19 +9,10 @@ use merganser_sort::note::{NotedInput, WorkNote};
 use merganser_storage::Directory;
 
 use super::{ResultAttributes, Target, WorkError, WorkFolder, find, note_of};
-use crate::{Notice, ResultsError};
+use crate::{Notice, ResultSource, ResultsError};
 
 /// The most inputs that the note of a view names: it must not take time.
 const NOTED_MAX: usize = 1000;
-
-/// An input of a view, for the note.
-#[derive(Debug, Clone, Copy)]
-pub enum ViewSource<'a> {
-    /// A stream, which is gone once it is read, and what it is called.
-    Stream(&'a str),
-    /// A file, a device or a named pipe.
-    File(&'a Path),
-}
 
 /// The list of folders that hold nothing of value: they are removed when the process ends by a signal or a crash.
 pub trait DoomedFolders {
@@ -33,15 +24,15 @@ pub trait DoomedFolders {
 }
 
 /// The inputs for a note; `None` if they are too many.
-fn noted(inputs: &[ViewSource<'_>]) -> Result<Option<Vec<NotedInput>>, ResultsError> {
+fn noted(inputs: &[ResultSource<'_>]) -> Result<Option<Vec<NotedInput>>, ResultsError> {
     if inputs.len() > NOTED_MAX {
         return Ok(None);
     }
-    let note = |input: &ViewSource<'_>| match input {
-        ViewSource::Stream(called) => {
+    let note = |input: &ResultSource<'_>| match input {
+        ResultSource::Stream(called) => {
             Ok(NotedInput { path: JournalText(called.as_bytes().to_vec()), file: None })
         }
-        ViewSource::File(path) => {
+        ResultSource::File(path) => {
             let absolute = std::path::absolute(path).map_err(ResultsError::on(path))?;
             let found = fs::metadata(path).ok().filter(fs::Metadata::is_file);
             let file = found.as_ref().map(note_of);
@@ -69,7 +60,7 @@ impl UnfinishedView {
     /// When a file already has that name; as [`WorkFolder::open`] and [`WorkFolder::clear`].
     pub fn create(
         path: &Path,
-        inputs: &[ViewSource<'_>],
+        inputs: &[ResultSource<'_>],
         doomed: Box<dyn DoomedFolders>,
         tell: &dyn Fn(&Notice),
     ) -> Result<Self, ResultsError> {

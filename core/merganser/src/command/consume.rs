@@ -1,27 +1,18 @@
 //! `merganser sort --consume`: the inputs' space is given back while they are sorted.
-//!
-//! | module | what it knows |
-//! |---|---|
-//! | `protocol` | the order of events, and what a command finds after a crash |
-//! | `checks` | what is checked before the first byte is given back |
-//! | `work` | the steps of the protocol, done to real files |
-//! | `model` | (test) every state, crash and next command on a small disk |
 
-mod checks;
-#[cfg(test)]
-mod model;
-mod protocol;
-mod work;
-
-use merganser_shell::config::Destination;
+use merganser_results::consume::{ConsumeJob, consume};
+use merganser_shell::config::{Destination, view_name};
 use merganser_shell::failure::Failure;
+use merganser_shell::input::Input;
 use merganser_shell::progress;
+use merganser_shell::results::tell;
 use merganser_shell::signals::Cancel;
 use merganser_sort::activity::Activity;
+use merganser_sort::journal::JournalText;
 use merganser_sort::{SortOptions, SortReport};
 
 use crate::config::{SortChoices, SortConfig};
-use work::ConsumeWork;
+use crate::sentences::Told;
 
 /// Sorts while the inputs' space is given back. Interrupted, the same command continues.
 ///
@@ -44,10 +35,18 @@ pub fn run(
     let activity = Activity::here();
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let Some(mut work) = ConsumeWork::open(config, sorting, path, options, &phases)? else {
-        return Ok(SortReport::default());
+    let inputs: Vec<_> = config.inputs.iter().map(Input::source).collect();
+    let here = std::env::current_dir().unwrap_or_default();
+    let job = ConsumeJob {
+        inputs: &inputs,
+        output: path,
+        is_view: matches!(sorting.destination, Destination::View(_)),
+        name: view_name(path),
+        content: config.content(),
+        options,
+        memory_bytes: config.memory_bytes,
+        words: std::env::args_os().map(JournalText::from).collect(),
+        folder: JournalText::from(here.as_os_str()),
     };
-    let ended = protocol::run(&mut work);
-    ended.map_err(|failure| failure.and(work.what_is_left()))?;
-    Ok(work.report())
+    consume(&job, &phases, &tell).map_err(Told::told)
 }

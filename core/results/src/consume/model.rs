@@ -13,11 +13,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 
-use merganser_results::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
 use merganser_sort::journal::SortPhase;
 
 use super::protocol;
 use super::protocol::{ConsumeRefusal, ConsumeSteps, InputState, WorkProgress};
+use crate::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
 
 /// A record: the file that it came with, and which one of that file's two.
 type ModelRecord = (u8, u8);

@@ -7,16 +7,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_results::materialize::{CopyGoal, ViewCopy};
-use merganser_results::unfinished::{
-    OTHER_LINK, ResultAttributes, Target, WorkError, WorkFolder, claim, claim_unlinked,
-    claimed_path, find, has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input,
-    unclaim_all,
-};
-use merganser_shell::config::{Destination, view_name};
-use merganser_shell::failure::Failure;
-use merganser_shell::results::tell;
-use merganser_shell::{failure, shown};
 use merganser_sort::activity::Activity;
 use merganser_sort::error::InputError;
 use merganser_sort::journal::{
@@ -24,15 +14,21 @@ use merganser_sort::journal::{
 };
 use merganser_sort::note::{NotedInput, WorkNote};
 use merganser_sort::view::{View, consumed_into};
-use merganser_sort::{Budget, Consumed, Error, Progress, SortOptions, SortReport, sort_consuming};
+use merganser_sort::{Budget, Consumed, Error, Progress, SortReport, sort_consuming};
 use merganser_storage::file::{FileDirectory, FileOptions, FileStorage};
 use merganser_storage::{Directory, Storage};
 use parking_lot::Mutex;
 
 use super::checks::{Inputs, check, has_data, has_hole};
 use super::protocol::{ConsumeRefusal, ConsumeSteps, InputState, WorkProgress};
-use crate::advised::AdvisedCommand;
-use crate::config::{SortChoices, SortConfig};
+use super::{ConsumeError, ConsumeJob, WrittenInput};
+use crate::materialize::{CopyGoal, ViewCopy};
+use crate::unfinished::{
+    OTHER_LINK, ResultAttributes, Target, WorkError, WorkFolder, claim, claim_unlinked,
+    claimed_path, find, has_claimed, holder_of, is_at, is_restored, lock_file, note_of, open_input,
+    unclaim_all,
+};
+use crate::{Notice, ResultsError};
 
 /// Holes begin and end at borders of blocks; no file system has larger blocks.
 const BLOCK_BYTES: u64 = 64 << 10;
@@ -42,10 +38,9 @@ type OpenedInput = (Option<Arc<dyn Storage>>, Option<File>);
 
 /// A command at work.
 pub struct ConsumeWork<'a> {
-    config: &'a SortConfig,
-    sorting: &'a SortChoices,
-    options: &'a SortOptions,
+    job: &'a ConsumeJob<'a>,
     progress: &'a dyn Progress,
+    tell: &'a dyn Fn(&Notice),
     inputs: Inputs,
     target: Target,
     /// The file that the result replaces: the one that had its name when this command started. If the
@@ -66,28 +61,25 @@ impl<'a> ConsumeWork<'a> {
     /// # Errors
     /// When the command makes no sense, or the folder is another process's or user's.
     pub fn open(
-        config: &'a SortConfig,
-        sorting: &'a SortChoices,
-        path: &Path,
-        options: &'a SortOptions,
+        job: &'a ConsumeJob<'a>,
         progress: &'a dyn Progress,
-    ) -> Result<Option<Self>, Failure> {
-        let inputs = Inputs::of(config)?;
-        let target = Target::new(path)?;
-        let is_view = matches!(sorting.destination, Destination::View(_));
+        tell: &'a dyn Fn(&Notice),
+    ) -> Result<Option<Self>, ConsumeError> {
+        let inputs = Inputs::of(job)?;
+        let target = Target::new(job.output)?;
+        let is_view = job.is_view;
         let replaces = replaced(&inputs, &target)?;
         let ended = if is_view { view_with_journal(&target)? } else { None };
         let folder = ended.map_or_else(|| WorkFolder::open(&target), Ok)?;
         let files = Activity::here().directory(folder.directory()?);
         let journal = SortJournal::read(&files)?;
-        if journal.is_none() && is_done(&inputs, &target, &folder, is_view)? {
+        if journal.is_none() && is_done(&inputs, &target, &folder, is_view, tell)? {
             return Ok(None);
         }
         let work = ConsumeWork {
-            config,
-            sorting,
-            options,
+            job,
             progress,
+            tell,
             inputs,
             target,
             replaces,
@@ -100,9 +92,9 @@ impl<'a> ConsumeWork<'a> {
         let has_become_view = work.folder.as_ref().is_some_and(WorkFolder::is_view);
         if is_view && !has_become_view && work.target.found()?.is_some() {
             let shown = work.target.shown().to_owned();
-            return Err(match work.what_is_left() {
+            return Err(match work.place() {
                 None => WorkError::ViewExists(shown).into(),
-                left => Failure::from(WorkError::Taken(shown)).and(left),
+                Some(_) => work.with_place(WorkError::Taken(shown).into()),
             });
         }
         Ok(Some(work))
@@ -113,19 +105,28 @@ impl<'a> ConsumeWork<'a> {
         self.report
     }
 
-    /// Where the records are after a failure, if they are not in the inputs alone.
-    pub fn what_is_left(&self) -> Option<String> {
+    /// The folder that has records, and how far the work in it is. `None` if all records are in the inputs.
+    fn place(&self) -> Option<(PathBuf, SortPhase)> {
         let journal = SortJournal::read(&self.files).ok().flatten()?;
-        let folder = self.folder.as_ref().filter(|folder| !folder.is_view())?.path().display();
-        let where_else = if journal.phase == SortPhase::Sorting { "the inputs and " } else { "" };
-        Some(format!(
-            "every record is in {where_else}{folder}: repeat the command to continue, or see 'merganser recover {}'",
-            shown::shell_word(self.target.shown())
-        ))
+        let folder = self.folder.as_ref().filter(|folder| !folder.is_view())?;
+        Some((folder.path().to_owned(), journal.phase))
+    }
+
+    /// Adds to an error where the records are, if they are not in the inputs alone.
+    pub fn with_place(&self, error: ConsumeError) -> ConsumeError {
+        match self.place() {
+            None => error,
+            Some((folder, phase)) => ConsumeError::Begun {
+                error: Box::new(error),
+                folder,
+                phase,
+                output: self.target.shown().to_owned(),
+            },
+        }
     }
 
     fn is_view(&self) -> bool {
-        matches!(self.sorting.destination, Destination::View(_))
+        self.job.is_view
     }
 
     fn journal(&self) -> &SortJournal {
@@ -134,10 +135,9 @@ impl<'a> ConsumeWork<'a> {
 
     /// The command line and its surroundings, so that a later command can name them.
     fn note(&self, attributes: ResultAttributes) -> CommandNote {
-        let here = std::env::current_dir().unwrap_or_default();
         CommandNote {
-            words: std::env::args_os().map(JournalText::from).collect(),
-            folder: JournalText::from(here.as_os_str()),
+            words: self.job.words.clone(),
+            folder: self.job.folder.clone(),
             output: JournalText::from(self.target.path().as_os_str()),
             view: self.is_view(),
             mode: attributes.mode,
@@ -147,7 +147,7 @@ impl<'a> ConsumeWork<'a> {
 
     /// Says in a second file, before a byte is taken, that the folder will have the only copy of records. The work
     /// of an older version has no such file.
-    fn keep_note(&self) -> Result<(), Failure> {
+    fn keep_note(&self) -> Result<(), ConsumeError> {
         if matches!(WorkNote::read(&self.files), Ok(Some(note)) if note.consumes) {
             return Ok(());
         }
@@ -161,10 +161,10 @@ impl<'a> ConsumeWork<'a> {
     }
 
     /// Opens the input for a sort that continues, once it is seen to be the journal's file.
-    fn open_untaken(&self, index: usize) -> Result<OpenedInput, Failure> {
+    fn open_untaken(&self, index: usize) -> Result<OpenedInput, ConsumeError> {
         let (known, shown) = (&self.journal().inputs[index], &self.inputs.shown[index]);
         let path = self.place_of(index)?;
-        let on_input = |error: io::Error| Failure::on(&path, &error);
+        let on_input = ResultsError::on(&path);
         let seen = find(&path).map_err(on_input)?;
         if seen.as_ref().is_none_or(|seen| !self.is_input(index, &path, seen)) && is_taken(known) {
             return Ok((None, None));
@@ -179,16 +179,11 @@ impl<'a> ConsumeWork<'a> {
             Err(_) if find(&path).map_err(on_input)?.is_some_and(|seen| !seen.is_file()) => {
                 return Err(self.not_the_input(index, &path));
             }
-            Err(error) => return Err(on_input(error)),
+            Err(error) => return Err(on_input(error).into()),
         };
         // Two sorts that give bytes of one file back, or a reader, would take holes for records.
         if !lock_file(&file) {
-            let by = holder_of(&file).map(|by| format!(": {by}")).unwrap_or_default();
-            let shown = shown::name(shown);
-            return Err(format!(
-                "{shown}: another process is reading or consuming this input now{by}"
-            )
-            .into());
+            return Err(ConsumeError::Busy { input: shown.clone(), by: holder_of(&file) });
         }
         let found = file.metadata().map_err(on_input)?;
         if !self.is_input(index, &path, &found) {
@@ -200,15 +195,15 @@ impl<'a> ConsumeWork<'a> {
         let name = shown.display().to_string();
         let handle = file.try_clone().map_err(on_input)?;
         let storage = FileStorage::from_file(file, name, true, FileOptions::default());
-        let storage = storage.map_err(|error| Failure::named(&error))?;
+        let storage = storage.map_err(ResultsError::Named)?;
         Ok((Some(Activity::here().storage(storage)), Some(handle)))
     }
 
     /// Whether an input is not the file that the journal knows, or was written to since.
-    fn has_new_input(&self) -> Result<bool, Failure> {
+    fn has_new_input(&self) -> Result<bool, ConsumeError> {
         for (index, shown) in self.inputs.shown.iter().enumerate() {
             let known = self.journal().inputs[index].file;
-            let on_input = |error: io::Error| Failure::on(shown, &error);
+            let on_input = ResultsError::on(shown);
             let place = self.place_of(index)?;
             let is_hidden = place != self.inputs.paths[index];
             match find(&place).map_err(on_input)? {
@@ -226,33 +221,24 @@ impl<'a> ConsumeWork<'a> {
     }
 
     /// The error for an input that is gone, although a part of it is not sorted yet.
-    fn missing_input(&self, index: usize) -> Failure {
-        let known = &self.journal().inputs[index].file;
-        let place = claimed_path(&self.inputs.paths[index]);
-        Failure::Error(format!(
-            "{}: is gone, and the interrupted sort was reading it; put the file of {} bytes back; after you restored it from a copy: {}",
-            shown::name(&place),
-            known.size,
-            touch(known, &place)
-        ))
+    fn missing_input(&self, index: usize) -> ConsumeError {
+        ConsumeError::Gone {
+            place: claimed_path(&self.inputs.paths[index]),
+            known: self.journal().inputs[index].file,
+        }
     }
 
     /// The error for something else at the name of an input that is not sorted yet.
-    fn not_the_input(&self, index: usize, place: &Path) -> Failure {
-        let known = &self.journal().inputs[index].file;
-        Failure::Error(format!(
-            "{}: is not the file of {} bytes that the interrupted sort was reading; move it away and put that one back; after you restored it from a copy: {}",
-            shown::name(place),
-            known.size,
-            touch(known, place)
-        ))
+    fn not_the_input(&self, index: usize, place: &Path) -> ConsumeError {
+        let known = self.journal().inputs[index].file;
+        ConsumeError::NotTheInput { place: place.to_owned(), known }
     }
 
     /// The path of an input: its hidden name if a file has that name, otherwise its own name.
-    fn place_of(&self, index: usize) -> Result<PathBuf, Failure> {
+    fn place_of(&self, index: usize) -> Result<PathBuf, ConsumeError> {
         let path = &self.inputs.paths[index];
         let hidden = claimed_path(path);
-        let found = find(&hidden).map_err(|error| Failure::on(&hidden, &error))?;
+        let found = find(&hidden).map_err(ResultsError::on(&hidden))?;
         Ok(if found.is_some() { hidden } else { path.clone() })
     }
 
@@ -265,26 +251,27 @@ impl<'a> ConsumeWork<'a> {
     }
 
     /// Sorts what the journal does not have yet.
-    fn sort_inputs(&self) -> Result<SortReport, Failure> {
+    fn sort_inputs(&self) -> Result<SortReport, ConsumeError> {
         let count = self.inputs.paths.len();
         let opened = (0..count).map(|index| self.open_untaken(index));
-        let opened = opened.collect::<Result<Vec<_>, Failure>>()?;
+        let opened = opened.collect::<Result<Vec<_>, ConsumeError>>()?;
         let (storages, files): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
         let mut journal = self.journal().clone();
         for ((file, input), shown) in files.iter().zip(&mut journal.inputs).zip(&self.inputs.shown)
         {
             // Only the sort itself has changed the file since the journal was written.
             if let Some(file) = file {
-                let now = file.metadata().map_err(|error| Failure::on(shown, &error))?;
+                let now = file.metadata().map_err(ResultsError::on(shown))?;
                 input.file.modified_unix_ns = note_of(&now).modified_unix_ns;
             }
         }
+        let shown = &self.inputs.shown;
         let stamp = |index: usize| {
             let file: &Option<File> = &files[index];
             let found = file.as_ref().expect("it was read").metadata()?;
             if found.nlink() > 1 {
                 let (name, cause) =
-                    (self.inputs.shown[index].display().to_string(), io::Error::other(OTHER_LINK));
+                    (shown[index].display().to_string(), io::Error::other(OTHER_LINK));
                 return Err(io::Error::other(InputError { name, cause }));
             }
             let now = note_of(&found);
@@ -293,12 +280,11 @@ impl<'a> ConsumeWork<'a> {
         let (paths, notes) = (&self.inputs.paths, &self.journal().inputs);
         let claim = |index: usize| claim_unlinked(&paths[index], &notes[index].file);
         let consumed = Consumed { storages: &storages, stamp: &stamp, claim: &claim };
-        let name = view_name(self.target.shown());
-        let files = &self.files;
-        Ok(sort_consuming(&consumed, files, journal, name, self.options, self.progress)?)
+        let (name, files) = (self.job.name.clone(), &self.files);
+        Ok(sort_consuming(&consumed, files, journal, name, self.job.options, self.progress)?)
     }
 
-    fn deliver_file(&mut self) -> Result<(), Failure> {
+    fn deliver_file(&mut self) -> Result<(), ConsumeError> {
         let files = Arc::clone(&self.files);
         let journal = Mutex::new(self.journal().clone());
         let before = |partial: &Path| {
@@ -320,8 +306,8 @@ impl<'a> ConsumeWork<'a> {
                 before: &before,
             },
             consume: true,
-            memory_bytes: self.config.memory_bytes,
-            threads: self.config.threads,
+            memory_bytes: self.job.memory_bytes,
+            threads: self.job.options.threads,
         };
         copy.run(self.progress)?;
         self.journal = Some(journal.into_inner());
@@ -330,18 +316,18 @@ impl<'a> ConsumeWork<'a> {
 }
 
 /// The file that the result replaces: the one that has its name now, unless that is an input.
-fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, Failure> {
+fn replaced(inputs: &Inputs, target: &Target) -> Result<Option<FileNote>, ConsumeError> {
     let onto_input = inputs.paths.contains(&target.path());
     Ok(target.found()?.filter(|_| !onto_input).as_ref().map(note_of))
 }
 
 /// A view that has its name already, and still has its journal: locked.
-fn view_with_journal(target: &Target) -> Result<Option<WorkFolder>, Failure> {
+fn view_with_journal(target: &Target) -> Result<Option<WorkFolder>, ConsumeError> {
     if !target.found()?.is_some_and(|found| found.is_dir()) {
         return Ok(None);
     }
     let files: Arc<dyn Directory> =
-        FileDirectory::open(target.path()).map_err(|e| Failure::named(&e))?;
+        FileDirectory::open(target.path()).map_err(ResultsError::Named)?;
     if SortJournal::read(&files)?.is_none() {
         return Ok(None);
     }
@@ -359,12 +345,13 @@ fn is_done(
     target: &Target,
     folder: &WorkFolder,
     is_view: bool,
-) -> Result<bool, Failure> {
+    tell: &dyn Fn(&Notice),
+) -> Result<bool, ConsumeError> {
     let mut missing = Vec::new();
     for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
         let mut found = false;
         for name in [path.clone(), claimed_path(path)] {
-            found |= find(&name).map_err(|error| Failure::on(&name, &error))?.is_some();
+            found |= find(&name).map_err(ResultsError::on(&name))?.is_some();
         }
         missing.extend((!found).then_some(shown));
     }
@@ -374,22 +361,12 @@ fn is_done(
     if !tells || target.found()?.is_none() || folder.has_leftovers()? {
         return Ok(false);
     }
-    let (input, output) = (missing[0].display(), target.shown().display());
+    let output = target.shown().to_owned();
     if all && folder.was_finished()? {
-        failure::notice(&format!("{output}: was finished before; nothing is left to do"));
+        tell(&Notice::FinishedBefore(output));
         return Ok(true);
     }
-    Err(format!(
-        "{input}: no such file; {output} is there, so an earlier 'sort --consume' may have finished"
-    )
-    .into())
-}
-
-/// The command that gives a file at `place` the time of its last change that the journal knows.
-fn touch(known: &FileNote, place: &Path) -> String {
-    let seconds = known.modified_unix_ns.div_euclid(1_000_000_000);
-    let rest = known.modified_unix_ns.rem_euclid(1_000_000_000);
-    format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(place))
+    Err(ConsumeError::MayHaveFinished { input: missing[0].clone(), output })
 }
 
 fn is_taken(input: &InputProgress) -> bool {
@@ -420,14 +397,14 @@ fn is_written(file: &File, known: &InputProgress) -> io::Result<bool> {
 }
 
 impl ConsumeSteps for ConsumeWork<'_> {
-    type Error = Failure;
+    type Error = ConsumeError;
 
-    fn begun(&self) -> Result<WorkProgress, Failure> {
+    fn begun(&self) -> Result<WorkProgress, ConsumeError> {
         let Some(journal) = &self.journal else { return Ok(WorkProgress::Nothing) };
         let note = &journal.command;
         let same = note.output == JournalText::from(self.target.path().as_os_str())
             && note.view == self.is_view()
-            && journal.order.is_same_order(&self.options.order)
+            && journal.order.is_same_order(&self.job.options.order)
             && journal.inputs.len() == self.inputs.paths.len()
             && journal.inputs.iter().zip(self.inputs.texts()).all(|(a, b)| a.path == b);
         let free = !same && !has_claimed(journal);
@@ -442,9 +419,9 @@ impl ConsumeSteps for ConsumeWork<'_> {
         self.inputs.paths.len()
     }
 
-    fn look(&self, input: usize) -> Result<InputState, Failure> {
+    fn look(&self, input: usize) -> Result<InputState, ConsumeError> {
         let known = &self.journal().inputs[input];
-        let on_input = |error: io::Error| Failure::on(&self.inputs.shown[input], &error);
+        let on_input = ResultsError::on(&self.inputs.shown[input]);
         let place = self.place_of(input)?;
         match find(&place).map_err(on_input)? {
             None => return Ok(InputState::Missing),
@@ -463,15 +440,15 @@ impl ConsumeSteps for ConsumeWork<'_> {
         })
     }
 
-    fn has_stranger(&self, input: usize) -> Result<bool, Failure> {
+    fn has_stranger(&self, input: usize) -> Result<bool, ConsumeError> {
         let path = &self.inputs.paths[input];
         let is_result = match &self.journal().result {
             Some(result) => {
-                is_at(path, result).map_err(|e| Failure::on(&self.inputs.shown[input], &e))?
+                is_at(path, result).map_err(ResultsError::on(&self.inputs.shown[input]))?
             }
             None => false,
         };
-        let found = find(path).map_err(|error| Failure::on(&self.inputs.shown[input], &error))?;
+        let found = find(path).map_err(ResultsError::on(&self.inputs.shown[input]))?;
         Ok(!is_result && found.is_some())
     }
 
@@ -479,13 +456,13 @@ impl ConsumeSteps for ConsumeWork<'_> {
         self.inputs.paths[input] == self.target.path()
     }
 
-    fn begin(&mut self) -> Result<(), Failure> {
+    fn begin(&mut self) -> Result<(), ConsumeError> {
         // Inputs of a sort that had only begun get their names back before they are looked at.
         let folder = self.folder.as_ref().expect("nothing has become a view yet");
         if let Some(journal) = &self.journal {
-            unclaim_all(journal, &tell)?;
+            unclaim_all(journal, self.tell)?;
         }
-        let found = check(&self.inputs, &self.target, self.sorting, self.config.content())?;
+        let found = check(&self.inputs, &self.target, self.job)?;
         // The process that had the lock before may have made it, out of inputs that are gone.
         let replaces = replaced(&self.inputs, &self.target)?;
         let is_as_before =
@@ -493,36 +470,36 @@ impl ConsumeSteps for ConsumeWork<'_> {
         if replaces.as_ref().is_some_and(|now| !is_as_before(now)) {
             return Err(WorkError::Taken(self.target.shown().to_owned()).into());
         }
-        folder.clear(&tell)?;
+        folder.clear(self.tell)?;
         self.replaces = replaces;
         let note = self.note(found.attributes);
-        let journal = SortJournal::new(note, self.options.order.clone(), found.inputs);
+        let journal = SortJournal::new(note, self.job.options.order.clone(), found.inputs);
         journal.write(&self.files)?;
         self.journal = Some(journal);
         Ok(())
     }
 
-    fn sort(&mut self) -> Result<(), Failure> {
+    fn sort(&mut self) -> Result<(), ConsumeError> {
         self.keep_note()?;
         let done = self.sort_inputs();
         self.journal = SortJournal::read(&self.files)?;
         if done.is_err() && self.journal().is_untouched() {
             // The inputs are complete, so removing the folder loses no records.
             let folder = self.folder.as_ref().expect("the view has no name yet");
-            folder.discard(&tell)?;
+            folder.discard(self.tell)?;
         }
         self.report = done?;
         Ok(())
     }
 
-    fn verify(&self) -> Result<(), Failure> {
+    fn verify(&self) -> Result<(), ConsumeError> {
         let is_copied = consumed_into(&self.files)?.is_some();
         if is_copied || self.journal().phase == SortPhase::Removed && !self.is_view() {
             // The copy checks the bytes that it reads. If it continues, it also checks its own beginning.
             return Ok(());
         }
-        let budget = Budget::new(self.config.memory_bytes);
-        let view = View::open_unfinished(&self.files, &budget, self.config.threads)?;
+        let budget = Budget::new(self.job.memory_bytes);
+        let view = View::open_unfinished(&self.files, &budget, self.job.options.threads)?;
         self.progress.phase("checking", Some(view.size()));
         Ok(view.verify_all(|bytes| {
             self.progress.advance(bytes);
@@ -530,28 +507,28 @@ impl ConsumeSteps for ConsumeWork<'_> {
         })?)
     }
 
-    fn remove_input(&mut self, input: usize) -> Result<(), Failure> {
+    fn remove_input(&mut self, input: usize) -> Result<(), ConsumeError> {
         let (path, shown) = (&self.inputs.paths[input], &self.inputs.shown[input]);
-        let on_input = |error: io::Error| Failure::on(shown, &error);
+        let on_input = ResultsError::on(shown);
         // Only this program uses the hidden name, so the removed file is the one that was checked.
         claim(path, &self.journal().inputs[input].file).map_err(on_input)?;
         if self.look(input)? == InputState::Written {
             return Err(self.refuse(ConsumeRefusal::Written(input)));
         }
-        fs::remove_file(claimed_path(path)).map_err(on_input)
+        Ok(fs::remove_file(claimed_path(path)).map_err(on_input)?)
     }
 
-    fn removed(&mut self) -> Result<(), Failure> {
+    fn removed(&mut self) -> Result<(), ConsumeError> {
         let parents = self.inputs.paths.iter().map(|path| path.parent().unwrap_or(Path::new("/")));
         for parent in parents.collect::<BTreeSet<_>>() {
             let synced = File::open(parent).and_then(|folder| folder.sync_all());
-            synced.map_err(|error| Failure::on(parent, &error))?;
+            synced.map_err(ResultsError::on(parent))?;
         }
         let journal = self.journal.as_mut().expect("the work is begun");
         Ok(journal.enter(SortPhase::Removed, &self.files)?)
     }
 
-    fn deliver(&mut self) -> Result<(), Failure> {
+    fn deliver(&mut self) -> Result<(), ConsumeError> {
         if !self.is_view() {
             return self.deliver_file();
         }
@@ -562,16 +539,16 @@ impl ConsumeSteps for ConsumeWork<'_> {
             return Ok(());
         }
         folder.become_view(&self.target, attributes)?;
-        self.files = FileDirectory::open(self.target.path()).map_err(|e| Failure::named(&e))?;
+        self.files = FileDirectory::open(self.target.path()).map_err(ResultsError::Named)?;
         Ok(())
     }
 
-    fn delivered(&mut self) -> Result<(), Failure> {
+    fn delivered(&mut self) -> Result<(), ConsumeError> {
         let journal = self.journal.as_mut().expect("the work is begun");
         Ok(journal.enter(SortPhase::Delivered, &self.files)?)
     }
 
-    fn end(&mut self) -> Result<(), Failure> {
+    fn end(&mut self) -> Result<(), ConsumeError> {
         merganser_sort::output::forget(&self.files)?;
         WorkNote::remove(&self.files)?;
         let folder = self.folder.take().expect("until the end");
@@ -580,41 +557,22 @@ impl ConsumeSteps for ConsumeWork<'_> {
         Ok(folder.close()?)
     }
 
-    fn refuse(&self, refusal: ConsumeRefusal) -> Failure {
-        let shown = |input: usize| self.inputs.shown[input].display();
-        let target = self.target.shown().display();
-        Failure::Error(match refusal {
-            ConsumeRefusal::OtherWork => format!(
-                "{target}: holds an interrupted sort --consume of other inputs or with other keys; finish that one first{}",
-                match AdvisedCommand::sort(self.journal()) {
-                    Some(command) => format!(": {}", command.line()),
-                    None => String::new(),
-                }
-            ),
-            ConsumeRefusal::Written(input) => {
-                let known = &self.journal().inputs[input];
-                let (own, taken) = (&self.inputs.paths[input], known.taken);
-                let place = self.place_of(input).unwrap_or_else(|_| claimed_path(own));
-                let word = shown::shell_word(&place);
-                let touch = touch(&known.file, &place);
-                let other_way = if taken == 0 && place != *own {
-                    let own = shown::shell_word(own);
-                    format!(
-                        "to sort it as it is now instead, unless it belongs to another sort --consume (see 'merganser recover'): mv {word} {own}"
-                    )
-                } else {
-                    "or remove it if those are all bytes".to_owned()
-                };
-                format!(
-                    "{}: another program changed this input, now {word}, after its first {taken} of {} bytes were sorted: save what it wrote, make the file what it was, then: {touch}; {other_way}",
-                    shown(input),
-                    known.file.size
-                )
+    fn refuse(&self, refusal: ConsumeRefusal) -> ConsumeError {
+        let target = self.target.shown().to_owned();
+        match refusal {
+            ConsumeRefusal::OtherWork => {
+                ConsumeError::OtherWork { target, journal: Box::new(self.journal().clone()) }
             }
-            ConsumeRefusal::NotRead(input) => format!(
-                "{target}: is finished, but {} is a newer file than the one that was sorted; it was not read and is still there",
-                shown(input)
-            ),
-        })
+            ConsumeRefusal::Written(input) => {
+                let own = self.inputs.paths[input].clone();
+                let place = self.place_of(input).unwrap_or_else(|_| claimed_path(&own));
+                let known = self.journal().inputs[input].clone();
+                let input = self.inputs.shown[input].clone();
+                ConsumeError::Written(Box::new(WrittenInput { input, own, place, known }))
+            }
+            ConsumeRefusal::NotRead(input) => {
+                ConsumeError::NotRead { target, input: self.inputs.shown[input].clone() }
+            }
+        }
     }
 }

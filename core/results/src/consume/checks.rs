@@ -6,18 +6,16 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use merganser_results::unfinished::{
-    NAME_BYTES_MAX, ResultAttributes, Target, claimed_path, find, may_remove, note_of, open_input,
-};
-use merganser_shell::config::Destination;
-use merganser_shell::failure::Failure;
-use merganser_shell::input::Input;
 use merganser_sort::journal::{InputProgress, JournalText};
 use merganser_sort::run::magic::{self, ContentKind, Deed, Foreign, HEAD_BYTES};
 use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
-use crate::config::{SortChoices, SortConfig};
+use super::{ConsumeError, ConsumeJob, UnfitInput};
+use crate::unfinished::{
+    NAME_BYTES_MAX, ResultAttributes, Target, claimed_path, find, may_remove, note_of, open_input,
+};
+use crate::{ResultSource, ResultsError};
 
 /// The inputs of a command, by name and as they are now.
 pub struct Inputs {
@@ -32,16 +30,12 @@ impl Inputs {
     ///
     /// # Errors
     /// When one is not a name of a file.
-    pub fn of(config: &SortConfig) -> Result<Self, Failure> {
+    pub fn of(job: &ConsumeJob<'_>) -> Result<Self, ConsumeError> {
         let mut inputs = Inputs { paths: Vec::new(), shown: Vec::new() };
-        for input in &config.inputs {
-            let Input::File(path) = input else {
-                return Err("--consume: standard input has no space to give back; name a file"
-                    .to_owned()
-                    .into());
-            };
+        for input in job.inputs {
+            let ResultSource::File(path) = input else { return Err(ConsumeError::Stream) };
             inputs.paths.push(place_of(path)?);
-            inputs.shown.push(path.clone());
+            inputs.shown.push(path.to_path_buf());
         }
         Ok(inputs)
     }
@@ -53,11 +47,11 @@ impl Inputs {
 }
 
 /// A name with the links of its folder followed, but not the one that it may be itself.
-fn place_of(path: &Path) -> Result<PathBuf, Failure> {
-    let on_path = |error: io::Error| Failure::on(path, &error);
+fn place_of(path: &Path) -> Result<PathBuf, ConsumeError> {
+    let on_path = ResultsError::on(path);
     let absolute = std::path::absolute(path).map_err(on_path)?;
     let Some(name) = absolute.file_name() else {
-        return Err(format!("{}: is a directory", path.display()).into());
+        return Err(ConsumeError::Directory(path.to_owned()));
     };
     let folder = absolute.parent().unwrap_or(Path::new("/"));
     Ok(fs::canonicalize(folder).map_err(on_path)?.join(name))
@@ -74,25 +68,23 @@ pub struct CheckedInputs {
 /// Checks inputs and result.
 ///
 /// # Errors
-/// A sentence on the first thing that would stop the command later, such as an input that is compressed, or no `content`.
+/// The first thing that would stop the command later, such as an input that is compressed, or no `content` of the job.
 pub fn check(
     inputs: &Inputs,
     target: &Target,
-    sorting: &SortChoices,
-    content: ContentKind,
-) -> Result<CheckedInputs, Failure> {
+    job: &ConsumeJob<'_>,
+) -> Result<CheckedInputs, ConsumeError> {
     let mut found = Vec::new();
     for (path, shown) in inputs.paths.iter().zip(&inputs.shown) {
         found.push(check_input(path, shown)?);
-        refuse_packed(path, shown, content)?;
+        refuse_packed(path, shown, job.content)?;
     }
     refuse_twice(&found, &inputs.shown)?;
-    let old = match &sorting.destination {
-        Destination::View(_) => {
-            target.check_name()?;
-            None
-        }
-        _ => target.check_file()?,
+    let old = if job.is_view {
+        target.check_name()?;
+        None
+    } else {
+        target.check_file()?
     };
     let attributes = match &old {
         Some(old) => old.attributes,
@@ -107,65 +99,56 @@ pub fn check(
     Ok(CheckedInputs { inputs: inputs.paths.iter().zip(&found).map(taken).collect(), attributes })
 }
 
-fn check_input(path: &Path, shown: &Path) -> Result<Metadata, Failure> {
-    let on_input = |error: io::Error| Failure::on(shown, &error);
-    let refuse = |why: &str| Err(Failure::Error(format!("{}: {why}", shown.display())));
+fn check_input(path: &Path, shown: &Path) -> Result<Metadata, ConsumeError> {
+    let on_input = ResultsError::on(shown);
+    let refuse = |why| Err(ConsumeError::Unfit { input: shown.to_owned(), why });
     let found = path.symlink_metadata().map_err(on_input)?;
     if found.is_symlink() {
-        return refuse("--consume: is a symbolic link; name the file itself");
+        return refuse(UnfitInput::Link);
     }
     if !found.is_file() {
-        return refuse("--consume: is no regular file, so it has no space to give back");
+        return refuse(UnfitInput::NotRegular);
     }
     if found.nlink() > 1 {
-        return refuse("--consume: has other hard links, whose content would vanish, too");
+        return refuse(UnfitInput::OtherLinks);
     }
     // The system itself says whether it may be written to.
     open_input(path, true).map_err(on_input)?;
     let hidden = claimed_path(path);
     if hidden.file_name().is_some_and(|name| name.len() > NAME_BYTES_MAX) {
-        return refuse("--consume: its name is too long to get a hidden one next to it; rename it");
+        return refuse(UnfitInput::LongName);
     }
     if find(&hidden).map_err(on_input)?.is_some() {
-        return refuse(&format!(
-            "--consume: an earlier file of this name is still being consumed, as {}; finish that first, see 'merganser recover'",
-            hidden.display()
-        ));
+        return refuse(UnfitInput::Claimed(hidden));
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     if !may_remove(folder, found.uid())? {
-        return refuse("--consume: can't be removed from its folder by this user");
+        return refuse(UnfitInput::NotRemovable);
     }
     Ok(found)
 }
 
 /// A compressed file can be read only from its beginning, so a sort that was interrupted could not continue
 /// in its middle.
-fn refuse_packed(path: &Path, shown: &Path, content: ContentKind) -> Result<(), Failure> {
+fn refuse_packed(path: &Path, shown: &Path, content: ContentKind) -> Result<(), ConsumeError> {
     let mut head = Vec::new();
     open_input(path, false)
         .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head))
-        .map_err(|error| Failure::on(shown, &error))?;
+        .map_err(ResultsError::on(shown))?;
     let Some(magic) = magic::of(&head, content) else { return Ok(()) };
     if let Deed::Refuse(advice) = magic.deed {
         let foreign = Foreign { what: magic.what, advice, inside: false };
-        return Err(Failure::on(shown, &foreign.into()));
+        return Err(ResultsError::on(shown)(foreign.into()).into());
     }
-    Err(format!(
-        "{}: --consume: is compressed, and bytes can't be given back from the middle of a compressed file; decompress it first, or leave out --consume",
-        shown.display()
-    )
-    .into())
+    Err(ConsumeError::Packed(shown.to_owned()))
 }
 
-fn refuse_twice(found: &[Metadata], shown: &[PathBuf]) -> Result<(), Failure> {
+fn refuse_twice(found: &[Metadata], shown: &[PathBuf]) -> Result<(), ConsumeError> {
     let mut files = std::collections::HashMap::new();
     for (found, shown) in found.iter().zip(shown) {
         if let Some(first) = files.insert((found.dev(), found.ino()), shown) {
-            let (first, shown) = (first.display(), shown.display());
-            return Err(
-                format!("--consume: '{first}' and '{shown}' are one file; name it once").into()
-            );
+            let (first, second) = (first.clone(), shown.clone());
+            return Err(ConsumeError::Twice { first, second });
         }
     }
     Ok(())
