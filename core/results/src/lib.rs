@@ -8,6 +8,7 @@
 //!   unfinished   the folder where a result grows, and how the result gets its name
 //!   consume      a sort whose inputs give their space back
 //!   materialize  a view that becomes a file, and perhaps loses its bytes meanwhile
+//!   leftover     what interrupted commands left at a place
 //!   output       a result that is written in one go: a new file, a device, a pipe, standard output
 //!   kept         reports, which keep their old content until the run begins
 //!   stopped      the end that is no failure: cancelled, or the reader went away
@@ -26,6 +27,7 @@
 pub mod consume;
 mod error;
 pub mod kept;
+pub mod leftover;
 pub mod materialize;
 mod notice;
 pub mod output;

@@ -1,39 +1,31 @@
 //! `merganser recover`: what interrupted commands left, and what to do with it.
 //!
-//! It looks at a leftover, decides what it is ([`judge`], which also decides for the commands that would
-//! remove it), and prints what the user can do. A user may follow that literally, so a removal is advised
-//! only where nothing is lost with it, and a command is one of [`AdvisedCommand`]'s, never a text that was
-//! found.
+//! It reads the leftovers ([`leftovers`]) and prints what they are and what the user can do. A user may follow that
+//! literally, so a removal is advised only where nothing is lost with it, and a command is one of [`AdvisedCommand`]'s,
+//! never a text that was found.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fmt::Write;
-use std::fs::{self, File};
-use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 
 use merganser_results::ResultsError;
+use merganser_results::leftover::{LeftBehind, Leftover, leftovers};
 use merganser_results::pipeline::{self, Left};
-use merganser_results::unfinished::{
-    NextStep, Verdict, WorkContents, claimed_name, is_work_name, judge, work_name,
-};
+use merganser_results::unfinished::{NextStep, Verdict};
 use merganser_shell::failure::Failure;
 use merganser_shell::results::told;
 use merganser_shell::{shown, standard};
 use merganser_sort::journal::{JournalText, SortJournal, SortPhase};
-use merganser_sort::output::{PARTIAL_NAME, Resume};
-use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME, consumed_into};
-use merganser_storage::Directory;
-use merganser_storage::file::{FileDirectory, own, unpublished_name_of};
+use merganser_sort::output::Resume;
+use merganser_storage::file::own;
 use serde::Serialize;
 
 use crate::advised::AdvisedCommand;
 use crate::args::RecoverArgs;
 
-/// Something that an interrupted command left.
+/// Something that an interrupted command left, with its words.
 #[derive(Debug, Serialize)]
-struct Leftover {
+struct ToldLeftover {
     /// Where it is.
     path: String,
     /// Its kind: `sort`, `copy`, `view`, `pipeline`, `input`, `file` or `unknown`.
@@ -59,7 +51,7 @@ struct Leftover {
 /// # Errors
 /// When the place can't be looked at.
 pub fn run(typed: &RecoverArgs) -> Result<(), Failure> {
-    let found = leftovers(&typed.path)?;
+    let found: Vec<_> = leftovers(&typed.path)?.iter().map(in_words).collect();
     let text = if typed.json {
         format!("{:#}\n", serde_json::json!({ "leftovers": found }))
     } else {
@@ -68,7 +60,7 @@ pub fn run(typed: &RecoverArgs) -> Result<(), Failure> {
     standard::print(text)
 }
 
-fn as_text(path: &Path, found: &[Leftover]) -> String {
+fn as_text(path: &Path, found: &[ToldLeftover]) -> String {
     if found.is_empty() {
         return format!("{}: no interrupted work\n", shown::escaped(&shown::name(path), &[]));
     }
@@ -107,68 +99,15 @@ const TAKEN: &str = "; another file has the result's name, so move that away fir
 /// Added to the description of other work.
 const REPLACED: &str = "; it replaces the file that has the result's name now";
 
-/// Finds leftovers in a folder, or next to a result.
-fn leftovers(path: &Path) -> Result<Vec<Leftover>, Failure> {
-    let is_leftover = |path: &Path| path.file_name().is_some_and(|name| result_of(name).is_some());
-    let is_view = path.join(MANIFEST_NAME).exists() || path.join(CONSUMED_NAME).exists();
-    let absolute = std::path::absolute(path).map_err(|error| Failure::on(path, &error))?;
-    let name = absolute.file_name().unwrap_or_default();
-    let folder = absolute.parent().unwrap_or(Path::new("/"));
-    if path.is_dir() && !is_view && !is_leftover(path) {
-        let mut found = in_folder(path, None)?;
-        // It may have taken the name of a view that was being made.
-        let next_to_it = folder.join(work_name(name));
-        if next_to_it.symlink_metadata().is_ok() {
-            found.push(work(&next_to_it));
-        }
-        return Ok(found);
-    }
-    in_folder(folder, Some(&result_of(name).unwrap_or_else(|| name.to_owned())))
-}
-
-/// The name that a leftover belongs to.
-fn result_of(name: &OsStr) -> Option<OsString> {
-    is_work_name(name).or_else(|| claimed_name(name)).or_else(|| unpublished_name_of(name))
-}
-
-/// The leftovers in `folder`, of the result or input `only` if that is given.
-fn in_folder(folder: &Path, only: Option<&OsStr>) -> Result<Vec<Leftover>, Failure> {
-    let on_folder = |error: io::Error| Failure::on(folder, &error);
-    let mut found = Vec::new();
-    for entry in fs::read_dir(folder).map_err(on_folder)? {
-        let name = entry.map_err(on_folder)?.file_name();
-        let path = folder.join(&name);
-        let belongs_to = result_of(&name).unwrap_or_else(|| name.clone());
-        if only.is_some_and(|only| only != belongs_to) {
-            continue;
-        }
-        let left = if is_work_name(&name).is_some() {
-            Some(work(&path))
-        } else if let Some(input) = claimed_name(&name) {
-            Some(input_left(&path, &folder.join(input), folder))
-        } else if unpublished_name_of(&name).is_some() {
-            Some(unpublished(&path))
-        } else if path.is_dir() {
-            view(&path)
-        } else {
-            None
-        };
-        found.extend(left);
-    }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
-}
-
-impl Leftover {
-    fn new(path: &Path, kind: &'static str, what: String) -> Self {
-        let owner = path.symlink_metadata().map_or(u32::MAX, |found| found.uid());
-        Leftover {
-            path: shown::name(path),
+impl ToldLeftover {
+    fn new(left: &Leftover, kind: &'static str, what: String) -> Self {
+        ToldLeftover {
+            path: shown::name(&left.path),
             kind,
-            owner,
-            bytes: bytes_of(path),
-            in_use: is_locked(path),
-            only_copy: false,
+            owner: left.owner,
+            bytes: left.bytes,
+            in_use: left.in_use,
+            only_copy: left.only_copy,
             what,
             command: None,
             argv: None,
@@ -184,59 +123,87 @@ impl Leftover {
     }
 }
 
-/// A folder of unfinished work.
-fn work(path: &Path) -> Leftover {
-    let read = || {
-        let files: Arc<dyn Directory> =
-            FileDirectory::open_own(path).map_err(ResultsError::Named)?;
-        WorkContents::of(path, &files)
-    };
-    match read() {
-        Ok(contents) => read_work(path, &contents),
-        Err(error) => Leftover::new(
-            path,
-            "unknown",
-            format!("unfinished work that can't be read: {}", told(&error)),
-        ),
+/// The words and the advice for a leftover.
+fn in_words(left: &Leftover) -> ToldLeftover {
+    match &left.found {
+        LeftBehind::Unreadable(error) => {
+            let what = format!("unfinished work that can't be read: {}", told(error));
+            ToldLeftover::new(left, "unknown", what)
+        }
+        LeftBehind::Sort { journal, resume, in_place, name_taken } => {
+            let mut told = ToldLeftover::new(left, "sort", story(journal, resume.as_ref()));
+            if *name_taken {
+                told.what.push_str(if replaces_nothing(journal) { TAKEN } else { REPLACED });
+            }
+            let command = repeated(&mut told, *in_place, AdvisedCommand::sort(journal));
+            told.advise(command)
+        }
+        LeftBehind::Copy { resume, in_place, name_taken } => {
+            of_copy(left, resume, *in_place, *name_taken)
+        }
+        LeftBehind::Pipeline { left: work, inputs_whole } => {
+            let what = of_pipeline(&left.path, work, *inputs_whole);
+            ToldLeftover::new(left, "pipeline", what)
+        }
+        LeftBehind::Folder { verdict, stranger, trouble, copy_to } => {
+            let stranger = stranger.clone().unwrap_or_default();
+            let kind = if *verdict == Verdict::Foreign { "unknown" } else { "view" };
+            let told = ToldLeftover::new(left, kind, what(*verdict, &stranger, trouble.as_ref()));
+            let command = match (verdict.next_step(), copy_to) {
+                (NextStep::Remove, _) => AdvisedCommand::remove_folder(&left.path),
+                (NextStep::CopyOut, Some(output)) => {
+                    let view = std::path::absolute(&left.path).unwrap_or_default();
+                    AdvisedCommand::materialize(&view, output, false)
+                }
+                _ => None,
+            };
+            told.advise(command)
+        }
+        LeftBehind::Input { input, sorts } => of_input(left, input, sorts),
+        LeftBehind::SecondName => {
+            let what = "a second name of a result, which a killed command left".to_owned();
+            let command = AdvisedCommand::remove_file(&left.path);
+            ToldLeftover::new(left, "file", what).advise(command)
+        }
+        LeftBehind::Unpublished => {
+            let what = "a result that was not given its name, perhaps not whole; the same command makes it again, if its inputs are still there";
+            ToldLeftover::new(left, "file", what.to_owned())
+        }
+        LeftBehind::ConsumedView { place, output, is_copied, is_own } => {
+            let what = format!(
+                "a view that is being consumed into {}; a part of it may be there only",
+                shown::name(output)
+            );
+            let mut told = ToldLeftover::new(left, "view", what);
+            let command = match is_copied {
+                true => AdvisedCommand::materialize(place, output, true),
+                false => None,
+            };
+            if command.is_none() {
+                told.what
+                    .push_str("; the folder of that copy is not next to it, or says otherwise");
+            }
+            of_view(told, command, *is_own)
+        }
+        LeftBehind::SortedView { journal, is_its, is_own } => {
+            let what = "a whole view that still has the journal of the sort that made it";
+            let told = ToldLeftover::new(left, "view", what.to_owned());
+            let command = is_its.then(|| AdvisedCommand::sort(journal)).flatten();
+            of_view(told, command, *is_own)
+        }
     }
 }
 
-/// The kind of a folder of unfinished work, and the advice on it.
-fn read_work(path: &Path, contents: &WorkContents) -> Leftover {
-    let verdict = judge(&contents.facts);
-    let what = || what(verdict, contents);
-    let mut left = match (&contents.journal, &contents.resume, &contents.pipeline) {
-        (Some(journal), ..) if matches!(verdict, Verdict::Sort(_) | Verdict::Begun) => {
-            of_sort(path, journal, contents.resume.as_ref())
-        }
-        (_, Some(resume), _) if matches!(verdict, Verdict::Copy { .. }) => of_copy(path, resume),
-        (.., Some(pipeline)) if matches!(verdict, Verdict::Pipeline { .. }) => {
-            of_pipeline(path, pipeline, verdict)
-        }
-        _ if verdict == Verdict::Foreign => Leftover::new(path, "unknown", what()),
-        _ => Leftover::new(path, "view", what()),
-    };
-    left.only_copy = verdict.may_be_only_copy() && verdict != Verdict::Foreign;
-    match verdict.next_step() {
-        NextStep::Repeat | NextStep::Keep => left,
-        NextStep::Remove => left.advise(AdvisedCommand::remove_folder(path)),
-        NextStep::CopyOut => {
-            let result = path.file_name().and_then(is_work_name).unwrap_or_default();
-            let mut name = result;
-            name.push(".recovered");
-            let view = std::path::absolute(path).unwrap_or_default();
-            let output = view.with_file_name(name);
-            let is_free = output.symlink_metadata().is_err();
-            let command = AdvisedCommand::materialize(&view, &output, false);
-            left.advise(command.filter(|_| is_free))
-        }
-    }
+/// Whether a sort never replaces a file that has the name of its result: a view, or a result onto an input.
+fn replaces_nothing(journal: &SortJournal) -> bool {
+    let output = Path::new(journal.command.output.as_os_str());
+    let onto_input = journal.inputs.iter().any(|input| Path::new(input.path.as_os_str()) == output);
+    journal.command.view || onto_input
 }
 
 /// The description of a folder without a journal.
-fn what(verdict: Verdict, contents: &WorkContents) -> String {
-    let stranger = shown::name(Path::new(contents.stranger.as_deref().unwrap_or_default()));
-    let trouble = contents.trouble.as_ref();
+fn what(verdict: Verdict, stranger: &OsStr, trouble: Option<&ResultsError>) -> String {
+    let stranger = shown::name(Path::new(stranger));
     let trouble = trouble.map(|trouble| format!(" ({})", told(trouble))).unwrap_or_default();
     let whole = "; it is a whole view, which can be copied to a file";
     match verdict {
@@ -262,26 +229,12 @@ fn what(verdict: Verdict, contents: &WorkContents) -> String {
     }
 }
 
-/// A sort that consumes its inputs.
-fn of_sort(path: &Path, journal: &SortJournal, resume: Option<&Resume>) -> Leftover {
-    let mut left = Leftover::new(path, "sort", story(journal, resume));
-    let output = Path::new(journal.command.output.as_os_str());
-    if journal.phase != SortPhase::Delivered && output.symlink_metadata().is_ok() {
-        let onto_input =
-            journal.inputs.iter().any(|input| Path::new(input.path.as_os_str()) == output);
-        let refused = journal.command.view || onto_input;
-        left.what.push_str(if refused { TAKEN } else { REPLACED });
-    }
-    let command = repeated(&mut left, is_in_place(path, output), AdvisedCommand::sort(journal));
-    left.advise(command)
-}
-
 /// A copy of a view to a file.
-fn of_copy(path: &Path, resume: &Resume) -> Leftover {
+fn of_copy(left: &Leftover, resume: &Resume, in_place: bool, name_taken: bool) -> ToldLeftover {
     let (view, output) = (Path::new(resume.view.as_os_str()), Path::new(resume.output.as_os_str()));
     let done = if resume.complete { "complete" } else { "not complete" };
-    let mut left = Leftover::new(
-        path,
+    let mut told = ToldLeftover::new(
+        left,
         "copy",
         format!(
             "a copy of the view {} to {}, {done}: {} of {} bytes are written",
@@ -291,40 +244,32 @@ fn of_copy(path: &Path, resume: &Resume) -> Leftover {
             resume.total
         ),
     );
-    if path.join(PARTIAL_NAME).exists() && output.symlink_metadata().is_ok() {
-        left.what.push_str(REPLACED);
+    if name_taken {
+        told.what.push_str(REPLACED);
     }
     let command = AdvisedCommand::materialize(view, output, resume.consume);
-    let command = repeated(&mut left, is_in_place(path, output), command);
-    left.advise(command)
+    let command = repeated(&mut told, in_place, command);
+    told.advise(command)
 }
 
 /// The command that continues work, or why none is given.
 fn repeated(
-    left: &mut Leftover,
+    told: &mut ToldLeftover,
     in_place: bool,
     command: Option<AdvisedCommand>,
 ) -> Option<AdvisedCommand> {
     if !in_place {
-        left.what.push_str("; the folder was moved or copied here, so move it back next to its result, where the same command continues");
+        told.what.push_str("; the folder was moved or copied here, so move it back next to its result, where the same command continues");
         return None;
     }
     if command.is_none() {
-        left.what.push_str("; repeat its command with the same options to continue");
+        told.what.push_str("; repeat its command with the same options to continue");
     }
     command
 }
 
-/// Whether the folder of unfinished work `path` is where the command makes it that writes `output`.
-fn is_in_place(path: &Path, output: &Path) -> bool {
-    let parent = path.parent().filter(|parent| *parent != Path::new(""));
-    let folder = fs::canonicalize(parent.unwrap_or(Path::new("."))).ok();
-    folder.as_deref() == output.parent()
-        && path.file_name().and_then(is_work_name).as_deref() == output.file_name()
-}
-
 /// A pipeline, which continues where it was.
-fn of_pipeline(path: &Path, work: &Left, verdict: Verdict) -> Leftover {
+fn of_pipeline(path: &Path, work: &Left, inputs_whole: bool) -> String {
     let output = shown::name(Path::new(work.command.output.as_os_str()));
     let stages = work.stages.join(", ");
     let is_blast = work.command.words.get(1).is_some_and(|word| word.0 == b"blast");
@@ -340,17 +285,14 @@ fn of_pipeline(path: &Path, work: &Left, verdict: Verdict) -> Leftover {
     };
     // The commands of its stages may be anything, so they are not advised.
     let journal = shown::name(&path.join(pipeline::JOURNAL_NAME));
-    let inputs = match verdict {
-        Verdict::Pipeline { inputs_whole: true } => {
+    let inputs = match inputs_whole {
+        true => {
             format!("its inputs are whole; repeat its command to continue ({journal} has it)")
         }
         _ if work.of_stream => "it read a pipe, whose bytes may be here alone, and can't continue; save what you need of them before you remove the folder".to_owned(),
         _ => "its inputs are not all there as they were, so this may be the only copy of what was made of them".to_owned(),
     };
-    let mut left =
-        Leftover::new(path, "pipeline", format!("{who} into {output} ({stages}): {far}; {inputs}"));
-    left.bytes = work.bytes;
-    left
+    format!("{who} into {output} ({stages}): {far}; {inputs}")
 }
 
 /// How far a sort that consumes its inputs was, and where its records are.
@@ -382,113 +324,23 @@ fn story(journal: &SortJournal, resume: Option<&Resume>) -> String {
 }
 
 /// An input that has lost bytes already, because its sort gave them back.
-fn input_left(path: &Path, input: &Path, folder: &Path) -> Leftover {
+fn of_input(left: &Leftover, input: &Path, sorts: &[SortJournal]) -> ToldLeftover {
     let what = format!(
         "the rest of {}, an input of a sort --consume; its other records are in the folder of that sort",
         shown::name(input)
     );
-    let mut left = Leftover::new(path, "input", what);
-    left.only_copy = true;
-    let command = owner_of(input, folder);
+    let mut told = ToldLeftover::new(left, "input", what);
+    let command = sorts.iter().find_map(AdvisedCommand::sort);
     if command.is_none() {
-        left.what.push_str(", which is next to the sort's result");
+        told.what.push_str(", which is next to the sort's result");
     }
-    left.advise(command)
+    told.advise(command)
 }
 
-/// The command whose journal, in one of the work folders of `folder`, names `input`.
-fn owner_of(input: &Path, folder: &Path) -> Option<AdvisedCommand> {
-    let input = fs::canonicalize(folder).ok()?.join(input.file_name()?);
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let works = entries.filter(|entry| is_work_name(&entry.file_name()).is_some());
-    works.into_iter().find_map(|work| {
-        let files: Arc<dyn Directory> = FileDirectory::open_own(work.path()).ok()?;
-        let journal = SortJournal::read(&files).ok()??;
-        let output = Path::new(journal.command.output.as_os_str());
-        let is_its = journal.inputs.iter().any(|known| Path::new(known.path.as_os_str()) == input);
-        let is_known = is_its && is_in_place(&work.path(), output);
-        is_known.then(|| AdvisedCommand::sort(&journal)).flatten()
-    })
-}
-
-/// A file that was being given its name.
-fn unpublished(path: &Path) -> Leftover {
-    let found = path.symlink_metadata().ok();
-    let is_own = found.as_ref().is_some_and(|found| found.is_file() && found.uid() == own::user());
-    if is_own && found.is_some_and(|found| found.nlink() > 1) {
-        let what = "a second name of a result, which a killed command left".to_owned();
-        return Leftover::new(path, "file", what).advise(AdvisedCommand::remove_file(path));
-    }
-    let what = "a result that was not given its name, perhaps not whole; the same command makes it again, if its inputs are still there";
-    let mut left = Leftover::new(path, "file", what.to_owned());
-    left.only_copy = true;
-    left
-}
-
-/// A view that is being consumed, or that still has the journal of its sort.
-fn view(path: &Path) -> Option<Leftover> {
-    let opened = FileDirectory::open(path).ok()?;
-    let is_own = opened.file().metadata().is_ok_and(|found| own::check_folder(&found).is_ok());
-    let folder: Arc<dyn Directory> = opened;
-    let place = fs::canonicalize(path).ok()?;
-    let (mut left, command) = if let Ok(Some(output)) = consumed_into(&folder) {
-        let output = Path::new(output.as_os_str());
-        let what = format!(
-            "a view that is being consumed into {}; a part of it may be there only",
-            shown::name(output)
-        );
-        let mut left = Leftover::new(path, "view", what);
-        left.only_copy = true;
-        // Without its other half, the marker alone proves nothing.
-        let command = match is_copy_of(&place, output) {
-            true => AdvisedCommand::materialize(&place, output, true),
-            false => None,
-        };
-        if command.is_none() {
-            left.what.push_str("; the folder of that copy is not next to it, or says otherwise");
-        }
-        (left, command)
-    } else {
-        let journal =
-            path.join(MANIFEST_NAME).exists().then(|| SortJournal::read(&folder).ok())???;
-        let what = "a whole view that still has the journal of the sort that made it".to_owned();
-        let is_its = journal.command.view && Path::new(journal.command.output.as_os_str()) == place;
-        let command = is_its.then(|| AdvisedCommand::sort(&journal)).flatten();
-        (Leftover::new(path, "view", what), command)
-    };
+/// Advises a command for a view, unless others may have written what it is made from.
+fn of_view(mut told: ToldLeftover, command: Option<AdvisedCommand>, is_own: bool) -> ToldLeftover {
     if !is_own {
-        left.what.push_str("; other users can write to it, so no command of its files is given");
+        told.what.push_str("; other users can write to it, so no command of its files is given");
     }
-    Some(left.advise(command.filter(|_| is_own)))
-}
-
-/// Whether a folder of unfinished work next to `output` says that the view at `place` is consumed into it.
-fn is_copy_of(place: &Path, output: &Path) -> bool {
-    let Some(name) = output.file_name() else { return false };
-    let Ok(files) = FileDirectory::open_own(output.with_file_name(work_name(name))) else {
-        return false;
-    };
-    let files: Arc<dyn Directory> = files;
-    let resume = Resume::read(&files).ok().flatten();
-    resume.is_some_and(|resume| {
-        resume.consume
-            && Path::new(resume.view.as_os_str()) == place
-            && Path::new(resume.output.as_os_str()) == output
-    })
-}
-
-/// Bytes on the disk of a file, or of the files in a folder.
-fn bytes_of(path: &Path) -> u64 {
-    let of_file = |path: PathBuf| path.symlink_metadata().map_or(0, |found| found.blocks() * 512);
-    match fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| of_file(entry.path())).sum(),
-        Err(_) => of_file(path.to_owned()),
-    }
-}
-
-/// Whether a process holds the lock that tells work in progress from a leftover. A shared lock stops no
-/// command that looks for work at the same moment.
-fn is_locked(path: &Path) -> bool {
-    let is_regular = path.symlink_metadata().is_ok_and(|found| found.is_file() || found.is_dir());
-    is_regular && File::open(path).is_ok_and(|file| file.try_lock_shared().is_err())
+    told.advise(command.filter(|_| is_own))
 }
