@@ -154,3 +154,86 @@ fn touch(known: &FileNote, place: &Path) -> String {
     let rest = known.modified_unix_ns.rem_euclid(1_000_000_000);
     format!("touch -d @{seconds}.{rest:09} {}", shown::shell_word(place))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use merganser_results::ResultsError;
+    use merganser_sort::journal::{InputProgress, JournalText};
+
+    use super::*;
+
+    fn path(name: &str) -> std::path::PathBuf {
+        Path::new(name).to_owned()
+    }
+
+    const KNOWN: FileNote = FileNote {
+        device: 1,
+        inode: 2,
+        born_unix_ns: None,
+        size: 9,
+        modified_unix_ns: 1_000_000_005,
+    };
+
+    fn written(place: &str, taken: u64) -> ConsumeError {
+        let known = InputProgress {
+            path: JournalText(b"/d/in".to_vec()),
+            file: KNOWN,
+            taken,
+            given_back: 0,
+        };
+        let (input, own, place) = (path("in"), path("/d/in"), path(place));
+        ConsumeError::Written(Box::new(WrittenInput { input, own, place, known }))
+    }
+
+    #[test]
+    fn sentences_have_the_commands_that_help() {
+        let full = || ResultsError::Named(io::Error::other("it ended"));
+        for (failure, sentence) in [
+            (
+                written("/d/.in.merganser-consumed", 0).told(),
+                "in: another program changed this input, now /d/.in.merganser-consumed, after its first 0 of 9 bytes were sorted: save what it wrote, make the file what it was, then: touch -d @1.000000005 /d/.in.merganser-consumed; to sort it as it is now instead, unless it belongs to another sort --consume (see 'merganser recover'): mv /d/.in.merganser-consumed /d/in",
+            ),
+            (
+                written("/d/.in.merganser-consumed", 4).told(),
+                "in: another program changed this input, now /d/.in.merganser-consumed, after its first 4 of 9 bytes were sorted: save what it wrote, make the file what it was, then: touch -d @1.000000005 /d/.in.merganser-consumed; or remove it if those are all bytes",
+            ),
+            (
+                ConsumeError::Gone { place: path("/d/x y"), known: KNOWN }.told(),
+                "/d/x y: is gone, and the interrupted sort was reading it; put the file of 9 bytes back; after you restored it from a copy: touch -d @1.000000005 '/d/x y'",
+            ),
+            (
+                ConsumeError::Unfit { input: path("in"), why: UnfitInput::Claimed(path("/d/.in")) }
+                    .told(),
+                "in: --consume: an earlier file of this name is still being consumed, as /d/.in; finish that first, see 'merganser recover'",
+            ),
+            (
+                ConsumeError::Begun {
+                    error: Box::new(full().into()),
+                    folder: path("/d/.out.unfinished"),
+                    phase: SortPhase::Sorting,
+                    output: path("out"),
+                }
+                .told(),
+                "it ended; every record is in the inputs and /d/.out.unfinished: repeat the command to continue, or see 'merganser recover out'",
+            ),
+            (
+                CopyError::Begun {
+                    error: Box::new(full().into()),
+                    view: path("v"),
+                    work: path("/d/.out.unfinished"),
+                    output: path("a b"),
+                }
+                .told(),
+                "it ended; every record is in v and /d/.out.unfinished: repeat the command to continue, or see 'merganser recover 'a b''",
+            ),
+            (
+                CopyError::ViewBusy { view: path("v"), by: None }.told(),
+                "v: --consume: another process is reading or consuming this view now; wait for its end, or leave out --consume",
+            ),
+        ] {
+            assert_eq!(failure.sentence(), Some(sentence));
+        }
+    }
+}

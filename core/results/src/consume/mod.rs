@@ -6,10 +6,13 @@
 //! | `checks` | what is checked before the first byte is given back |
 //! | `work` | the steps of the protocol, done to real files |
 //! | `error` | why it ends early, and what was found |
+//! | `interrupted` | (test) the protocol on real files, ended before each step |
 //! | `model` | (test) every state, crash and next command on a small disk |
 
 mod checks;
 mod error;
+#[cfg(test)]
+mod interrupted;
 #[cfg(test)]
 mod model;
 mod protocol;
