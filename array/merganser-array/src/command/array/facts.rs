@@ -2,7 +2,6 @@
 
 use merganser_array::{Volume, VolumeDescription, VolumeUsage};
 use merganser_shell::failure::Failure;
-use merganser_results::kept::ReportFile;
 use serde_json::{Value, json};
 
 use super::file::{MemberHold, VolumeFile};

@@ -1,8 +1,8 @@
 //! `merganser array info` and `report`.
 
 use merganser_array::Hash;
+use merganser_results::kept::ReportFile;
 use merganser_shell::failure::Failure;
-use merganser_shell::kept::ReportFile;
 use merganser_shell::standard;
 use serde_json::{Value, json};
 

@@ -12,7 +12,8 @@ use merganser_device::workload::{
     PlayError, PreconditionError, Preconditioned, Preconditioning, RequestStream, SubmissionPace,
     Workload, WorkloadError, play_streams, precondition,
 };
-use merganser_shell::failure::{Failure, Stopped};
+use merganser_results::stopped::Stopped;
+use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_shell::progress;
 use merganser_shell::signals::Cancel;

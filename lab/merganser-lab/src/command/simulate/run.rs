@@ -7,11 +7,9 @@ use std::time::Instant;
 use merganser_device::device::Device;
 use merganser_device::results::{Collector, EndedRequest};
 use merganser_results::kept::ReportFile;
-use merganser_results::stopped::Stopped;
 use merganser_shell::config::ReportForm;
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
-use merganser_results::kept::ReportFile;
 use merganser_shell::signals::Cancel;
 use merganser_shell::standard::print;
 
