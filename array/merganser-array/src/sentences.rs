@@ -3,7 +3,7 @@
 use merganser_shell::failure::{Failure, plain_text};
 
 /// The end of a command by an error of a volume.
-pub fn told(error: merganser_array::Error) -> Failure {
+pub(crate) fn told(error: merganser_array::Error) -> Failure {
     match error {
         merganser_array::Error::Io(error) | merganser_array::Error::Unreadable(error) => {
             Failure::named(&error)

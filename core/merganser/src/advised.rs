@@ -15,7 +15,7 @@ use crate::config::{SortConfig, SortTask};
 
 /// A command, word by word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdvisedCommand(Vec<OsString>);
+pub(crate) struct AdvisedCommand(Vec<OsString>);
 
 impl AdvisedCommand {
     fn of<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Self {
@@ -24,7 +24,7 @@ impl AdvisedCommand {
 
     /// The `sort --consume` of a journal. `None` if no command line means exactly that sort: what the
     /// journal says is compared with what the command line means.
-    pub fn sort(journal: &SortJournal) -> Option<Self> {
+    pub(crate) fn sort(journal: &SortJournal) -> Option<Self> {
         let note = &journal.command;
         let output = Path::new(note.output.as_os_str());
         let inputs = journal.inputs.iter().map(|input| Path::new(input.path.as_os_str()));
@@ -57,7 +57,7 @@ impl AdvisedCommand {
     }
 
     /// Copies the view at an absolute path to a file at another; `None` if one isn't absolute.
-    pub fn materialize(view: &Path, output: &Path, consume: bool) -> Option<Self> {
+    pub(crate) fn materialize(view: &Path, output: &Path, consume: bool) -> Option<Self> {
         let words = [
             OsStr::new("merganser"),
             OsStr::new("materialize"),
@@ -71,25 +71,25 @@ impl AdvisedCommand {
     }
 
     /// Removes a folder that was seen to hold nothing that is nowhere else.
-    pub fn remove_folder(path: &Path) -> Option<Self> {
+    pub(crate) fn remove_folder(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self::of([OsStr::new("rm"), OsStr::new("-r"), path.as_os_str()]))
     }
 
     /// Removes a file that has another name.
-    pub fn remove_file(path: &Path) -> Option<Self> {
+    pub(crate) fn remove_file(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
         Some(Self::of([OsStr::new("rm"), path.as_os_str()]))
     }
 
     /// For a shell, without characters that control the terminal.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         let words: Vec<_> = self.0.iter().map(shown::command_word).collect();
         words.join(" ")
     }
 
     /// Its words.
-    pub fn words(&self) -> Vec<JournalText> {
+    pub(crate) fn words(&self) -> Vec<JournalText> {
         self.0.iter().map(|word| JournalText::from(word.as_os_str())).collect()
     }
 }

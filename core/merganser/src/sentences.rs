@@ -11,7 +11,7 @@ use merganser_sort::journal::{FileNote, SortPhase};
 use crate::advised::AdvisedCommand;
 
 /// An error that ends a command with a sentence of this program.
-pub trait Told {
+pub(crate) trait Told {
     /// The end.
     fn told(self) -> Failure;
 }

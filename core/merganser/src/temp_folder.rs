@@ -12,7 +12,7 @@ use merganser_storage::metered::{Meter, Metered, Transfer};
 use merganser_storage::{Clock, Directory, RealClock, Storage};
 
 /// The folder at a path, once that is looked at.
-pub struct TempFolder {
+pub(crate) struct TempFolder {
     path: PathBuf,
     name: String,
     clock: Arc<RealClock>,
@@ -36,7 +36,7 @@ impl Meter for TempBytesWritten {
 
 impl TempFolder {
     /// The folder at `path`.
-    pub fn new(path: &Path) -> Arc<Self> {
+    pub(crate) fn new(path: &Path) -> Arc<Self> {
         Arc::new(TempFolder {
             path: path.to_owned(),
             name: path.display().to_string(),
@@ -47,17 +47,17 @@ impl TempFolder {
     }
 
     /// Its path, as typed.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// How files in it are reached, if there were any.
-    pub fn mode(&self) -> Option<Mode> {
+    pub(crate) fn mode(&self) -> Option<Mode> {
         self.folder.get().map(|folder| folder.mode())
     }
 
     /// How much was written to its temporary files, in bytes.
-    pub fn written_bytes(&self) -> u64 {
+    pub(crate) fn written_bytes(&self) -> u64 {
         self.written.0.load(Ordering::Relaxed)
     }
 

@@ -49,7 +49,7 @@ fn wing_of(words: &[impl AsRef<std::ffi::OsStr>]) -> Option<&'static Wing> {
 }
 
 /// Becomes the program that has the command in `words`; `None` if that is this one.
-pub fn run(words: &[OsString]) -> Option<ExitCode> {
+pub(crate) fn run(words: &[OsString]) -> Option<ExitCode> {
     let wing = wing_of(words)?;
     Some(ended(&become_wing(wing, words)))
 }
@@ -105,14 +105,14 @@ fn outline(wing: &Wing) -> Option<CommandOutline> {
 }
 
 /// `own` with the commands of all wings that are installed.
-pub fn whole(own: clap::Command) -> clap::Command {
+pub(crate) fn whole(own: clap::Command) -> clap::Command {
     let outlines: Vec<_> = WINGS.iter().filter_map(outline).collect();
     let commands = outlines.iter().flat_map(CommandOutline::commands);
     own.subcommands(commands.map(CommandOutline::command))
 }
 
 /// `own`, whose help lists the commands of all wings that are installed, too.
-pub fn listed(own: clap::Command) -> clap::Command {
+pub(crate) fn listed(own: clap::Command) -> clap::Command {
     let list = whole(own.clone()).help_template("{subcommands}").render_help().to_string();
     let mut groups = vec![String::new(); 1 + WINGS.len()];
     let mut at = 0;

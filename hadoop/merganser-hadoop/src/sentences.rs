@@ -4,7 +4,7 @@ use merganser_hadoop_node::hdfs::HdfsError;
 use merganser_hadoop_node::shuffle::{Shortage, ShuffleError, SpillRefusal};
 
 /// The sentence about a map task that was refused or failed, for its client and the log.
-pub fn hdfs_sentence(error: &HdfsError) -> String {
+pub(crate) fn hdfs_sentence(error: &HdfsError) -> String {
     match error {
         HdfsError::Memory { .. } => format!("{error} (--memory, --maps)"),
         HdfsError::Replica { .. } => format!("{error} (--hdfs-data-dir)"),
@@ -14,7 +14,7 @@ pub fn hdfs_sentence(error: &HdfsError) -> String {
 }
 
 /// The sentence of an error of the merge process, with the options of `serve` that its user can change.
-pub fn shuffle_sentence(error: &ShuffleError) -> String {
+pub(crate) fn shuffle_sentence(error: &ShuffleError) -> String {
     match error {
         ShuffleError::Busy { shortage: shortage @ Shortage::Merges { .. } } => {
             format!("busy: {shortage} (--merges); come again")

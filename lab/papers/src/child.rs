@@ -10,11 +10,11 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::lab::Lab;
 
 /// The process that runs at the moment. It gets SIGTERM when the experiment is cancelled.
-pub struct Child(Arc<Mutex<Option<u32>>>);
+pub(crate) struct Child(Arc<Mutex<Option<u32>>>);
 
 impl Child {
     /// No process yet.
-    pub fn watched(lab: &Lab<'_>) -> Self {
+    pub(crate) fn watched(lab: &Lab<'_>) -> Self {
         let running: Arc<Mutex<Option<u32>>> = Arc::default();
         let (caller, watched) = (Arc::clone(lab.caller), Arc::clone(&running));
         std::thread::spawn(move || {
@@ -30,12 +30,12 @@ impl Child {
     }
 
     /// Sets the process that runs; `None` before it is reaped.
-    pub fn set(&self, id: Option<u32>) {
+    pub(crate) fn set(&self, id: Option<u32>) {
         *self.0.lock() = id;
     }
 
     /// Returns how the process ended, if it has. It is forgotten when it is reaped.
-    pub fn poll(&self, child: &mut std::process::Child) -> io::Result<Option<ExitStatus>> {
+    pub(crate) fn poll(&self, child: &mut std::process::Child) -> io::Result<Option<ExitStatus>> {
         // The lock is held meanwhile: after the reap, no signal may go to this process number.
         let mut running = self.0.lock();
         let status = child.try_wait()?;

@@ -8,14 +8,14 @@ use crate::error::ExperimentError;
 use crate::lab::{Caller, Lab};
 
 /// An empty folder that is removed, with all that is in it, when it is dropped.
-pub struct ScratchFolder {
+pub(crate) struct ScratchFolder {
     path: PathBuf,
     caller: Arc<dyn Caller>,
 }
 
 impl ScratchFolder {
     /// Makes it in the lab's folder for data.
-    pub fn new(lab: &Lab<'_>) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(lab: &Lab<'_>) -> Result<Self, ExperimentError> {
         let path = lab.setup.dir.join(format!(".merganser-reproduce-{}", std::process::id()));
         fs::create_dir(&path).map_err(|error| ExperimentError::on(&path, error))?;
         lab.caller.folder_made(&path);
@@ -23,7 +23,7 @@ impl ScratchFolder {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -50,7 +50,7 @@ pub trait Caller: Send + Sync {
 }
 
 /// What an experiment works with.
-pub struct Lab<'a> {
+pub(crate) struct Lab<'a> {
     /// How it is run.
     pub setup: &'a ExperimentSetup,
     /// Where it runs.
@@ -63,7 +63,7 @@ pub struct Lab<'a> {
 
 impl Lab<'_> {
     /// Returns [`ExperimentError::Cancelled`] once the end was asked for.
-    pub fn check_cancelled(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn check_cancelled(&self) -> Result<(), ExperimentError> {
         if self.progress.cancelled() { Err(ExperimentError::Cancelled) } else { Ok(()) }
     }
 }

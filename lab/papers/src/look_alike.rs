@@ -14,7 +14,7 @@ const GIB: u64 = 1024 * MIB;
 const BURST_SPEED: f64 = 8.;
 
 /// A part of a look-alike.
-pub struct LookStream {
+pub(crate) struct LookStream {
     /// Share of the trace's requests of its kind.
     share: f64,
     reads: bool,
@@ -25,7 +25,7 @@ pub struct LookStream {
 }
 
 /// A look-alike of a trace.
-pub struct Look {
+pub(crate) struct Look {
     /// The name of the trace.
     pub name: &'static str,
     /// Read requests.
@@ -54,7 +54,7 @@ fn page() -> Sizes {
 
 /// A kernel is compiled: sources and headers are read once and often, objects are written once and in
 /// order, the ext3 journal again and again. Numbers: Table 5.2.
-pub fn kernel() -> Look {
+pub(crate) fn kernel() -> Look {
     Look {
         name: "traceKernel",
         reads: 84_847,
@@ -73,7 +73,7 @@ pub fn kernel() -> Look {
 
 /// WordCount of Phoenix: the input is read in order, intermediate pairs are paged out at random and read
 /// back. Numbers: Table 5.2.
-pub fn phoenix() -> Look {
+pub(crate) fn phoenix() -> Look {
     Look {
         name: "tracePhoenix",
         reads: 822_909,
@@ -90,7 +90,7 @@ pub fn phoenix() -> Look {
 }
 
 /// On-line transactions: small requests, a few pages much more often than others. Numbers: Table 5.2.
-pub fn financial() -> Look {
+pub(crate) fn financial() -> Look {
     Look {
         name: "Financial",
         reads: 2_252_549,
@@ -106,7 +106,7 @@ pub fn financial() -> Look {
 
 /// Iozone: a file is written in order, 360 KB each 9.4 ms (the public trace of DiskSim's SSD extension
 /// has these means; the number of requests is ours).
-pub fn iozone() -> Look {
+pub(crate) fn iozone() -> Look {
     Look {
         name: "Iozone",
         reads: 0,
@@ -124,7 +124,7 @@ pub fn iozone() -> Look {
 }
 
 /// Postmark: 83 % reads, 222 KB on average (as the public trace; its times are guessed).
-pub fn postmark() -> Look {
+pub(crate) fn postmark() -> Look {
     let sizes = || Sizes::Exponential(222 * KIB);
     Look {
         name: "Postmark",
@@ -141,7 +141,7 @@ pub fn postmark() -> Look {
 
 impl Look {
     /// The requests, at most about `most`, with reads and writes in their proportion.
-    pub fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
+    pub(crate) fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
         let all = self.reads + self.writes;
         let scale = (most as f64 / all as f64).min(1.);
         let mut sources = Vec::new();

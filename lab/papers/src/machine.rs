@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// The machine on which a figure was measured.
 #[derive(Debug)]
-pub struct MeasuredMachine {
+pub(crate) struct MeasuredMachine {
     /// The processor's name.
     pub processor: String,
     /// How many of them the process may use.
@@ -22,7 +22,7 @@ pub struct MeasuredMachine {
 
 impl MeasuredMachine {
     /// This one, with its data in `dir`.
-    pub fn here(dir: &Path) -> Self {
+    pub(crate) fn here(dir: &Path) -> Self {
         let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let field = |path: &str, name: &str| {
             let found = text(path);
@@ -42,7 +42,7 @@ impl MeasuredMachine {
     }
 
     /// As JSON.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         json!({
             "processor": self.processor,
             "cores": self.cores,

@@ -3,7 +3,7 @@
 use merganser_pages::Chart;
 
 /// The result of an experiment.
-pub struct Outcome {
+pub(crate) struct Outcome {
     /// Tables: the paper's and our own.
     pub sections: Vec<OutcomeSection>,
     /// How the machine or the method differs from the paper's, one sentence per difference.
@@ -13,7 +13,7 @@ pub struct Outcome {
 }
 
 /// One table.
-pub struct OutcomeSection {
+pub(crate) struct OutcomeSection {
     /// Its subject, the unit, and the table of the paper that it is compared with.
     pub title: String,
     /// Its lines.
@@ -21,7 +21,7 @@ pub struct OutcomeSection {
 }
 
 /// One line of a table.
-pub struct OutcomeRow {
+pub(crate) struct OutcomeRow {
     /// The name of the figure.
     pub what: String,
     /// The paper's figure.
@@ -32,29 +32,29 @@ pub struct OutcomeRow {
 
 impl OutcomeSection {
     /// An empty table.
-    pub fn new(title: impl Into<String>) -> Self {
+    pub(crate) fn new(title: impl Into<String>) -> Self {
         OutcomeSection { title: title.into(), rows: Vec::new() }
     }
 
     /// A figure that the paper has too.
-    pub fn both(&mut self, what: impl Into<String>, paper: f64, ours: f64) {
+    pub(crate) fn both(&mut self, what: impl Into<String>, paper: f64, ours: f64) {
         self.rows.push(OutcomeRow { what: what.into(), paper: Some(paper), ours: Some(ours) });
     }
 
     /// A figure of the paper alone.
-    pub fn paper(&mut self, what: impl Into<String>, paper: f64) {
+    pub(crate) fn paper(&mut self, what: impl Into<String>, paper: f64) {
         self.rows.push(OutcomeRow { what: what.into(), paper: Some(paper), ours: None });
     }
 
     /// A figure of ours alone.
-    pub fn ours(&mut self, what: impl Into<String>, ours: f64) {
+    pub(crate) fn ours(&mut self, what: impl Into<String>, ours: f64) {
         self.rows.push(OutcomeRow { what: what.into(), paper: None, ours: Some(ours) });
     }
 }
 
 impl OutcomeRow {
     /// Ours over the paper's, if there are both.
-    pub fn ratio(&self) -> Option<f64> {
+    pub(crate) fn ratio(&self) -> Option<f64> {
         Some(self.ours? / self.paper?)
     }
 }

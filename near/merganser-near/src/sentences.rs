@@ -7,7 +7,7 @@ use merganser_shell::failure::{Failure, plain_text};
 use merganser_shell::shown;
 
 /// An error that ends a command with a sentence of this program.
-pub trait Told {
+pub(crate) trait Told {
     /// The end.
     fn told(self) -> Failure;
 }

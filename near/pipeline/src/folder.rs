@@ -23,7 +23,7 @@ use merganser_results::pipeline::{JOURNAL_NAME, PARTIAL_NAME, PARTS_NAME};
 use super::error::PipelineError;
 
 /// Name of the output of a stage, in its folder.
-pub const OUT_NAME: &str = "out";
+pub(crate) const OUT_NAME: &str = "out";
 /// End of names whose content is not whole.
 const NEW: &str = ".new";
 /// The time that the processes of a killed pipeline have to end.

@@ -24,13 +24,13 @@ use crate::limits::WasmLimits;
 const ADDRESS_SPACE_BYTES: u64 = 1 << 40;
 
 /// The time between two steps of the clock that guests are measured with.
-pub const TICK: Duration = Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// The engine for guests that are (`timed`) or are not watched by a clock.
 ///
 /// # Errors
 /// When this processor or system can't run compiled guests.
-pub fn engine(timed: bool) -> Result<Engine, SsdletError> {
+pub(crate) fn engine(timed: bool) -> Result<Engine, SsdletError> {
     static ENGINES: [OnceLock<Result<Engine, String>>; 2] = [OnceLock::new(), OnceLock::new()];
     let made = ENGINES[usize::from(timed)].get_or_init(|| {
         let reserve =
@@ -73,14 +73,14 @@ fn config(timed: bool, reserve: bool) -> Config {
 }
 
 /// Advances the clock of timed guests for as long as it lives.
-pub struct Ticker(Engine);
+pub(crate) struct Ticker(Engine);
 
 impl Ticker {
     /// The ticker of this process; its thread ends when the last user drops it.
     ///
     /// # Errors
     /// When there is no engine, or no thread.
-    pub fn shared() -> Result<Arc<Self>, SsdletError> {
+    pub(crate) fn shared() -> Result<Arc<Self>, SsdletError> {
         static SHARED: Mutex<Weak<Ticker>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock();
         if let Some(ticker) = shared.upgrade() {

@@ -23,7 +23,7 @@ const BEHIND: usize = 16;
 const ROOM_STEP: usize = 4096;
 
 /// A started guest.
-pub struct Guest {
+pub(crate) struct Guest {
     store: Store<GuestState>,
     limits: WasmLimits,
     memory: Memory,
@@ -47,7 +47,7 @@ impl Guest {
     ///
     /// # Errors
     /// Whatever it does wrong until then, arguments that it refuses, no memory.
-    pub fn start(
+    pub(crate) fn start(
         compiled: Arc<Compiled>,
         args: &[u8],
         limits: &WasmLimits,
@@ -150,7 +150,11 @@ impl Guest {
     ///
     /// # Errors
     /// Whatever it does wrong.
-    pub fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+    pub(crate) fn chunk(
+        &mut self,
+        chunk: Chunk<'_>,
+        out: &mut Emitter<'_>,
+    ) -> Result<(), SsdletError> {
         let len = chunk.bytes.len();
         self.allow(self.limits.chunk_fuel(len as u64))?;
         self.make_room(len)?;
@@ -174,7 +178,7 @@ impl Guest {
     ///
     /// # Errors
     /// Whatever it does wrong.
-    pub fn close(&mut self, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+    pub(crate) fn close(&mut self, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         let Some(close) = self.close.take() else { return Ok(()) };
         self.allow(self.limits.close_fuel())?;
         self.store.data_mut().phase = GuestPhase::Close;
@@ -184,7 +188,7 @@ impl Guest {
     }
 
     /// Fuel that was used since the last call of this.
-    pub fn meter(&mut self) -> u64 {
+    pub(crate) fn meter(&mut self) -> u64 {
         self.settle();
         std::mem::take(&mut self.metered)
     }

@@ -11,10 +11,10 @@ use crate::scope;
 use crate::state::GuestState;
 
 /// The module of all of them.
-pub const MODULE: &str = "mgs";
+pub(crate) const MODULE: &str = "mgs";
 
 /// All of them: name, parameters and results as [`crate::module`] writes them.
-pub const ALL: &[(&str, (&str, &str))] = &[
+pub(crate) const ALL: &[(&str, (&str, &str))] = &[
     ("emit", ("ii", "")),
     ("emit_spans", ("ii", "")),
     ("emit_values", ("ii", "")),
@@ -25,7 +25,7 @@ pub const ALL: &[(&str, (&str, &str))] = &[
 ];
 
 /// Those that tell the place of a chunk.
-pub const PLACES: &[&str] = &["input", "offset"];
+pub(crate) const PLACES: &[&str] = &["input", "offset"];
 
 /// Fuel of a key or record that is handed over, in addition to its bytes.
 const RECORD_FUEL: u64 = 8;
@@ -43,7 +43,7 @@ const ENTRIES: [(&str, usize, Take); 2] = [
 ///
 /// # Errors
 /// None that is known.
-pub fn linker(engine: &Engine) -> Result<Linker<GuestState>> {
+pub(crate) fn linker(engine: &Engine) -> Result<Linker<GuestState>> {
     let mut linker = Linker::new(engine);
     linker.func_wrap(MODULE, "emit", |caller: Caller<'_, GuestState>, at: u32, bytes: u32| {
         // A frame has 8 bytes at least, so the bytes bound the records, too.

@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CODE_BYTES_MAX: usize = 32 << 20;
 
 /// A module that can be started.
-pub struct Compiled {
+pub(crate) struct Compiled {
     /// What it says about itself.
     pub declared: Declared,
     /// SHA-256 of its bytes.
@@ -97,7 +97,7 @@ impl ModuleCache {
 ///
 /// # Errors
 /// Bytes that are no module, or a module that is no SSDlet or too large; [`NotNow`] where it can't be compiled now.
-pub fn compiled(
+pub(crate) fn compiled(
     bytes: &[u8],
     timed: bool,
     lender: &dyn MemoryLender,

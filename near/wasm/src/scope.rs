@@ -36,7 +36,7 @@ impl Drop for Restore {
 }
 
 /// Runs `run`, during which [`with`] gives `chunk` and `out`.
-pub fn within<R>(chunk: Chunk<'_>, out: &mut Emitter<'_>, run: impl FnOnce() -> R) -> R {
+pub(crate) fn within<R>(chunk: Chunk<'_>, out: &mut Emitter<'_>, run: impl FnOnce() -> R) -> R {
     let current = CurrentCall {
         out: std::ptr::from_mut(out).cast(),
         bytes: std::ptr::from_ref(chunk.bytes),
@@ -49,7 +49,7 @@ pub fn within<R>(chunk: Chunk<'_>, out: &mut Emitter<'_>, run: impl FnOnce() -> 
 
 /// Gives the chunk and the emitter of the innermost [`within`] of this thread to `take`; `None` outside
 /// of one, and inside of `take` itself.
-pub fn with<R>(take: impl FnOnce(Chunk<'_>, &mut Emitter<'_>) -> R) -> Option<R> {
+pub(crate) fn with<R>(take: impl FnOnce(Chunk<'_>, &mut Emitter<'_>) -> R) -> Option<R> {
     let current = CURRENT.take()?;
     let _restore = Restore(Some(current));
     let CurrentCall { out, bytes, input, offset } = current;

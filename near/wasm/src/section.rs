@@ -157,7 +157,7 @@ impl WrittenSection {
 ///
 /// # Errors
 /// If not: the rule.
-pub fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_".contains(c);
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(fits) {
         return Err(format!("name: give 1 to {NAME_BYTES_MAX} small letters, digits, '-' or '_'"));

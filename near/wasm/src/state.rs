@@ -7,7 +7,7 @@ use crate::answers::AnswerForm;
 use crate::limits::WasmLimits;
 
 /// What the host knows about a guest while the guest's code runs.
-pub struct GuestState {
+pub(crate) struct GuestState {
     name: String,
     answers: AnswerForm,
     memory_bytes: u64,
@@ -20,7 +20,7 @@ pub struct GuestState {
 
 /// Which calls a guest is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GuestPhase {
+pub(crate) enum GuestPhase {
     Start,
     Args,
     Chunk,
@@ -29,23 +29,23 @@ pub enum GuestPhase {
 
 impl GuestState {
     /// That of a guest that is to be started.
-    pub fn new(name: String, answers: AnswerForm, memory_bytes: u64) -> Self {
+    pub(crate) fn new(name: String, answers: AnswerForm, memory_bytes: u64) -> Self {
         let phase = GuestPhase::Start;
         GuestState { name, answers, memory_bytes, memory: None, phase, fault: None }
     }
 
     /// The SSDlet's name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
     /// How its answers are read.
-    pub fn answers(&self) -> &AnswerForm {
+    pub(crate) fn answers(&self) -> &AnswerForm {
         &self.answers
     }
 
     /// Whether the last chunk is behind it.
-    pub fn is_closing(&self) -> bool {
+    pub(crate) fn is_closing(&self) -> bool {
         self.phase == GuestPhase::Close
     }
 
@@ -53,7 +53,7 @@ impl GuestState {
     ///
     /// # Errors
     /// While the module is started, it is not known yet.
-    pub fn memory(&mut self) -> wasmtime::Result<Memory> {
+    pub(crate) fn memory(&mut self) -> wasmtime::Result<Memory> {
         match self.memory {
             Some(memory) => Ok(memory),
             None => Err(self.refuse("it called the host while it was started".to_owned())),
@@ -61,7 +61,7 @@ impl GuestState {
     }
 
     /// Ends the guest for a fault of its own; the result is the trap.
-    pub fn refuse(&mut self, detail: String) -> Error {
+    pub(crate) fn refuse(&mut self, detail: String) -> Error {
         let ssdlet = self.name();
         let fault = match self.phase {
             GuestPhase::Args => SsdletError::Args { ssdlet: ssdlet.to_owned(), detail },
@@ -73,7 +73,7 @@ impl GuestState {
     }
 
     /// Ends the guest with `fault`; the result is the trap.
-    pub fn end_with(&mut self, fault: SsdletError) -> Error {
+    pub(crate) fn end_with(&mut self, fault: SsdletError) -> Error {
         self.fault.get_or_insert(fault);
         Error::msg("the host ended the guest")
     }

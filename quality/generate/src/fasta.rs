@@ -22,12 +22,12 @@ use merganser_random::Random;
 use super::generator::Generator;
 
 /// Records of a group.
-pub const GROUP: u64 = 1024;
+pub(crate) const GROUP: u64 = 1024;
 /// Families of a group: how many copies each has, and how many such families there are. All other records
 /// are alone.
-pub const FAMILIES: [(u64, u64); 5] = [(300, 1), (60, 1), (20, 4), (5, 10), (2, 20)];
+pub(crate) const FAMILIES: [(u64, u64); 5] = [(300, 1), (60, 1), (20, 4), (5, 10), (2, 20)];
 /// Changed letters of copies, in hundredths: copy `n` of a family has number `n` of these, cyclically.
-pub const RATES: [u64; 8] = [0, 1, 2, 5, 10, 20, 30, 50];
+pub(crate) const RATES: [u64; 8] = [0, 1, 2, 5, 10, 20, 30, 50];
 /// Letters of a line.
 const LINE_LETTERS: usize = 60;
 /// The streams of random numbers that are not a record's own.

@@ -8,7 +8,7 @@ use merganser_random::Random;
 /// `C` begins with the letters `JimGrayRIP` and is odd, `A` is from L'Ecuyer's tables (Mathematics
 /// of Computation 68, 1999): the period is 2^128.
 #[derive(Debug, Clone, Copy)]
-pub struct Lcg {
+pub(crate) struct Lcg {
     state: u128,
 }
 
@@ -19,7 +19,7 @@ impl Lcg {
     /// The generator as it stands after `steps` numbers of the sequence of `seed`.
     ///
     /// `f` is affine and so is `f` after `f`: squaring the map reaches any step in 64 rounds.
-    pub fn after(seed: u64, steps: u64) -> Self {
+    pub(crate) fn after(seed: u64, steps: u64) -> Self {
         let mut state = match seed {
             0 => 0,
             _ => {
@@ -41,7 +41,7 @@ impl Lcg {
 
     /// The next number.
     #[inline]
-    pub fn number(&mut self) -> u128 {
+    pub(crate) fn number(&mut self) -> u128 {
         self.state = self.state.wrapping_mul(Self::A).wrapping_add(Self::C);
         self.state
     }

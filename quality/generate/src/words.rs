@@ -7,7 +7,7 @@ use merganser_random::Random;
 ///
 /// Drawing takes one random number and one table look-up (Walker's alias method, in integers): slot
 /// `i` gives word `i` when the low 32 bits are below its threshold, its alias otherwise.
-pub struct ZipfWords {
+pub(crate) struct ZipfWords {
     slots: Vec<AliasSlot>,
     texts: Vec<[u8; ZipfWords::BYTES_MAX]>,
     lengths: Vec<u8>,
@@ -20,12 +20,12 @@ struct AliasSlot {
 
 impl ZipfWords {
     /// Bytes of the longest word, with room for a separator after it.
-    pub const BYTES_MAX: usize = 8;
+    pub(crate) const BYTES_MAX: usize = 8;
     /// How many words there are; a power of two.
     const COUNT: usize = 1 << 13;
 
     /// The one vocabulary.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (texts, lengths) = (0..Self::COUNT).map(spell).unzip();
         let own = |rank| AliasSlot { threshold: u32::MAX, alias: rank as u32 };
         let mut slots: Vec<AliasSlot> = (0..Self::COUNT).map(own).collect();
@@ -59,7 +59,7 @@ impl ZipfWords {
 
     /// Draws a word: its bytes (the rest of the array is blank) and its length.
     #[inline]
-    pub fn draw(&self, random: &mut Random) -> (&[u8; Self::BYTES_MAX], usize) {
+    pub(crate) fn draw(&self, random: &mut Random) -> (&[u8; Self::BYTES_MAX], usize) {
         let number = random.bits();
         let index = (number >> 32) as usize % Self::COUNT;
         let slot = &self.slots[index];
@@ -70,7 +70,7 @@ impl ZipfWords {
     }
 
     /// Word `index`, for columns with few values.
-    pub fn get(&self, index: usize) -> &[u8] {
+    pub(crate) fn get(&self, index: usize) -> &[u8] {
         &self.texts[index][..usize::from(self.lengths[index])]
     }
 }

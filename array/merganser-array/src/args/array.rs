@@ -17,7 +17,7 @@ Examples:
   merganser array serve vol.json --nbd vol.sock &
   nbdcopy disk.img 'nbd+unix:///?socket=vol.sock'
   merganser array check vol.json")]
-pub struct ArrayArgs {
+pub(crate) struct ArrayArgs {
     /// What to do
     #[command(subcommand)]
     pub command: ArrayCommand,
@@ -25,7 +25,7 @@ pub struct ArrayArgs {
 
 /// The subcommands of `array`.
 #[derive(Debug, Subcommand)]
-pub enum ArrayCommand {
+pub(crate) enum ArrayCommand {
     Create(ArrayCreateArgs),
     Serve(ArrayServeArgs),
     Check(ArrayCheckArgs),
@@ -45,7 +45,7 @@ pub enum ArrayCommand {
 /// member is also filled with zeros, so that its writes are sequential. Members that exist are refused
 /// unless --replace is given; their content is then lost.
 #[derive(Debug, Args)]
-pub struct ArrayCreateArgs {
+pub(crate) struct ArrayCreateArgs {
     /// The file that will describe the volume; paths in it are relative to it
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,
@@ -127,7 +127,7 @@ pub struct ArrayCreateArgs {
 
 /// A hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HashName {
+pub(crate) enum HashName {
     /// BLAKE3, cut to 160 bits
     Blake3,
     /// SHA-1, for which pages with equal hashes can be made on purpose
@@ -150,7 +150,7 @@ Examples:
   # the same without NBD, and a file system on it, as root
   merganser array serve vol.json --mount /mnt/vol &
   losetup --find --show --direct-io=on /mnt/vol/volume      then: mkfs.ext4, and mount /dev/loop0")]
-pub struct ArrayServeArgs {
+pub(crate) struct ArrayServeArgs {
     /// The file that describes the volume
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,
@@ -199,7 +199,7 @@ pub struct ArrayServeArgs {
 /// does, which repeats the journal, and makes a damaged copy of a label or superblock like the good one. Exits 1
 /// when data or maps are damaged.
 #[derive(Debug, Args)]
-pub struct ArrayCheckArgs {
+pub(crate) struct ArrayCheckArgs {
     /// The file that describes the volume
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,
@@ -227,7 +227,7 @@ pub struct ArrayCheckArgs {
 #[command(after_help = "\
 Examples:
   merganser array salvage vol.json -o disk.img --report pages.json")]
-pub struct ArraySalvageArgs {
+pub(crate) struct ArraySalvageArgs {
     /// The file that describes the volume
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,
@@ -247,7 +247,7 @@ pub struct ArraySalvageArgs {
 
 /// A volume, and the form of what is printed.
 #[derive(Debug, Args)]
-pub struct ArrayInfoArgs {
+pub(crate) struct ArrayInfoArgs {
     /// The file that describes the volume
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,
@@ -262,7 +262,7 @@ pub struct ArrayInfoArgs {
 /// Pages read and written, duplicates, write and read amplification and P/E cycles saved, since the
 /// volume was made, and space. While it is served, as of the last checkpoint.
 #[derive(Debug, Args)]
-pub struct ArrayReportArgs {
+pub(crate) struct ArrayReportArgs {
     /// The file that describes the volume
     #[arg(value_name = "FILE")]
     pub volume: PathBuf,

@@ -6,7 +6,7 @@ mod array;
 
 use clap::{Parser, Subcommand};
 
-pub use array::{
+pub(crate) use array::{
     ArrayArgs, ArrayCheckArgs, ArrayCommand, ArrayCreateArgs, ArrayInfoArgs, ArrayReportArgs,
     ArraySalvageArgs, ArrayServeArgs, HashName,
 };
@@ -22,7 +22,7 @@ pub use array::{
     disable_help_subcommand = true
 )]
 #[command(args_override_self = true, max_term_width = 100)]
-pub struct VolumeLine {
+pub(crate) struct VolumeLine {
     /// The subcommand.
     #[command(subcommand)]
     pub command: VolumeCommand,
@@ -31,7 +31,7 @@ pub struct VolumeLine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum VolumeCommand {
+pub(crate) enum VolumeCommand {
     Array(ArrayArgs),
 }
 

@@ -13,7 +13,7 @@ use crate::args::VolumeCommand;
 ///
 /// # Errors
 /// Any failure that keeps the command from its work.
-pub fn run(command: VolumeCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: VolumeCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         VolumeCommand::Array(typed) => array::run(typed.try_into()?, cancel),
     }

@@ -18,7 +18,7 @@ const BUFFER_SHARE: u64 = 16;
 
 /// The task of `merganser array`.
 #[derive(Debug)]
-pub enum ArrayConfig {
+pub(crate) enum ArrayConfig {
     /// Make a volume.
     Create(ArrayCreate),
     /// Serve one.
@@ -35,7 +35,7 @@ pub enum ArrayConfig {
 
 /// A volume that is to be made.
 #[derive(Debug)]
-pub struct ArrayCreate {
+pub(crate) struct ArrayCreate {
     /// The file that will describe it.
     pub volume: PathBuf,
     /// Its data members.
@@ -58,7 +58,7 @@ pub struct ArrayCreate {
 
 /// A volume that is to be served.
 #[derive(Debug)]
-pub struct ArrayServe {
+pub(crate) struct ArrayServe {
     /// The file that describes it.
     pub volume: PathBuf,
     /// How programs reach it.

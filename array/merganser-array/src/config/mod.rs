@@ -5,7 +5,7 @@
 
 mod array;
 
-pub use array::{ArrayConfig, ArrayCreate, ArrayServe};
+pub(crate) use array::{ArrayConfig, ArrayCreate, ArrayServe};
 
 #[cfg(test)]
 mod tests {
@@ -16,13 +16,13 @@ mod tests {
     use crate::args::{VolumeCommand, VolumeLine};
 
     /// The command of these words.
-    pub fn config(words: &[&str]) -> VolumeCommand {
+    pub(super) fn config(words: &[&str]) -> VolumeCommand {
         let words = [&["merganser"], words].concat();
         VolumeLine::try_parse_from(words).expect("parses").command
     }
 
     /// The sentence of the refusal of these words.
-    pub fn refusal(words: &[&str]) -> String {
+    pub(super) fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             VolumeCommand::Array(typed) => ArrayConfig::try_from(typed).err(),
         };

@@ -18,7 +18,7 @@ Examples:
   nbdcopy --connections=1 'nbd+unix:///?socket=big.sock' sorted.txt
   qemu-img convert -O qcow2 'nbd+unix:///?socket=big.sock' sorted.qcow2
   merganser export a.view b.view --nbd localhost:10809     as nbd://localhost/a and nbd://localhost/b")]
-pub struct ExportArgs {
+pub(crate) struct ExportArgs {
     /// The views, each with a name of its own
     #[arg(required = true, value_name = "VIEW")]
     pub views: Vec<PathBuf>,

@@ -30,7 +30,7 @@ Examples:
   merganser generate --format csv --records 1M --seed 7 -o rows.csv
   # proteins, and proteins.fa.truth.tsv
   merganser generate --format fasta --alphabet protein --records 100K -o proteins.fa")]
-pub struct GenerateArgs {
+pub(crate) struct GenerateArgs {
     /// The format: gensort, ascii, lines, csv or fasta
     #[arg(
         long,
@@ -85,7 +85,7 @@ pub struct GenerateArgs {
 
 /// What follows `generate --format`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GenerateFormat {
+pub(crate) enum GenerateFormat {
     /// Binary.
     Gensort,
     /// Printable.
@@ -100,7 +100,7 @@ pub enum GenerateFormat {
 
 /// What follows `--alphabet`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AlphabetName {
+pub(crate) enum AlphabetName {
     /// Bases.
     Dna,
     /// Amino acids.

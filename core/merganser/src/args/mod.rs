@@ -20,14 +20,14 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::wings;
 
-pub use export::ExportArgs;
-pub use generate::{AlphabetName, GenerateArgs, GenerateFormat};
-pub use mount::MountArgs;
-pub use range::TypedRange;
-pub use recover::RecoverArgs;
-pub use sort::{CheckHow, CompressionName, SortArgs};
-pub use verify::VerifyArgs;
-pub use view::{CatArgs, InfoArgs, MaterializeArgs};
+pub(crate) use export::ExportArgs;
+pub(crate) use generate::{AlphabetName, GenerateArgs, GenerateFormat};
+pub(crate) use mount::MountArgs;
+pub(crate) use range::TypedRange;
+pub(crate) use recover::RecoverArgs;
+pub(crate) use sort::{CheckHow, CompressionName, SortArgs};
+pub(crate) use verify::VerifyArgs;
+pub(crate) use view::{CatArgs, InfoArgs, MaterializeArgs};
 
 /// Sorts data larger than memory, into a file or into a sorted view.
 ///
@@ -49,7 +49,7 @@ Examples:
 A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
 
 Exit status: 0 done, 1 disorder found (verify, sort -c), 2 error.")]
-pub struct CommandLine {
+pub(crate) struct CommandLine {
     /// The subcommand.
     #[command(subcommand)]
     pub command: CliCommand,
@@ -61,7 +61,7 @@ impl CommandLine {
     ///
     /// # Errors
     /// clap's: help is one, too.
-    pub fn of_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+    pub(crate) fn of_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
         let mut words: Vec<_> = words.into_iter().collect();
         if words.first().is_some_and(|name| is_sort(name)) {
             words.splice(..1, ["merganser".into(), "sort".into(), "--quiet".into()]);
@@ -81,14 +81,14 @@ impl CommandLine {
 }
 
 /// Whether the program is called by the name `sort`.
-pub fn is_sort(program: &OsStr) -> bool {
+pub(crate) fn is_sort(program: &OsStr) -> bool {
     Path::new(program).file_name() == Some(OsStr::new("sort"))
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum CliCommand {
+pub(crate) enum CliCommand {
     Sort(SortArgs),
     Cat(CatArgs),
     Mount(MountArgs),
@@ -111,7 +111,7 @@ pub enum CliCommand {
 Examples:
   merganser completions bash > /usr/share/bash-completion/completions/merganser
   merganser completions fish > ~/.config/fish/completions/merganser.fish")]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     pub shell: clap_complete::Shell,
@@ -125,7 +125,7 @@ pub struct CompletionsArgs {
 Examples:
   merganser man | man -l -                         read it now
   merganser man --dir /usr/share/man/man1          install all pages")]
-pub struct ManArgs {
+pub(crate) struct ManArgs {
     /// Write merganser.1, merganser-sort.1, ... into this folder instead of standard output
     #[arg(long, value_name = "DIR")]
     pub dir: Option<std::path::PathBuf>,

@@ -15,7 +15,7 @@ use merganser_shell::args::TypedSize;
 Examples:
   merganser mount big.view /mnt &      then: head /mnt/big; tail -c 100 /mnt/big; grep x /mnt/big
   fusermount3 -u /mnt                  ends it")]
-pub struct MountArgs {
+pub(crate) struct MountArgs {
     /// The view
     pub view: PathBuf,
 

@@ -15,7 +15,7 @@ Examples:
   merganser recover .                              all leftovers in this folder
   merganser recover sorted.txt                     what is left of the command that made it
   merganser recover /data --json                   the same as data")]
-pub struct RecoverArgs {
+pub(crate) struct RecoverArgs {
     /// A folder, a result (whether it is there or not), an input, or a view
     #[arg(default_value = ".")]
     pub path: PathBuf,

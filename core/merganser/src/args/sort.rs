@@ -40,7 +40,7 @@ Examples:
   merganser sort --debug -k2,2n table.txt
   # in the place of sort
   ln -s merganser sort; ./sort -k2n file")]
-pub struct SortArgs {
+pub(crate) struct SortArgs {
     /// Files to sort, together; - is standard input
     #[arg(value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
@@ -184,7 +184,7 @@ pub struct SortArgs {
 
 /// What follows `--check=`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CheckHow {
+pub(crate) enum CheckHow {
     /// Name the first disorder.
     DiagnoseFirst,
     /// Only the exit status.
@@ -194,7 +194,7 @@ pub enum CheckHow {
 
 /// What follows `--compress`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CompressionName {
+pub(crate) enum CompressionName {
     /// Never.
     Off,
     /// Fast.

@@ -58,7 +58,7 @@ const BEYOND: &str = "18446744073709551615";
 
 /// Which of the old spellings count, by the environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Dialect {
+pub(super) struct Dialect {
     /// `+POS1` is a key.
     old_keys: bool,
     /// `+POS1 -POS2` is a key.
@@ -71,7 +71,7 @@ pub struct Dialect {
 
 impl Dialect {
     /// What `_POSIX2_VERSION` and `POSIXLY_CORRECT` ask for, as GNU sort reads them.
-    pub fn of_environment() -> Self {
+    pub(super) fn of_environment() -> Self {
         let version = std::env::var("_POSIX2_VERSION").ok().and_then(|text| text.parse().ok());
         Self::new(version, std::env::var_os("POSIXLY_CORRECT").is_some())
     }
@@ -93,7 +93,7 @@ impl Dialect {
 ///
 /// # Errors
 /// A sentence, when an abbreviation is ambiguous or an old key is wrong.
-pub fn standard(
+pub(super) fn standard(
     words: Vec<OsString>,
     command: &Command,
     dialect: Dialect,

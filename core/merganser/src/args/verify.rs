@@ -25,7 +25,7 @@ Examples:
   merganser verify data.view --json
   # whatever comes in
   merganser cat data.view | merganser verify -")]
-pub struct VerifyArgs {
+pub(crate) struct VerifyArgs {
     /// The file or view to check; - is standard input
     #[arg(value_name = "FILE|VIEW")]
     pub input: PathBuf,

@@ -25,7 +25,7 @@ Examples:
   merganser cat big.view --from-key apple --to-key banana      keys from apple on, below banana
   merganser cat big.view --from-key apple --head 3             the first three from apple on
   merganser cat words.view --output-format csv                 rows of a map's result, reduced")]
-pub struct CatArgs {
+pub(crate) struct CatArgs {
     /// The view
     pub view: PathBuf,
 
@@ -75,7 +75,7 @@ Examples:
   merganser materialize big.view -o sorted.txt
   # need no more space than one of both; the view is gone afterwards
   merganser materialize big.view -o sorted.txt --consume")]
-pub struct MaterializeArgs {
+pub(crate) struct MaterializeArgs {
     /// The view
     pub view: PathBuf,
 
@@ -118,7 +118,7 @@ Examples:
   merganser info big.view
   merganser info big.view --verify
   merganser info big.view/0.run --json")]
-pub struct InfoArgs {
+pub(crate) struct InfoArgs {
     /// The view, or one of its run files
     #[arg(value_name = "VIEW|RUN")]
     pub path: PathBuf,

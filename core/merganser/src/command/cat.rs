@@ -17,7 +17,7 @@ use crate::args::TypedRange;
 use crate::config::{CatConfig, CatPart};
 
 /// Prints a part of a view.
-pub fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &CatConfig, cancel: &Cancel) -> Result<(), Failure> {
     if let Some(result) = result::open(&config.view, config.memory_bytes, config.threads)? {
         let wanted = result::RowRange::new(&config.part, config.head, &result)?;
         let mut output = output::open(None, cancel)?;

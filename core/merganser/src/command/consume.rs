@@ -19,7 +19,7 @@ use crate::sentences::Told;
 /// # Errors
 /// Whatever keeps it from ending. Every record is then in an input or in the folder of unfinished
 /// work, which a notice names.
-pub fn run(
+pub(super) fn run(
     config: &SortConfig,
     sorting: &SortChoices,
     options: &SortOptions,

@@ -16,7 +16,7 @@ use merganser_shell::failure::Failure;
 use merganser_sort::key::{KeyDoubt, KeyMarks, OrderSpec};
 
 /// Prints on stderr how text is compared, and doubts about the keys.
-pub fn tell_doubts(order: &OrderSpec) -> Result<(), Failure> {
+pub(super) fn tell_doubts(order: &OrderSpec) -> Result<(), Failure> {
     failure::notice("text ordering performed using simple byte comparison");
     for doubt in order.doubts()? {
         failure::notice(&sentence(&doubt));
@@ -42,7 +42,7 @@ fn sentence(doubt: &KeyDoubt) -> String {
 }
 
 /// Marks the lines that are written to it.
-pub struct Marked<'a, W> {
+pub(super) struct Marked<'a, W> {
     inner: &'a mut W,
     marks: KeyMarks,
     delimiter: u8,
@@ -52,7 +52,7 @@ pub struct Marked<'a, W> {
 
 impl<'a, W: Write> Marked<'a, W> {
     /// Writes to `inner` the lines that end with `delimiter`.
-    pub fn new(inner: &'a mut W, marks: KeyMarks, delimiter: u8) -> Self {
+    pub(super) fn new(inner: &'a mut W, marks: KeyMarks, delimiter: u8) -> Self {
         Marked { inner, marks, delimiter, front: Vec::new() }
     }
 

@@ -10,7 +10,7 @@ use merganser_shell::signals::Cancel;
 use crate::config::ExportConfig;
 
 /// Serves views until a signal ends it.
-pub fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: ExportConfig, cancel: &Cancel) -> Result<(), Failure> {
     let mut exports = Vec::new();
     for (view, name) in config.views {
         let view =

@@ -14,7 +14,7 @@ use crate::generate;
 use crate::generate::Generator;
 
 /// Makes the data set, and the table of the truth about it where it has one.
-pub fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: GenerateConfig, cancel: &Cancel) -> Result<(), Failure> {
     let GenerateConfig { generator, numbers, output, truth, threads, quiet } = config;
     let mut output = output::open(output.as_deref(), cancel)?;
     let mut table = match &truth {

@@ -20,7 +20,7 @@ use super::result;
 use crate::config::InfoConfig;
 
 /// Prints the facts about a view or a run.
-pub fn run(config: &InfoConfig) -> Result<(), Failure> {
+pub(super) fn run(config: &InfoConfig) -> Result<(), Failure> {
     let facts = if config.is_view { view(config)? } else { run_file(config)? };
     let text = if config.json { format!("{:#}\n", Value::Object(facts)) } else { table(&facts) };
     standard::print(text)

@@ -8,7 +8,7 @@ use crate::args::{CommandLine, CompletionsArgs, ManArgs};
 use crate::wings;
 
 /// Prints a shell's completion script.
-pub fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
+pub(super) fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(
         typed.shell,
@@ -20,7 +20,7 @@ pub fn completions(typed: &CompletionsArgs) -> Result<(), Failure> {
 }
 
 /// Prints the manual page, or writes one a command.
-pub fn pages(typed: &ManArgs) -> Result<(), Failure> {
+pub(super) fn pages(typed: &ManArgs) -> Result<(), Failure> {
     match &typed.dir {
         Some(dir) => clap_mangen::generate_to(wings::whole(CommandLine::command()), dir)
             .map_err(|e| Failure::on(dir, &e)),

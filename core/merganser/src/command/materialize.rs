@@ -23,11 +23,11 @@ use crate::config::MaterializeConfig;
 use crate::sentences::Told;
 
 /// Why `--consume` writes no compressed file.
-pub const CONSUME_CONTINUES: &str =
+pub(super) const CONSUME_CONTINUES: &str =
     "--consume continues at a place in the output, which a compressed one does not have";
 
 /// Copies a view out.
-pub fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
     if config.consume {
         refuse_compressed(&config.output, CONSUME_CONTINUES)?;
     }

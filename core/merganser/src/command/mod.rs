@@ -25,7 +25,7 @@ use crate::args::CliCommand;
 ///
 /// # Errors
 /// Any failure that keeps the command from its work.
-pub fn run(command: CliCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: CliCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         CliCommand::Sort(typed) => sort::run(&typed.try_into()?, cancel),
         CliCommand::Cat(typed) => cat::run(&typed.try_into()?, cancel),

@@ -10,7 +10,7 @@ use merganser_shell::signals::Cancel;
 use crate::config::MountConfig;
 
 /// Shows a view as a file until it is unmounted or a signal arrives.
-pub fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: MountConfig, cancel: &Cancel) -> Result<(), Failure> {
     let view =
         merganser_shell::opened::open_view(&config.view, config.memory_bytes, config.threads)?;
     let modified = SystemTime::UNIX_EPOCH + Duration::from_nanos(view.manifest().made_unix_ns);

@@ -50,7 +50,7 @@ struct ToldLeftover {
 ///
 /// # Errors
 /// When the place can't be looked at.
-pub fn run(typed: &RecoverArgs) -> Result<(), Failure> {
+pub(super) fn run(typed: &RecoverArgs) -> Result<(), Failure> {
     let found: Vec<_> = leftovers(&typed.path)?.iter().map(in_words).collect();
     let text = if typed.json {
         format!("{:#}\n", serde_json::json!({ "leftovers": found }))

@@ -24,7 +24,11 @@ use crate::config::CatPart;
 ///
 /// # Errors
 /// When there is no folder; when it is damaged, or there is too little memory.
-pub fn open(path: &Path, memory_bytes: u64, threads: usize) -> Result<Option<ResultView>, Failure> {
+pub(super) fn open(
+    path: &Path,
+    memory_bytes: u64,
+    threads: usize,
+) -> Result<Option<ResultView>, Failure> {
     let folder: Arc<dyn Directory> = open_folder(path)?;
     // If a manifest can't be read, opening the view fails later, with a better sentence.
     if Manifest::read(&folder).is_ok_and(|manifest| manifest.result.is_some()) {
@@ -38,7 +42,7 @@ pub fn open(path: &Path, memory_bytes: u64, threads: usize) -> Result<Option<Res
 ///
 /// # Errors
 /// When there is one.
-pub fn refuse_form(form: Option<RowForm>) -> Result<(), Failure> {
+pub(super) fn refuse_form(form: Option<RowForm>) -> Result<(), Failure> {
     match form {
         Some(_) => Err(
             "--output-format: is for the result of a map; this view has records of its own format"
@@ -51,7 +55,7 @@ pub fn refuse_form(form: Option<RowForm>) -> Result<(), Failure> {
 
 /// Which rows of a result.
 #[derive(Debug, Default)]
-pub struct RowRange {
+pub(super) struct RowRange {
     /// The least key.
     from: Option<Vec<u8>>,
     /// The key behind the last.
@@ -65,7 +69,11 @@ impl RowRange {
     ///
     /// # Errors
     /// When bytes or numbers of rows were asked for, or no such key can be.
-    pub fn new(part: &CatPart, head: Option<u64>, result: &ResultView) -> Result<Self, Failure> {
+    pub(super) fn new(
+        part: &CatPart,
+        head: Option<u64>,
+        result: &ResultView,
+    ) -> Result<Self, Failure> {
         let CatPart::Keys(from, to) = part else {
             let flag = if matches!(part, CatPart::Bytes(_)) { "--bytes" } else { "--records" };
             return Err(format!(
@@ -145,7 +153,7 @@ fn each(
 ///
 /// # Errors
 /// The view's and the output's own.
-pub fn write(
+pub(super) fn write(
     result: &ResultView,
     wanted: &RowRange,
     form: RowForm,
@@ -167,7 +175,7 @@ pub fn write(
 ///
 /// # Errors
 /// Damage; too little memory.
-pub fn verify(
+pub(super) fn verify(
     result: &ResultView,
     path: &Path,
     limits: Limits,

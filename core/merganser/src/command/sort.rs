@@ -36,7 +36,7 @@ use crate::temp_folder::TempFolder;
 const UNNAMED: &str = " (unnamed)";
 
 /// Checks or sorts.
-pub fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     match &config.task {
         SortTask::Check { diagnose } => verify::check(

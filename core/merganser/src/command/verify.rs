@@ -19,7 +19,7 @@ use super::result;
 use crate::config::{VerifyConfig, VerifySubject};
 
 /// How an input is read.
-pub struct InputReading {
+pub(super) struct InputReading {
     /// The memory budget.
     pub memory_bytes: u64,
     /// What it should hold.
@@ -29,7 +29,7 @@ pub struct InputReading {
 }
 
 /// Checks, and prints what was found.
-pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     let (name, found) = match &config.subject {
         VerifySubject::Records(input, order) => {
@@ -62,7 +62,7 @@ pub fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// Stops at the first disorder and, where asked, names it as GNU sort does.
-pub fn check(
+pub(super) fn check(
     input: &Input,
     order: &OrderSpec,
     diagnose: bool,

@@ -13,7 +13,7 @@ const REPLIES_SHARE: u64 = 8;
 
 /// The views that `merganser export` serves.
 #[derive(Debug)]
-pub struct ExportConfig {
+pub(crate) struct ExportConfig {
     /// The views, and their names for clients.
     pub views: Vec<(PathBuf, String)>,
     /// Where clients connect.

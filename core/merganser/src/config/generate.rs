@@ -17,7 +17,7 @@ const RECORD_BYTES_MAX: u64 = 1 << 30;
 type TruthTable = (Box<dyn Generator>, PathBuf);
 
 /// A data set and its destination.
-pub struct GenerateConfig {
+pub(crate) struct GenerateConfig {
     /// Makes the records.
     pub generator: Box<dyn Generator>,
     /// Which of them.

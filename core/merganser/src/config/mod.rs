@@ -9,11 +9,11 @@ mod sort;
 mod verify;
 mod view;
 
-pub use export::ExportConfig;
-pub use generate::GenerateConfig;
-pub use sort::{SortChoices, SortConfig, SortTask};
-pub use verify::{VerifyConfig, VerifySubject};
-pub use view::{CatConfig, CatPart, InfoConfig, MaterializeConfig, MountConfig};
+pub(crate) use export::ExportConfig;
+pub(crate) use generate::GenerateConfig;
+pub(crate) use sort::{SortChoices, SortConfig, SortTask};
+pub(crate) use verify::{VerifyConfig, VerifySubject};
+pub(crate) use view::{CatConfig, CatPart, InfoConfig, MaterializeConfig, MountConfig};
 
 #[cfg(test)]
 mod tests {
@@ -24,13 +24,13 @@ mod tests {
     use merganser_shell::failure::Failure;
 
     /// The command of these words.
-    pub fn config(words: &[&str]) -> CliCommand {
+    pub(super) fn config(words: &[&str]) -> CliCommand {
         let words = [&["merganser"], words].concat();
         CommandLine::try_parse_from(words).expect("parses").command
     }
 
     /// The sentence of the refusal of these words.
-    pub fn refusal(words: &[&str]) -> String {
+    pub(super) fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             CliCommand::Sort(typed) => SortConfig::try_from(typed).err(),
             CliCommand::Cat(typed) => CatConfig::try_from(typed).err(),

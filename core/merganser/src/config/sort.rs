@@ -20,7 +20,7 @@ use crate::args::{CheckHow, CompressionName, SortArgs};
 
 /// The inputs, their order, and the task.
 #[derive(Debug, PartialEq)]
-pub struct SortConfig {
+pub(crate) struct SortConfig {
     /// The inputs, in this order; at least one.
     pub inputs: Vec<Input>,
     /// How records are ordered.
@@ -41,7 +41,7 @@ pub struct SortConfig {
 
 /// The task of a sort command.
 #[derive(Debug, PartialEq)]
-pub enum SortTask {
+pub(crate) enum SortTask {
     /// Check whether the single input is sorted.
     Check {
         /// Whether to name the first disorder.
@@ -53,7 +53,7 @@ pub enum SortTask {
 
 /// How to sort, and where to.
 #[derive(Debug, PartialEq)]
-pub struct SortChoices {
+pub(crate) struct SortChoices {
     /// The destination of the result.
     pub destination: Destination,
     /// Whether the text that each key compares is underlined.
@@ -82,7 +82,7 @@ pub struct SortChoices {
 
 impl SortConfig {
     /// What the inputs should hold.
-    pub fn content(&self) -> ContentKind {
+    pub(crate) fn content(&self) -> ContentKind {
         if self.decompress { self.order.format.content() } else { ContentKind::AsStored }
     }
 }

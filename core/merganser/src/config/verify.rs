@@ -11,7 +11,7 @@ use crate::args::VerifyArgs;
 
 /// The subject of a check, and the form of its result.
 #[derive(Debug)]
-pub struct VerifyConfig {
+pub(crate) struct VerifyConfig {
     /// The subject of the check.
     pub subject: VerifySubject,
     /// The memory budget.
@@ -28,7 +28,7 @@ pub struct VerifyConfig {
 
 /// The subject of a check.
 #[derive(Debug)]
-pub enum VerifySubject {
+pub(crate) enum VerifySubject {
     /// Records in this order.
     Records(Input, OrderSpec),
     /// A view, in its own.

@@ -12,7 +12,7 @@ use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, TypedRange};
 
 /// The part of a view that `merganser cat` prints.
 #[derive(Debug)]
-pub struct CatConfig {
+pub(crate) struct CatConfig {
     /// The view.
     pub view: PathBuf,
     /// Which part of it.
@@ -29,7 +29,7 @@ pub struct CatConfig {
 
 /// A part of a view.
 #[derive(Debug, PartialEq, Eq)]
-pub enum CatPart {
+pub(crate) enum CatPart {
     /// Records by number.
     Records(TypedRange),
     /// Bytes, wherever records begin.
@@ -63,7 +63,7 @@ impl TryFrom<CatArgs> for CatConfig {
 
 /// The copy that `merganser materialize` makes.
 #[derive(Debug)]
-pub struct MaterializeConfig {
+pub(crate) struct MaterializeConfig {
     /// The view.
     pub view: PathBuf,
     /// Where to.
@@ -101,7 +101,7 @@ impl TryFrom<MaterializeArgs> for MaterializeConfig {
 
 /// The file that `merganser mount` shows.
 #[derive(Debug)]
-pub struct MountConfig {
+pub(crate) struct MountConfig {
     /// The view.
     pub view: PathBuf,
     /// Where.
@@ -135,7 +135,7 @@ impl TryFrom<MountArgs> for MountConfig {
 
 /// The view or run file that `merganser info` describes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct InfoConfig {
+pub(crate) struct InfoConfig {
     /// The view or the run file.
     pub path: PathBuf,
     /// Whether it is the folder of a view.

@@ -7,7 +7,7 @@
 
 mod parallel;
 
-pub use merganser_generate::{
+pub(crate) use merganser_generate::{
     Csv, Fasta, Generator, Gensort, GensortKind, RandomLines, SequenceAlphabet,
 };
-pub use parallel::write;
+pub(crate) use parallel::write;

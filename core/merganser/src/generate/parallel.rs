@@ -20,7 +20,7 @@ const BLOCK_BYTES: u64 = 1 << 20;
 ///
 /// # Errors
 /// The first error of `out`; [`Stopped::Cancelled`] when `progress` is cancelled.
-pub fn write(
+pub(crate) fn write(
     generator: &dyn Generator,
     numbers: Range<u64>,
     threads: usize,

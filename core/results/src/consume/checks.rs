@@ -18,7 +18,7 @@ use crate::unfinished::{
 use crate::{ResultSource, ResultsError};
 
 /// The inputs of a command, by name and as they are now.
-pub struct Inputs {
+pub(super) struct Inputs {
     /// Absolute paths, links in their folders followed.
     pub paths: Vec<PathBuf>,
     /// As they were typed, for messages.
@@ -30,7 +30,7 @@ impl Inputs {
     ///
     /// # Errors
     /// When one is not a name of a file.
-    pub fn of(job: &ConsumeJob<'_>) -> Result<Self, ConsumeError> {
+    pub(super) fn of(job: &ConsumeJob<'_>) -> Result<Self, ConsumeError> {
         let mut inputs = Inputs { paths: Vec::new(), shown: Vec::new() };
         for input in job.inputs {
             let ResultSource::File(path) = input else { return Err(ConsumeError::Stream) };
@@ -41,7 +41,7 @@ impl Inputs {
     }
 
     /// How the journal names them.
-    pub fn texts(&self) -> impl Iterator<Item = JournalText> {
+    pub(super) fn texts(&self) -> impl Iterator<Item = JournalText> {
         self.paths.iter().map(|path| JournalText::from(path.as_os_str()))
     }
 }
@@ -58,7 +58,7 @@ fn place_of(path: &Path) -> Result<PathBuf, ConsumeError> {
 }
 
 /// The inputs, checked, for a journal, and the result's attributes.
-pub struct CheckedInputs {
+pub(super) struct CheckedInputs {
     /// One for each input.
     pub inputs: Vec<InputProgress>,
     /// The attributes of the result.
@@ -69,7 +69,7 @@ pub struct CheckedInputs {
 ///
 /// # Errors
 /// The first thing that would stop the command later, such as an input that is compressed, or no `content` of the job.
-pub fn check(
+pub(super) fn check(
     inputs: &Inputs,
     target: &Target,
     job: &ConsumeJob<'_>,
@@ -159,7 +159,7 @@ fn refuse_twice(found: &[Metadata], shown: &[PathBuf]) -> Result<(), ConsumeErro
 ///
 /// # Errors
 /// The system's own.
-pub fn has_data(file: &File, from: u64, to: u64) -> io::Result<bool> {
+pub(super) fn has_data(file: &File, from: u64, to: u64) -> io::Result<bool> {
     Ok(from < to && seek(file, SeekFrom::Data(from))?.is_some_and(|data| data < to))
 }
 
@@ -167,7 +167,7 @@ pub fn has_data(file: &File, from: u64, to: u64) -> io::Result<bool> {
 ///
 /// # Errors
 /// The system's own.
-pub fn has_hole(file: &File, from: u64, to: u64) -> io::Result<bool> {
+pub(super) fn has_hole(file: &File, from: u64, to: u64) -> io::Result<bool> {
     Ok(from < to && seek(file, SeekFrom::Hole(from))?.is_some_and(|hole| hole < to))
 }
 

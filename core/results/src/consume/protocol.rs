@@ -31,7 +31,7 @@ use merganser_sort::journal::SortPhase;
 
 /// The state of the work, from its folder of unfinished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WorkProgress {
+pub(super) enum WorkProgress {
     /// No work was begun, or all has ended.
     Nothing,
     /// Work of this same command, and how far it is.
@@ -42,7 +42,7 @@ pub enum WorkProgress {
 
 /// The file that has an input's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputState {
+pub(super) enum InputState {
     /// The file that was sorted, unchanged but for what the sort did, under its own name or the
     /// hidden one.
     Input,
@@ -56,7 +56,7 @@ pub enum InputState {
 
 /// The reason for which the command can't succeed. It has removed no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsumeRefusal {
+pub(super) enum ConsumeRefusal {
     /// The folder holds the work of another command.
     OtherWork,
     /// Something was written to this input after it was read.
@@ -66,7 +66,7 @@ pub enum ConsumeRefusal {
 }
 
 /// The steps. Each is durable when it returns, and may be repeated after a crash in its middle.
-pub trait ConsumeSteps {
+pub(super) trait ConsumeSteps {
     /// The error of a failed step.
     type Error;
 
@@ -120,7 +120,7 @@ pub trait ConsumeSteps {
 ///
 /// # Errors
 /// Errors of the steps, and refusals.
-pub fn run<S: ConsumeSteps>(steps: &mut S) -> Result<(), S::Error> {
+pub(super) fn run<S: ConsumeSteps>(steps: &mut S) -> Result<(), S::Error> {
     let mut phase = match steps.begun()? {
         WorkProgress::Other => return Err(steps.refuse(ConsumeRefusal::OtherWork)),
         WorkProgress::Ours(phase) => {

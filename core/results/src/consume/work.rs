@@ -37,7 +37,7 @@ const BLOCK_BYTES: u64 = 64 << 10;
 type OpenedInput = (Option<Arc<dyn Storage>>, Option<File>);
 
 /// A command at work.
-pub struct ConsumeWork<'a> {
+pub(super) struct ConsumeWork<'a> {
     job: &'a ConsumeJob<'a>,
     progress: &'a dyn Progress,
     tell: &'a dyn Fn(&Notice),
@@ -60,7 +60,7 @@ impl<'a> ConsumeWork<'a> {
     ///
     /// # Errors
     /// When the command makes no sense, or the folder is another process's or user's.
-    pub fn open(
+    pub(super) fn open(
         job: &'a ConsumeJob<'a>,
         progress: &'a dyn Progress,
         tell: &'a dyn Fn(&Notice),
@@ -101,7 +101,7 @@ impl<'a> ConsumeWork<'a> {
     }
 
     /// The report of the finished sort.
-    pub fn report(self) -> SortReport {
+    pub(super) fn report(self) -> SortReport {
         self.report
     }
 
@@ -113,7 +113,7 @@ impl<'a> ConsumeWork<'a> {
     }
 
     /// Adds to an error where the records are, if they are not in the inputs alone.
-    pub fn with_place(&self, error: ConsumeError) -> ConsumeError {
+    pub(super) fn with_place(&self, error: ConsumeError) -> ConsumeError {
         match self.place() {
             None => error,
             Some((folder, phase)) => ConsumeError::Begun {

@@ -25,7 +25,7 @@ const PIPE_BYTES: usize = 1 << 20;
 const RETRY: Duration = Duration::from_millis(20);
 
 /// An output whose writes fail once the work is cancelled.
-pub struct OutputStream {
+pub(super) struct OutputStream {
     /// The error code of opening, if there is no file. It is returned only by a write.
     closed: Option<i32>,
     file: File,
@@ -39,7 +39,10 @@ impl OutputStream {
     ///
     /// # Errors
     /// The system's own. One that is closed is an error when it is written to, as it is to others.
-    pub fn standard(output: io::Result<File>, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
+    pub(super) fn standard(
+        output: io::Result<File>,
+        cancel: Arc<dyn Cancellation>,
+    ) -> io::Result<Self> {
         match output {
             Err(error) if error.raw_os_error() == Some(libc::EBADF) => {
                 let nothing = OpenOptions::new().write(true).open("/dev/null")?;
@@ -57,7 +60,7 @@ impl OutputStream {
     ///
     /// # Errors
     /// When it can't be written.
-    pub fn open(path: &Path, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
+    pub(super) fn open(path: &Path, cancel: Arc<dyn Cancellation>) -> io::Result<Self> {
         if !path.metadata()?.file_type().is_fifo() {
             return Self::shared(OpenOptions::new().write(true).open(path)?, cancel);
         }

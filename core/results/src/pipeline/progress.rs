@@ -35,7 +35,7 @@ pub struct PipelineProgress {
 }
 
 /// The error of a line, counted from 1, that can't come after the lines before it.
-pub fn contradiction(file: &str, line: usize) -> Error {
+pub(super) fn contradiction(file: &str, line: usize) -> Error {
     let detail = format!("line {line} contradicts the lines before it");
     Error::Corrupt { file: file.to_owned(), offset: 0, detail }
 }

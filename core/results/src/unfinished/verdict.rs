@@ -361,7 +361,7 @@ impl Names {
 }
 
 /// Whether the commands of this program write a file of this name into a folder of unfinished work.
-pub fn is_ours(name: &str) -> bool {
+pub(super) fn is_ours(name: &str) -> bool {
     let whole = name.strip_suffix(".new").unwrap_or(name);
     let known = [
         MANIFEST_NAME,

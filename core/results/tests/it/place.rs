@@ -22,17 +22,17 @@ use merganser_storage::file::FileDirectory;
 use merganser_testkit::Random;
 
 /// Little enough for several runs of [`Place::many_records`].
-pub const MEMORY_BYTES: u64 = 3_200_000;
+pub(crate) const MEMORY_BYTES: u64 = 3_200_000;
 const FORMAT: Format = Format::Fixed { bytes: 16 };
 
 /// The end is asked for at this look.
-pub struct EndsAt {
+pub(crate) struct EndsAt {
     looks: AtomicU64,
     last: u64,
 }
 
 impl EndsAt {
-    pub fn look(last: u64) -> Self {
+    pub(crate) fn look(last: u64) -> Self {
         EndsAt { looks: AtomicU64::new(0), last }
     }
 }
@@ -44,50 +44,50 @@ impl Progress for EndsAt {
 }
 
 /// Ignores a notice.
-pub fn unheard(_: &Notice) {}
+pub(crate) fn unheard(_: &Notice) {}
 
-pub struct Place(tempfile::TempDir);
+pub(crate) struct Place(tempfile::TempDir);
 
 impl Place {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Place(tempfile::tempdir().expect("a folder"))
     }
 
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.0.path()
     }
 
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// A new file.
-    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         fs::write(self.at(name), content).expect("written");
         self.at(name)
     }
 
     /// The folder of unfinished work of the result `name`.
-    pub fn work(&self, name: &str) -> PathBuf {
+    pub(crate) fn work(&self, name: &str) -> PathBuf {
         self.at(&format!(".{name}.unfinished"))
     }
 
     /// Makes an empty folder of unfinished work.
-    pub fn make_work(&self, result: &str) {
+    pub(crate) fn make_work(&self, result: &str) {
         DirBuilder::new().mode(0o700).create(self.work(result)).expect("made");
     }
 
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         names_in(self.folder())
     }
 
     /// Enough for several runs.
-    pub fn many_records(&self) -> Vec<u8> {
+    pub(crate) fn many_records(&self) -> Vec<u8> {
         records(40_000)
     }
 
     /// Sorts `input` into `output`, and consumes it.
-    pub fn consume(
+    pub(crate) fn consume(
         &self,
         input: &str,
         output: &str,
@@ -119,7 +119,7 @@ impl Place {
     }
 
     /// A view whose copy has several resume points.
-    pub fn view(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn view(&self, name: &str) -> Vec<u8> {
         let records = records(400_000);
         self.file("records", &records);
         self.consume("records", name, true, &Silent).expect("a view");
@@ -127,7 +127,7 @@ impl Place {
     }
 
     /// Copies a view to a file.
-    pub fn copy(
+    pub(crate) fn copy(
         &self,
         view: &str,
         output: &str,
@@ -145,7 +145,7 @@ impl Place {
     }
 
     /// A job of `begin` that is interrupted so that the folder of `output` stays, with `file` in it.
-    pub fn until_there_is(&self, file: &Path, mut begin: impl FnMut(&EndsAt)) {
+    pub(crate) fn until_there_is(&self, file: &Path, mut begin: impl FnMut(&EndsAt)) {
         for look in 0..10_000 {
             begin(&EndsAt::look(look));
             if file.exists() {
@@ -161,7 +161,7 @@ fn records(count: usize) -> Vec<u8> {
     (0..2 * count).flat_map(|_| random.bits().to_be_bytes()).collect()
 }
 
-pub fn names_in(folder: &Path) -> Vec<String> {
+pub(crate) fn names_in(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("listed");
     let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
     let mut names: Vec<_> =
@@ -171,12 +171,12 @@ pub fn names_in(folder: &Path) -> Vec<String> {
 }
 
 /// The files of a folder.
-pub fn files_of(folder: &Path) -> Arc<dyn Directory> {
+pub(crate) fn files_of(folder: &Path) -> Arc<dyn Directory> {
     FileDirectory::open(folder).expect("opened")
 }
 
 /// The records in order.
-pub fn sorted(records: &[u8]) -> Vec<u8> {
+pub(crate) fn sorted(records: &[u8]) -> Vec<u8> {
     let mut records: Vec<&[u8]> = records.chunks(16).collect();
     records.sort();
     records.concat()

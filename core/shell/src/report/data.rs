@@ -8,7 +8,7 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 use crate::report::ReportContent;
 
 /// The report's text.
-pub fn data(report: &ReportContent) -> String {
+pub(super) fn data(report: &ReportContent) -> String {
     let mut text = Vec::new();
     let objects = Objects(PrettyFormatter::new());
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, objects);

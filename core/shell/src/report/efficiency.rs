@@ -5,7 +5,7 @@
 use serde::Serialize;
 
 /// The machine that did the work.
-pub struct ReportedMachine {
+pub(super) struct ReportedMachine {
     /// Physical cores.
     pub cores: usize,
     /// Number of disks that hold the files of the work; 0 if unknown.
@@ -20,7 +20,7 @@ pub struct ReportedMachine {
 
 /// Bytes sorted per second, and the same per unit of each resource.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Efficiency {
+pub(super) struct Efficiency {
     /// For the one node.
     pub bytes_per_second: f64,
     /// For each physical core.
@@ -42,7 +42,12 @@ pub struct Efficiency {
 
 impl Efficiency {
     /// Of `bytes` and `records` sorted in `seconds`.
-    pub fn of(bytes: u64, records: Option<u64>, seconds: f64, machine: &ReportedMachine) -> Self {
+    pub(super) fn of(
+        bytes: u64,
+        records: Option<u64>,
+        seconds: f64,
+        machine: &ReportedMachine,
+    ) -> Self {
         let rate = bytes as f64 / seconds;
         let joules = match (machine.power_watts, machine.processor_joules) {
             (Some(watts), _) => Some((watts * seconds, "power")),

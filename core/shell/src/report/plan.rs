@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// The plan that was followed, as far as it can be checked.
 #[derive(Serialize)]
-pub struct ReportedPlan {
+pub(super) struct ReportedPlan {
     /// `one pass`, `merge` or `distribute`.
     pub strategy: &'static str,
     /// Why.
@@ -21,7 +21,7 @@ pub struct ReportedPlan {
 
 /// The cost of work: time, and bytes read and written.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Took {
+pub(super) struct Took {
     pub seconds: f64,
     pub processor_seconds: f64,
     /// Bytes of inputs, samples of them, runs or buckets, and output.
@@ -31,7 +31,7 @@ pub struct Took {
 
 /// Ratios of the parts of [`Took`]; `None` without a forecast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Ratio {
+pub(super) struct Ratio {
     pub seconds: Option<f64>,
     pub processor_seconds: Option<f64>,
     pub read_bytes: Option<f64>,
@@ -40,7 +40,7 @@ pub struct Ratio {
 
 impl ReportedPlan {
     /// Compares the forecast `explained` with the measurement.
-    pub fn new(explained: Explanation, measured: Took) -> Self {
+    pub(super) fn new(explained: Explanation, measured: Took) -> Self {
         let distributes = explained.distribute.filter(|_| explained.strategy == "distribute");
         let Estimate { seconds, processor_seconds, read_bytes, written_bytes, .. } =
             distributes.unwrap_or(explained.merge);

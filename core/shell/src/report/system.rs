@@ -14,7 +14,7 @@ use serde::Serialize;
 const SECTOR_BYTES: u64 = 512;
 
 /// The block devices under some files, and the counters of this process.
-pub struct SystemWatch {
+pub(super) struct SystemWatch {
     disks: Vec<BlockDevice>,
     /// Whether every file is on a known block device.
     all_known: bool,
@@ -51,7 +51,7 @@ struct DiskCounters {
 
 /// The traffic of one block device during the work, other programs' requests included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct DiskUse {
+pub(super) struct DiskUse {
     /// Its name in the system, such as `nvme0n1`.
     pub name: String,
     /// Bytes it read.
@@ -64,7 +64,7 @@ pub struct DiskUse {
 
 /// Bytes that this process caused to be moved to and from devices.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct ProcessBytes {
+pub(super) struct ProcessBytes {
     /// Bytes read.
     pub read_bytes: u64,
     /// Bytes written, without pages that were removed before they reached a device.
@@ -73,7 +73,7 @@ pub struct ProcessBytes {
 
 /// The difference between two readings of the counters.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SystemUse {
+pub(super) struct SystemUse {
     /// The disks that hold the files of the work; empty if the disk of any file is unknown.
     pub disks: Vec<DiskUse>,
     /// This process alone.
@@ -88,7 +88,7 @@ pub struct SystemUse {
 
 impl SystemWatch {
     /// Reads the counters before work on `files`. Some of the files may not exist yet.
-    pub fn look(files: &[PathBuf]) -> Self {
+    pub(super) fn look(files: &[PathBuf]) -> Self {
         let places: Option<BTreeSet<_>> = files.iter().filter_map(|file| device_of(file)).collect();
         let disks: Option<Vec<BlockDevice>> = places.and_then(|places| {
             let sys = Path::new("/sys/dev/block");
@@ -108,7 +108,7 @@ impl SystemWatch {
     }
 
     /// Looks again, `seconds` later.
-    pub fn look_again(&self, seconds: f64) -> SystemUse {
+    pub(super) fn look_again(&self, seconds: f64) -> SystemUse {
         let (before, after) = (&self.before, self.counters());
         let disks = self.disks.iter().zip(before.disks.iter().zip(&after.disks));
         let disks = disks.map(|(disk, (before, after))| DiskUse {
@@ -250,7 +250,7 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Physical processor cores, two threads of one core counted once; 0 where the system does not tell.
-pub fn physical_cores() -> usize {
+pub(super) fn physical_cores() -> usize {
     let cpus = fs::read_dir("/sys/devices/system/cpu").into_iter().flatten().flatten();
     let siblings = |cpu: fs::DirEntry| {
         fs::read_to_string(cpu.path().join("topology/thread_siblings_list")).ok()

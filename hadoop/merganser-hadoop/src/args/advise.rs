@@ -28,7 +28,7 @@ Examples:
   merganser hadoop advise --job 10G --ratio 0.4 --device barracuda --memory 3200M --cores 4
   merganser hadoop advise --job 10G --ratio 0.02 --host-cpu 115 --node-cpu 2.1 --device 830
 (These two numbers are those of word count in docs/hadoop/advise-job.md. Measure those of your job.)")]
-pub struct HadoopAdviseArgs {
+pub(crate) struct HadoopAdviseArgs {
     /// A folder on the disk of yarn.nodemanager.local-dirs [default: .]
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
     pub dir: Option<PathBuf>,

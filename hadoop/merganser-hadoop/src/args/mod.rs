@@ -7,8 +7,8 @@ mod serve;
 
 use clap::{Args, Parser, Subcommand};
 
-pub use advise::HadoopAdviseArgs;
-pub use serve::HadoopServeArgs;
+pub(crate) use advise::HadoopAdviseArgs;
+pub(crate) use serve::HadoopServeArgs;
 
 /// Run next to Hadoop's processes.
 ///
@@ -21,7 +21,7 @@ pub use serve::HadoopServeArgs;
     disable_help_subcommand = true
 )]
 #[command(args_override_self = true, max_term_width = 100)]
-pub struct HadoopLine {
+pub(crate) struct HadoopLine {
     /// The subcommand.
     #[command(subcommand)]
     pub command: HadoopCommand,
@@ -30,7 +30,7 @@ pub struct HadoopLine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum HadoopCommand {
+pub(crate) enum HadoopCommand {
     Hadoop(HadoopArgs),
 }
 
@@ -43,7 +43,7 @@ Examples:
   merganser hadoop serve --hdfs /run/merganser/map.sock --hdfs-data-dir /data/1/dfs
   merganser hadoop advise --dir /data/1/yarn       when map tasks of this node should defer
   merganser hadoop advise --job 10G --device 830   settings for a job on a modelled disk")]
-pub struct HadoopArgs {
+pub(crate) struct HadoopArgs {
     /// What to do
     #[command(subcommand)]
     pub what: HadoopTask,
@@ -52,7 +52,7 @@ pub struct HadoopArgs {
 /// What follows `hadoop`.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum HadoopTask {
+pub(crate) enum HadoopTask {
     Serve(HadoopServeArgs),
     Advise(HadoopAdviseArgs),
 }

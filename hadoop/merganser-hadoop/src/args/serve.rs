@@ -34,7 +34,7 @@ Examples:
   merganser hadoop serve --shuffle s.sock --local-dir /tmp/yarn --memory 1G --merges 16
   # next to a DataNode
   merganser hadoop serve --hdfs /run/merganser/map.sock --hdfs-data-dir /data/1/dfs --memory 1G")]
-pub struct HadoopServeArgs {
+pub(crate) struct HadoopServeArgs {
     /// Listen at this socket in the file system. The socket of a killed process is replaced, the
     /// socket of a running one is not
     #[arg(long, value_name = "SOCKET", requires = "local_dirs", help_heading = "Shuffle")]

@@ -14,7 +14,7 @@ use crate::args::{HadoopCommand, HadoopTask};
 ///
 /// # Errors
 /// Any failure that keeps the command from its work.
-pub fn run(command: HadoopCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: HadoopCommand, cancel: &Cancel) -> Result<(), Failure> {
     let HadoopCommand::Hadoop(typed) = command;
     match typed.what {
         HadoopTask::Advise(typed) => {

@@ -27,7 +27,7 @@ const HEAP_SHARE: f64 = 0.5;
 
 /// The settings of `merganser hadoop advise`.
 #[derive(Debug)]
-pub enum AdviseConfig {
+pub(crate) enum AdviseConfig {
     /// When map tasks should leave their merge to the fetch.
     Deferring {
         /// The folder whose disk is measured.
@@ -43,7 +43,7 @@ pub enum AdviseConfig {
 
 /// The maps of a job.
 #[derive(Debug)]
-pub struct AdviseMaps {
+pub(crate) struct AdviseMaps {
     /// Bytes of its input.
     pub input_bytes: f64,
     /// Bytes of map output per byte of input.
@@ -70,19 +70,19 @@ pub struct AdviseMaps {
 
 impl AdviseMaps {
     /// Map tasks: one for each split.
-    pub fn maps(&self) -> f64 {
+    pub(crate) fn maps(&self) -> f64 {
         (self.input_bytes / self.split_bytes).ceil().max(1.0)
     }
 
     /// Processor time of the mapper alone for each byte of input, in nanoseconds.
-    pub fn mapper_ns(&self) -> f64 {
+    pub(crate) fn mapper_ns(&self) -> f64 {
         self.host_ns - self.start.counted_seconds * 1e9 * self.maps() / self.input_bytes
     }
 }
 
 /// The cost of a task besides mapping: a virtual machine, its classes, its end.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TaskStart {
+pub(crate) struct TaskStart {
     /// Seconds, on an idle processor.
     pub seconds: f64,
     /// Processor time, in seconds. More than one thread runs.
@@ -93,7 +93,7 @@ pub struct TaskStart {
 
 /// A job that settings are looked for.
 #[derive(Debug)]
-pub struct AdviseJob {
+pub(crate) struct AdviseJob {
     /// The job, and its node.
     pub job: HadoopJob,
     /// Its disk.
@@ -104,7 +104,7 @@ pub struct AdviseJob {
 
 /// The job, and the node that it runs on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct HadoopJob {
+pub(crate) struct HadoopJob {
     /// Bytes of its input.
     pub input_bytes: f64,
     /// Bytes of map output per byte of input.
@@ -127,7 +127,7 @@ pub struct HadoopJob {
 
 /// Whose speed is taken.
 #[derive(Debug)]
-pub enum AdviseOn {
+pub(crate) enum AdviseOn {
     /// The disk of this folder, measured.
     Dir(PathBuf),
     /// A modelled device.
@@ -136,7 +136,7 @@ pub enum AdviseOn {
 
 /// A modelled device, which another program knows.
 #[derive(Debug, Clone)]
-pub struct ModelChoice {
+pub(crate) struct ModelChoice {
     /// Its preset.
     pub name: String,
     /// `name=value` each.
@@ -144,7 +144,7 @@ pub struct ModelChoice {
 }
 
 /// Names the values that are taken from this machine because they were not given; `None` if all were given.
-pub fn assumed(typed: &HadoopAdviseArgs) -> Option<String> {
+pub(crate) fn assumed(typed: &HadoopAdviseArgs) -> Option<String> {
     typed.job?;
     let memory = (typed.memory.is_none() && typed.host_cpu.is_none())
         .then(|| format!("--memory {}M", machine_mib()));

@@ -6,11 +6,11 @@
 mod advise;
 mod serve;
 
-pub use advise::{
+pub(crate) use advise::{
     AdviseConfig, AdviseJob, AdviseMaps, AdviseOn, HadoopJob, ModelChoice, TaskStart,
     assumed as assumed_of_job,
 };
-pub use serve::{HadoopServeConfig, HdfsConfig, ShuffleConfig};
+pub(crate) use serve::{HadoopServeConfig, HdfsConfig, ShuffleConfig};
 
 #[cfg(test)]
 mod tests {
@@ -21,7 +21,7 @@ mod tests {
     use crate::args::{HadoopCommand, HadoopLine, HadoopTask};
 
     /// The command of these words.
-    pub fn config(words: &[&str]) -> HadoopTask {
+    pub(super) fn config(words: &[&str]) -> HadoopTask {
         let words = [&["merganser"], words].concat();
         let HadoopCommand::Hadoop(typed) =
             HadoopLine::try_parse_from(words).expect("parses").command;
@@ -29,7 +29,7 @@ mod tests {
     }
 
     /// The sentence of the refusal of these words.
-    pub fn refusal(words: &[&str]) -> String {
+    pub(super) fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             HadoopTask::Advise(typed) => AdviseConfig::try_from(typed).err(),
             HadoopTask::Serve(typed) => HadoopServeConfig::try_from(typed).err(),

@@ -20,7 +20,7 @@ const JOB_FUEL_PER_BYTE: u64 = 1000;
 
 /// The servers of `merganser hadoop serve`, in one process.
 #[derive(Debug)]
-pub struct HadoopServeConfig {
+pub(crate) struct HadoopServeConfig {
     /// The merges.
     pub shuffle: Option<ShuffleConfig>,
     /// The map tasks.
@@ -29,7 +29,7 @@ pub struct HadoopServeConfig {
 
 /// The folders and limits of `merganser hadoop serve --shuffle`.
 #[derive(Debug)]
-pub struct ShuffleConfig {
+pub(crate) struct ShuffleConfig {
     /// Where to listen.
     pub socket: PathBuf,
     /// The mode of the socket's file.
@@ -46,7 +46,7 @@ pub struct ShuffleConfig {
 
 /// The folders and limits of `merganser hadoop serve --hdfs`.
 #[derive(Debug)]
-pub struct HdfsConfig {
+pub(crate) struct HdfsConfig {
     /// Where to listen.
     pub socket: PathBuf,
     /// The mode of the socket's file.

@@ -189,7 +189,7 @@ impl<'a> MappedRows<'a> {
 
     /// Spills the rest. There is a spill in any case: a map without output has one of empty segments.
     pub(super) fn finish(mut self) -> HdfsResult<RowCounts> {
-        if self.table.len() > 0 || self.counts.spills == 0 {
+        if !self.table.is_empty() || self.counts.spills == 0 {
             self.spill()?;
         }
         if self.shape.value != Writable::Text {

@@ -9,17 +9,17 @@ use super::{HdfsBlock, HdfsError};
 use crate::message::{BadMessage, BodyReader, push_text};
 
 /// The most ranges of a split: two open files each.
-pub const RANGES_MAX: usize = 256;
+pub(super) const RANGES_MAX: usize = 256;
 /// The most bytes of a split. Hadoop's reader counts in `int`.
-pub const SPLIT_BYTES_MAX: u64 = (1 << 31) - (8 << 20);
+pub(super) const SPLIT_BYTES_MAX: u64 = (1 << 31) - (8 << 20);
 /// The most bytes behind a split.
-pub const TAIL_BYTES_MAX: usize = 4 << 20;
+pub(super) const TAIL_BYTES_MAX: usize = 4 << 20;
 /// The most partitions: their index fits into one frame.
-pub const PARTITIONS_MAX: u32 = 32_768;
+pub(super) const PARTITIONS_MAX: u32 = 32_768;
 /// The most memory that a task may want, in bytes.
-pub const MEMORY_BYTES_MAX: u64 = 4 << 30;
+pub(super) const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// The longest that a task may want to wait for its turn, in milliseconds.
-pub const PATIENCE_MS_MAX: u32 = 30_000;
+pub(super) const PATIENCE_MS_MAX: u32 = 30_000;
 
 const ATTEMPT_BYTES_MAX: usize = 256;
 const RANGE_BYTES: usize = 5 * 8;

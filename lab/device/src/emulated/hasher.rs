@@ -21,7 +21,7 @@ pub(super) struct Hasher {
 
 impl Hasher {
     /// Starts the thread.
-    pub fn start(
+    pub(super) fn start(
         hash: ContentHash,
         shared: &Arc<EmulationShared>,
         backing: &Arc<dyn Storage>,
@@ -43,7 +43,7 @@ impl Hasher {
     }
 
     /// Takes the write of a request that has arrived.
-    pub fn write(&self, slot: usize, operation: Operation) {
+    pub(super) fn write(&self, slot: usize, operation: Operation) {
         let writes = self.writes.as_ref().expect("there until it is dropped");
         writes.send((slot, operation)).expect("the thread ends after this");
     }

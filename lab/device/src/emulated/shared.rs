@@ -102,7 +102,7 @@ impl Collect for Real {
 impl EmulationState {
     /// Says that the model got a request at `from_ns` and ended it at `at_ns`; the request, if its
     /// real operation has ended, too.
-    pub fn modelled(&mut self, slot: usize, from_ns: u64, at_ns: u64) -> Option<DueAnswer> {
+    pub(super) fn modelled(&mut self, slot: usize, from_ns: u64, at_ns: u64) -> Option<DueAnswer> {
         let flight = &mut self.flights[slot];
         flight.request.arrival = SimTime(from_ns);
         flight.modelled_ns = Some(at_ns);
@@ -119,13 +119,18 @@ impl EmulationState {
 
 impl EmulationShared {
     /// Begins the real operation of a request.
-    pub fn begin(self: &Arc<Self>, backing: &dyn Storage, slot: usize, operation: Operation) {
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        backing: &dyn Storage,
+        slot: usize,
+        operation: Operation,
+    ) {
         let real = Arc::new(Real { shared: Arc::clone(self), slot });
         backing.submit(0, operation, &Completions::collected(real));
     }
 
     /// Stamps a request and gives it to the pacer; `None` when the emulation has ended.
-    pub fn arrive(
+    pub(super) fn arrive(
         &self,
         token: u64,
         request: DeviceRequest,
@@ -159,7 +164,7 @@ impl EmulationShared {
     }
 
     /// Answers a request. `overtaken` says that the modelled operation ended first.
-    pub fn answer(&self, answer: DueAnswer, overtaken: bool) {
+    pub(super) fn answer(&self, answer: DueAnswer, overtaken: bool) {
         let DueAnswer { flight, completion } = answer;
         let EmulatedRequest { token, completions, number, request, depth, modelled_ns, .. } =
             flight;

@@ -13,22 +13,22 @@ pub(super) struct SlowClock {
 
 impl SlowClock {
     /// A clock that starts now.
-    pub fn new(slower: NonZeroU32) -> SlowClock {
+    pub(super) fn new(slower: NonZeroU32) -> SlowClock {
         SlowClock { wall: RealClock::new(), slower: slower.get() }
     }
 
     /// Nanoseconds since the start, as this clock shows them.
-    pub fn now_ns(&self) -> u64 {
+    pub(super) fn now_ns(&self) -> u64 {
         self.shown_for(self.wall.now_ns())
     }
 
     /// The nanoseconds that this clock shows for `ns` of the wall clock.
-    pub fn shown_for(&self, ns: u64) -> u64 {
+    pub(super) fn shown_for(&self, ns: u64) -> u64 {
         ns / u64::from(self.slower)
     }
 
     /// How long `ns` of this clock take on the wall clock.
-    pub fn on_the_wall(&self, ns: u64) -> Duration {
+    pub(super) fn on_the_wall(&self, ns: u64) -> Duration {
         Duration::from_nanos(ns.saturating_mul(u64::from(self.slower)))
     }
 }

@@ -53,7 +53,7 @@ pub(super) struct ArmQueue {
 
 impl ArmQueue {
     /// Adds the job in `slot`. The host does not wait for a job that is `answered`.
-    pub fn push(&mut self, slot: usize, target: TrackPosition, write: bool, answered: bool) {
+    pub(super) fn push(&mut self, slot: usize, target: TrackPosition, write: bool, answered: bool) {
         let number = self.next;
         self.next += 1;
         let line = match (answered, write) {
@@ -70,7 +70,7 @@ impl ArmQueue {
     }
 
     /// Removes the job in `slot`.
-    pub fn remove(&mut self, slot: usize) {
+    pub(super) fn remove(&mut self, slot: usize) {
         let ArmPlace { number, cylinder, line } =
             self.places[slot].take().expect("a job that waits");
         self.jobs.remove(&(cylinder, number));
@@ -78,24 +78,29 @@ impl ArmQueue {
     }
 
     /// The host got its answer to the write in `slot`.
-    pub fn answer(&mut self, slot: usize) {
+    pub(super) fn answer(&mut self, slot: usize) {
         let place = self.places[slot].as_mut().expect("a job that waits");
         self.lines[place.line as usize].remove(&place.number);
         place.line = ArmWaiter::Answered;
         self.lines[ArmWaiter::Answered as usize].insert(place.number, slot);
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.jobs.is_empty()
     }
 
     /// The writes that wait in the buffer: the host has their answers.
-    pub fn answered(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn answered(&self) -> impl Iterator<Item = usize> + '_ {
         self.lines[ArmWaiter::Answered as usize].values().copied()
     }
 
     /// The read that arrived first of those in the cylinders from `first` to `last` that `fit`.
-    pub fn oldest_read(&self, first: u64, last: u64, fit: impl Fn(usize) -> bool) -> Option<usize> {
+    pub(super) fn oldest_read(
+        &self,
+        first: u64,
+        last: u64,
+        fit: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         self.jobs
             .range((first, 0)..=(last, u64::MAX))
             .filter(|(_, job)| !job.write && fit(job.slot))
@@ -104,17 +109,17 @@ impl ArmQueue {
     }
 
     /// The job that arrived first.
-    pub fn oldest(&self) -> Option<usize> {
+    pub(super) fn oldest(&self) -> Option<usize> {
         oldest_of(&self.lines)
     }
 
     /// The job that arrived first of those whose host waits.
-    pub fn oldest_unanswered(&self) -> Option<usize> {
+    pub(super) fn oldest_unanswered(&self) -> Option<usize> {
         oldest_of(&self.lines[..ArmWaiter::Answered as usize])
     }
 
     /// The write that arrived first of those whose host waits.
-    pub fn oldest_write(&self) -> Option<usize> {
+    pub(super) fn oldest_write(&self) -> Option<usize> {
         self.lines[ArmWaiter::Writes as usize].first_key_value().map(|(_, slot)| *slot)
     }
 
@@ -123,7 +128,7 @@ impl ArmQueue {
     ///
     /// # Panics
     /// If no job waits.
-    pub fn nearest(
+    pub(super) fn nearest(
         &self,
         cylinder: u64,
         least: impl Fn(u64) -> u64,

@@ -46,12 +46,12 @@ pub(super) struct HeadStream {
 
 impl HeadStream {
     /// Whether the heads come to sectors `first` to `end` soon, or have read them.
-    pub fn reaches(&self, first: u64, end: u64) -> bool {
+    pub(super) fn reaches(&self, first: u64, end: u64) -> bool {
         (self.first..=self.near).contains(&first) && end <= self.limit
     }
 
     /// The time at which the heads have read up to `end`.
-    pub fn end(&self, end: u64, layout: &DiskLayout) -> SimTime {
+    pub(super) fn end(&self, end: u64, layout: &DiskLayout) -> SimTime {
         if end > self.read {
             SimTime(self.from.0 + layout.transfer_ns(self.read, end))
         } else {
@@ -62,19 +62,19 @@ impl HeadStream {
 
 impl BufferSegments {
     /// A buffer of `count` segments of `size` sectors.
-    pub fn new(count: usize, size: u64) -> Self {
+    pub(super) fn new(count: usize, size: u64) -> Self {
         BufferSegments { segments: VecDeque::new(), count, size }
     }
 
     /// Whether sectors `first` to `end` are in the buffer by `now`.
-    pub fn holds(&self, first: u64, end: u64, now: SimTime, layout: &DiskLayout) -> bool {
+    pub(super) fn holds(&self, first: u64, end: u64, now: SimTime, layout: &DiskLayout) -> bool {
         self.segments.iter().any(|segment| {
             segment.first <= first && end <= segment.read + self.ahead(segment, now, layout)
         })
     }
 
     /// What the heads read ahead of. `None` if they do not.
-    pub fn stream(&self, now: SimTime, layout: &DiskLayout) -> Option<HeadStream> {
+    pub(super) fn stream(&self, now: SimTime, layout: &DiskLayout) -> Option<HeadStream> {
         let segment = self.segments.front()?;
         let since = segment.stream?;
         let reached = segment.read + self.ahead(segment, now, layout);
@@ -91,7 +91,7 @@ impl BufferSegments {
     }
 
     /// The arm is needed elsewhere.
-    pub fn interrupt(&mut self, now: SimTime, layout: &DiskLayout) {
+    pub(super) fn interrupt(&mut self, now: SimTime, layout: &DiskLayout) {
         if let Some(segment) = self.segments.front().copied() {
             let ahead = self.ahead(&segment, now, layout);
             let front = self.segments.front_mut().expect("there is one");
@@ -101,7 +101,7 @@ impl BufferSegments {
     }
 
     /// Sectors `first` to `end` will have been read by `at`; with `ahead` the heads continue.
-    pub fn read(&mut self, first: u64, end: u64, at: SimTime, ahead: bool) {
+    pub(super) fn read(&mut self, first: u64, end: u64, at: SimTime, ahead: bool) {
         let streaming = self.segments.front().is_some_and(|front| {
             front.stream.is_some() && front.first <= first && first <= front.read + self.size
         });
@@ -116,7 +116,7 @@ impl BufferSegments {
     }
 
     /// Drops sectors `first` to `end`, which are written.
-    pub fn forget(&mut self, first: u64, end: u64) {
+    pub(super) fn forget(&mut self, first: u64, end: u64) {
         let size = self.size;
         let apart = |segment: &BufferSegment| {
             let last = segment.read + if segment.stream.is_some() { size } else { 0 };

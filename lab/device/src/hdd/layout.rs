@@ -56,7 +56,7 @@ pub(super) struct DiskLayout {
 }
 
 impl DiskLayout {
-    pub fn new(settings: &HddSettings) -> Self {
+    pub(super) fn new(settings: &HddSettings) -> Self {
         let HddSettings { cylinders, heads, zones: count, .. } = *settings;
         let mut zones = Vec::new();
         let (mut first_sector, mut first_track) = (0, 0);
@@ -80,15 +80,15 @@ impl DiskLayout {
         }
     }
 
-    pub fn sectors(&self) -> u64 {
+    pub(super) fn sectors(&self) -> u64 {
         self.sectors
     }
 
-    pub fn cylinders(&self) -> u64 {
+    pub(super) fn cylinders(&self) -> u64 {
         self.cylinders
     }
 
-    pub fn place(&self, sector: u64) -> SectorAddress {
+    pub(super) fn place(&self, sector: u64) -> SectorAddress {
         let at = self.zones.partition_point(|zone| zone.first_sector <= sector) - 1;
         let zone = &self.zones[at];
         let within = sector - zone.first_sector;
@@ -108,7 +108,7 @@ impl DiskLayout {
     }
 
     /// What the arm needs to know of a sector.
-    pub fn target(&self, sector: u64) -> TrackPosition {
+    pub(super) fn target(&self, sector: u64) -> TrackPosition {
         let SectorAddress { cylinder, head, track, sector, track_sectors } = self.place(sector);
         let skew = u128::from(track) * u128::from(self.skew_ns) % u128::from(self.turn_ns);
         let angle = self.begin_ns(sector, track_sectors) + skew as u64;
@@ -116,12 +116,12 @@ impl DiskLayout {
     }
 
     /// The angle of the platters at `now`, in nanoseconds of a turn.
-    pub fn angle_ns(&self, now: SimTime) -> u64 {
+    pub(super) fn angle_ns(&self, now: SimTime) -> u64 {
         now.0 % self.turn_ns
     }
 
     /// The time until the sector begins under the heads. The platters are at `angle_ns`, which may be more than a turn.
-    pub fn wait_ns(&self, target: &TrackPosition, angle_ns: u64) -> u64 {
+    pub(super) fn wait_ns(&self, target: &TrackPosition, angle_ns: u64) -> u64 {
         // Mostly it is less than a turn, and the search for the nearest job spent a tenth of its time in the division.
         let behind = if angle_ns < self.turn_ns { angle_ns } else { angle_ns % self.turn_ns };
         let ahead = if target.angle_ns < behind { self.turn_ns } else { 0 };
@@ -130,7 +130,7 @@ impl DiskLayout {
 
     /// The time from the beginning of sector `first` to the end of the sector before `end`, from
     /// track to track.
-    pub fn transfer_ns(&self, first: u64, end: u64) -> u64 {
+    pub(super) fn transfer_ns(&self, first: u64, end: u64) -> u64 {
         let mut at = first;
         let mut total = 0;
         while at < end {
@@ -148,7 +148,7 @@ impl DiskLayout {
 
     /// The number of sectors from `first` on that have passed completely in `span_ns`, at most
     /// `most`.
-    pub fn passed(&self, first: u64, span_ns: u64, most: u64) -> u64 {
+    pub(super) fn passed(&self, first: u64, span_ns: u64, most: u64) -> u64 {
         let mut at = first;
         let mut left = span_ns;
         let limit = (first + most).min(self.sectors);

@@ -12,11 +12,11 @@ pub(super) struct Platters {
 }
 
 impl Platters {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self::default()
     }
 
-    pub fn read(&self, offset: u64, out: &mut [u8]) {
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) {
         for (page, within, range) in parts(offset, out.len()) {
             let out = &mut out[range];
             match self.pages.get(&page) {
@@ -26,7 +26,7 @@ impl Platters {
         }
     }
 
-    pub fn write(&mut self, offset: u64, bytes: &[u8]) {
+    pub(super) fn write(&mut self, offset: u64, bytes: &[u8]) {
         for (page, within, range) in parts(offset, bytes.len()) {
             let bytes = &bytes[range];
             let page = self.pages.entry(page).or_insert_with(|| Box::new([0; PAGE]));
@@ -35,7 +35,7 @@ impl Platters {
     }
 
     /// Whole pages are freed.
-    pub fn forget(&mut self, offset: u64, len: u64) {
+    pub(super) fn forget(&mut self, offset: u64, len: u64) {
         let page = PAGE as u64;
         let (first, end) = (offset.div_ceil(page), (offset + len) / page);
         if first < end {

@@ -21,7 +21,7 @@ pub(super) struct SeekCurve {
 
 impl SeekCurve {
     /// The curve for a stroke of `n` cylinders.
-    pub fn new(n: u64, track_ns: u64, mean_ns: u64, full_ns: u64) -> Self {
+    pub(super) fn new(n: u64, track_ns: u64, mean_ns: u64, full_ns: u64) -> Self {
         let (track, mean, full) = (track_ns as f64, mean_ns as f64, full_ns as f64);
         let n = n as f64;
         SeekCurve {
@@ -32,7 +32,7 @@ impl SeekCurve {
     }
 
     /// The time over `distance` cylinders.
-    pub fn seek_ns(&self, distance: u64) -> u64 {
+    pub(super) fn seek_ns(&self, distance: u64) -> u64 {
         let Some(more) = distance.checked_sub(1) else { return 0 };
         // A conversion from or to a signed number is one instruction, and the search for the nearest job does two for
         // each job. No distance or time comes near 2^63.

@@ -249,7 +249,7 @@ impl Storage for SimulatedStorage {
 
 impl OperationEnd {
     /// The end of an operation that transfers nothing.
-    pub fn plain(token: u64, completions: Completions) -> OperationEnd {
+    pub(super) fn plain(token: u64, completions: Completions) -> OperationEnd {
         let finish =
             Box::new(|mut done: Vec<CompletedCommand>| (None, outcome(&mut done).map(|()| 0)));
         OperationEnd { token, completions, finish }

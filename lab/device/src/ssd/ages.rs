@@ -23,17 +23,17 @@ const NOTHING: AgeLink = AgeLink { older: NONE, newer: NONE };
 
 impl Ages {
     /// So many empty lists.
-    pub fn new(lists: usize) -> Ages {
+    pub(super) fn new(lists: usize) -> Ages {
         Ages { links: Vec::new(), ends: vec![NOTHING; lists] }
     }
 
     /// The number of lists.
-    pub fn lists(&self) -> u32 {
+    pub(super) fn lists(&self) -> u32 {
         self.ends.len() as u32
     }
 
     /// Adds `slot`, which is in no list, as the newest of `list`.
-    pub fn push(&mut self, list: u32, slot: u32) {
+    pub(super) fn push(&mut self, list: u32, slot: u32) {
         if self.links.len() <= slot as usize {
             self.links.resize(slot as usize + 1, NOTHING);
         }
@@ -47,7 +47,7 @@ impl Ages {
     }
 
     /// Takes `slot` out of `list`, which it is in.
-    pub fn remove(&mut self, list: u32, slot: u32) {
+    pub(super) fn remove(&mut self, list: u32, slot: u32) {
         let AgeLink { older, newer } = self.links[slot as usize];
         let ends = &mut self.ends[list as usize];
         match older {
@@ -61,12 +61,12 @@ impl Ages {
     }
 
     /// The oldest slot of `list`.
-    pub fn oldest(&self, list: u32) -> Option<u32> {
+    pub(super) fn oldest(&self, list: u32) -> Option<u32> {
         some(self.ends[list as usize].older)
     }
 
     /// The slots of `list`, oldest first.
-    pub fn iter(&self, list: u32) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn iter(&self, list: u32) -> impl Iterator<Item = u32> + '_ {
         let newer = |slot: &u32| some(self.links[*slot as usize].newer);
         std::iter::successors(self.oldest(list), newer)
     }

@@ -77,7 +77,7 @@ pub(crate) struct Controller {
 impl Controller {
     /// # Errors
     /// When the system refuses the memory of the page map.
-    pub fn new(settings: &SsdSettings, seed: u64) -> io::Result<Controller> {
+    pub(super) fn new(settings: &SsdSettings, seed: u64) -> io::Result<Controller> {
         Ok(Controller {
             engine: EventQueue::new(seed),
             host: CommandLink::new(settings),
@@ -110,7 +110,7 @@ impl Controller {
         })
     }
 
-    pub fn geometry(&self) -> Geometry {
+    pub(super) fn geometry(&self) -> Geometry {
         let s = &self.settings;
         let page_bytes = s.map_unit_bytes.max(512) as u32;
         Geometry {
@@ -122,7 +122,7 @@ impl Controller {
         }
     }
 
-    pub fn precondition(&mut self, bytes: u64) {
+    pub(super) fn precondition(&mut self, bytes: u64) {
         let units =
             (bytes / self.settings.map_unit_bytes).min(self.settings.logical_units()) as u32;
         let a_page = self.settings.units_per_page() as usize;
@@ -144,12 +144,12 @@ impl Controller {
         self.ftl.counts = counts;
     }
 
-    pub fn flash_bytes(&self) -> FlashBytes {
+    pub(super) fn flash_bytes(&self) -> FlashBytes {
         let programmed = self.flash.counts[1] * self.settings.page_bytes;
         FlashBytes { host: self.host.written_bytes, programmed }
     }
 
-    pub fn submit(&mut self, at: SimTime, command: IoCommand) {
+    pub(super) fn submit(&mut self, at: SimTime, command: IoCommand) {
         if matches!(command.kind, RequestKind::Read | RequestKind::Write) {
             self.ftl.expect(self.by_unit.quotient(command.offset));
         }
@@ -158,7 +158,7 @@ impl Controller {
     }
 
     /// Marks a request that a program claims.
-    pub fn claim(&mut self, number: u32, programs: &[Box<dyn NearProgram>]) {
+    pub(super) fn claim(&mut self, number: u32, programs: &[Box<dyn NearProgram>]) {
         let job = self.jobs.get(number);
         let write = match job.kind {
             RequestKind::Read => false,
@@ -170,7 +170,7 @@ impl Controller {
         job.program = found.map(|at| at as u32);
     }
 
-    pub fn happen(&mut self, event: SsdEvent) {
+    pub(super) fn happen(&mut self, event: SsdEvent) {
         let now = self.engine.now();
         match event {
             SsdEvent::Arrive { job } => self.arrive(job),
@@ -240,7 +240,7 @@ impl Controller {
     }
 
     /// Whether the host can address `len` bytes at `offset`.
-    pub fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
+    pub(super) fn check_range(&self, offset: u64, len: u64) -> io::Result<()> {
         let capacity = self.capacity_bytes;
         if offset.checked_add(len).is_some_and(|end| end <= capacity) {
             return Ok(());
@@ -357,7 +357,7 @@ impl Controller {
     }
 
     /// A program ends the request that it claimed.
-    pub fn answer(&mut self, number: u32, result: io::Result<Buffer>) {
+    pub(super) fn answer(&mut self, number: u32, result: io::Result<Buffer>) {
         let now = self.engine.now();
         let job = self.jobs.get(number);
         assert!(job.program.take().is_some(), "a program answers each of its requests once");

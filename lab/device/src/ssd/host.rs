@@ -35,7 +35,7 @@ pub(crate) struct HostCommand {
 pub(crate) struct HostCommands(Slab<HostCommand>);
 
 impl HostCommands {
-    pub fn add(&mut self, submitted: SimTime, command: IoCommand) -> u32 {
+    pub(super) fn add(&mut self, submitted: SimTime, command: IoCommand) -> u32 {
         let IoCommand { id, kind, offset, len, buffer } = command;
         let job = HostCommand {
             id,
@@ -52,11 +52,11 @@ impl HostCommands {
         self.0.insert(job) as u32
     }
 
-    pub fn get(&mut self, number: u32) -> &mut HostCommand {
+    pub(super) fn get(&mut self, number: u32) -> &mut HostCommand {
         &mut self.0[number as usize]
     }
 
-    pub fn end(&mut self, number: u32) -> HostCommand {
+    pub(super) fn end(&mut self, number: u32) -> HostCommand {
         self.0.remove(number as usize)
     }
 }
@@ -83,7 +83,7 @@ pub(crate) struct CommandLink {
 }
 
 impl CommandLink {
-    pub fn new(settings: &SsdSettings) -> CommandLink {
+    pub(super) fn new(settings: &SsdSettings) -> CommandLink {
         CommandLink {
             to_host: Resource::new(),
             from_host: (settings.link_duplex == 1).then(Resource::new),
@@ -104,7 +104,7 @@ impl CommandLink {
     }
 
     /// A command has arrived. Returns the time at which the device has it, or `None` if it waits.
-    pub fn arrive(&mut self, now: SimTime, job: u32) -> Option<SimTime> {
+    pub(super) fn arrive(&mut self, now: SimTime, job: u32) -> Option<SimTime> {
         if self.taken == self.depth {
             self.waiting.push_back(job);
             return None;
@@ -115,36 +115,36 @@ impl CommandLink {
     }
 
     /// The time at which all transfers so far have crossed.
-    pub fn links_free_at(&self) -> SimTime {
+    pub(super) fn links_free_at(&self) -> SimTime {
         let links = std::iter::once(&self.to_host).chain(&self.from_host);
         links.map(Resource::free_at).max().expect("there is a link")
     }
 
     /// A command has ended. Returns a waiting command, which may now arrive.
-    pub fn leave(&mut self) -> Option<u32> {
+    pub(super) fn leave(&mut self) -> Option<u32> {
         self.taken -= 1;
         self.waiting.pop_front()
     }
 
     /// Sends `bytes` to the host, and returns the time at which they have arrived.
-    pub fn send(&mut self, ready: SimTime, bytes: u64) -> SimTime {
+    pub(super) fn send(&mut self, ready: SimTime, bytes: u64) -> SimTime {
         let span = SimTime(carry_ns(bytes, self.bytes_per_second));
         self.to_host.serve(ready, span).end
     }
 
     /// Receives `bytes` from the host, and returns the time at which they have arrived.
-    pub fn take(&mut self, ready: SimTime, bytes: u64) -> SimTime {
+    pub(super) fn take(&mut self, ready: SimTime, bytes: u64) -> SimTime {
         let span = SimTime(carry_ns(bytes, self.bytes_per_second));
         self.from_host.as_mut().unwrap_or(&mut self.to_host).serve(ready, span).end
     }
 
     /// The time at which the host gets a notice that the device sends at `at`.
-    pub fn told(&self, at: SimTime) -> SimTime {
+    pub(super) fn told(&self, at: SimTime) -> SimTime {
         SimTime(at.0 + self.latency_ns)
     }
 
     /// Completes `job`, of whose end the host is notified.
-    pub fn finish(&mut self, at: SimTime, job: HostCommand) {
+    pub(super) fn finish(&mut self, at: SimTime, job: HostCommand) {
         let transfers = job.error.is_none();
         let bytes = match job.kind {
             RequestKind::Read if transfers => job.len,
@@ -171,7 +171,7 @@ impl CommandLink {
         });
     }
 
-    pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
+    pub(super) fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let links = std::iter::once(&self.to_host).chain(&self.from_host);
         (0..).zip(links).map(|(index, link)| Use {
             part: Component::Link,

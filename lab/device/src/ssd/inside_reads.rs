@@ -24,12 +24,12 @@ pub(crate) struct InsideRead {
 pub(crate) struct InsideReads(Slab<InsideRead>);
 
 impl InsideReads {
-    pub fn add(&mut self, read: InsideRead) -> u32 {
+    pub(super) fn add(&mut self, read: InsideRead) -> u32 {
         self.0.insert(read) as u32
     }
 
     /// A piece of a read has ended. Returns the call of the program if it was the last piece.
-    pub fn ended(&mut self, number: u32) -> Option<ProgramCall> {
+    pub(super) fn ended(&mut self, number: u32) -> Option<ProgramCall> {
         let read = &mut self.0[number as usize];
         read.remaining = read.remaining.saturating_sub(1);
         if read.remaining > 0 {

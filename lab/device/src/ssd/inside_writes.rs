@@ -24,17 +24,17 @@ pub(crate) struct InsideWrite {
 pub(crate) struct InsideWrites(Slab<InsideWrite>);
 
 impl InsideWrites {
-    pub fn add(&mut self, write: InsideWrite) -> u32 {
+    pub(super) fn add(&mut self, write: InsideWrite) -> u32 {
         self.0.insert(write) as u32
     }
 
-    pub fn get(&mut self, number: u32) -> &mut InsideWrite {
+    pub(super) fn get(&mut self, number: u32) -> &mut InsideWrite {
         &mut self.0[number as usize]
     }
 
     /// A page of a write is programmed, or none was. Returns the call of the program if it was the
     /// last page.
-    pub fn ended(&mut self, number: u32) -> Option<ProgramCall> {
+    pub(super) fn ended(&mut self, number: u32) -> Option<ProgramCall> {
         let write = &mut self.0[number as usize];
         write.remaining = write.remaining.saturating_sub(1);
         if write.remaining > 0 {

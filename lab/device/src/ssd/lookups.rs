@@ -26,18 +26,18 @@ pub(crate) struct Lookups(Slab<Lookup>);
 
 impl Lookups {
     /// A lookup whose operations of the map are `awaited`, the first one first. `then` waits for all of them.
-    pub fn add(&mut self, mut awaited: Vec<Op>, then: Vec<Op>) -> u32 {
+    pub(super) fn add(&mut self, mut awaited: Vec<Op>, then: Vec<Op>) -> u32 {
         awaited.reverse();
         self.0.insert(Lookup { awaited, then }) as u32
     }
 
     /// The next operation of the map that a lookup awaits.
-    pub fn next(&mut self, number: u32) -> Option<Op> {
+    pub(super) fn next(&mut self, number: u32) -> Option<Op> {
         self.0[number as usize].awaited.pop()
     }
 
     /// Ends a lookup that awaits nothing more, and gives the operations that waited.
-    pub fn end(&mut self, number: u32) -> Vec<Op> {
+    pub(super) fn end(&mut self, number: u32) -> Vec<Op> {
         self.0.remove(number as usize).then
     }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    pub fn new(settings: &SsdSettings) -> Memory {
+    pub(super) fn new(settings: &SsdSettings) -> Memory {
         Memory {
             bus: Resource::new(),
             bytes_per_second: settings.dram_bytes_per_second,
@@ -29,22 +29,22 @@ impl Memory {
     }
 
     /// Passes `bytes` in and out again, and returns the time at which they are out.
-    pub fn pass(&mut self, now: SimTime, bytes: u64) -> SimTime {
+    pub(super) fn pass(&mut self, now: SimTime, bytes: u64) -> SimTime {
         self.bus.serve(now, SimTime(carry_ns(2 * bytes, self.bytes_per_second))).end
     }
 
     /// Passes `bytes` once, in or out, and returns the time at which they are there.
-    pub fn carry(&mut self, now: SimTime, bytes: u64) -> SimTime {
+    pub(super) fn carry(&mut self, now: SimTime, bytes: u64) -> SimTime {
         self.bus.serve(now, SimTime(carry_ns(bytes, self.bytes_per_second))).end
     }
 
     /// The time at which all bytes so far have passed.
-    pub fn free_at(&self) -> SimTime {
+    pub(super) fn free_at(&self) -> SimTime {
         self.bus.free_at()
     }
 
     /// Claims space for a program.
-    pub fn claim(&mut self, bytes: u64) -> io::Result<()> {
+    pub(super) fn claim(&mut self, bytes: u64) -> io::Result<()> {
         let free = self.bytes - self.claimed;
         if bytes > free {
             return Err(io::Error::new(
@@ -60,11 +60,11 @@ impl Memory {
     }
 
     /// Releases claimed space.
-    pub fn release(&mut self, bytes: u64) {
+    pub(super) fn release(&mut self, bytes: u64) {
         self.claimed = self.claimed.checked_sub(bytes).expect("released what was claimed");
     }
 
-    pub fn usage(&self) -> Use {
+    pub(super) fn usage(&self) -> Use {
         Use {
             part: Component::Memory,
             index: 0,

@@ -18,12 +18,12 @@ pub(crate) struct CycleProcessor {
 }
 
 impl CycleProcessor {
-    pub fn new(settings: &SsdSettings) -> CycleProcessor {
+    pub(super) fn new(settings: &SsdSettings) -> CycleProcessor {
         CycleProcessor { resource: Resource::new(), settings: settings.clone() }
     }
 
     /// Queues work of the firmware of `cycles` that is ready at `ready`.
-    pub fn firmware(&mut self, ready: SimTime, cycles: u64) -> ServiceTime {
+    pub(super) fn firmware(&mut self, ready: SimTime, cycles: u64) -> ServiceTime {
         let span = SimTime(carry_ns(cycles, self.settings.processor_hz));
         self.resource.serve(ready, span)
     }
@@ -32,7 +32,7 @@ impl CycleProcessor {
     /// takes as long as the slower of the processor and the bus. The bus serves its bytes in the
     /// order of the calls, also while the processor still does earlier work: a bus that was
     /// reserved for later would be idle until then.
-    pub fn work(&mut self, now: SimTime, work: &[Work], memory: &mut Memory) -> ServiceTime {
+    pub(super) fn work(&mut self, now: SimTime, work: &[Work], memory: &mut Memory) -> ServiceTime {
         let span: u64 = work.iter().map(|&work| self.span_ns(work)).sum();
         let crossing: u64 = work.iter().map(|&work| self.crossing_bytes(work)).sum();
         if self.settings.programs_use_memory == 0 || crossing == 0 {
@@ -70,7 +70,7 @@ impl CycleProcessor {
         }
     }
 
-    pub fn usage(&self) -> Use {
+    pub(super) fn usage(&self) -> Use {
         Use {
             part: Component::Processor,
             index: 0,

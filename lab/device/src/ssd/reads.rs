@@ -10,7 +10,7 @@ use crate::ssd::nand::{LogicalUnit, PhysicalUnit};
 
 impl Controller {
     /// Puts `offset..offset + len` into `found` as stretches, each on one flash page or not on flash.
-    pub fn stretches(&self, offset: u64, len: u64, found: &mut Vec<UnitStretch>) {
+    pub(super) fn stretches(&self, offset: u64, len: u64, found: &mut Vec<UnitStretch>) {
         found.clear();
         let unit_bytes = self.settings.map_unit_bytes;
         let end = offset + len;
@@ -33,7 +33,7 @@ impl Controller {
     }
 
     /// Copies the bytes stored from `offset` on into `out`, or zeros if no bytes are stored.
-    pub fn copy_out(&self, offset: u64, out: &mut [u8]) {
+    pub(super) fn copy_out(&self, offset: u64, out: &mut [u8]) {
         let unit_bytes = self.settings.map_unit_bytes;
         let mut done = 0;
         while done < out.len() {
@@ -136,7 +136,7 @@ impl Controller {
 
     /// Starts to read the page at `place`, which holds `stretch`; or adds the read to those that begin
     /// `after` a lookup, if the map is on flash.
-    pub fn fetch(
+    pub(super) fn fetch(
         &mut self,
         stretch: &UnitStretch,
         place: PhysicalUnit,

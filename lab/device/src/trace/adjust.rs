@@ -85,7 +85,7 @@ pub(super) struct Adjuster {
 }
 
 impl Adjuster {
-    pub fn new(options: &TraceOptions) -> Self {
+    pub(super) fn new(options: &TraceOptions) -> Self {
         Adjuster {
             disks: options.disks,
             seen: Vec::new(),
@@ -100,7 +100,7 @@ impl Adjuster {
 
     /// The request for the device; `None` for a request of another disk. `absolute` times count
     /// from the first request.
-    pub fn adjust(
+    pub(super) fn adjust(
         &mut self,
         unit: TraceDisk,
         mut request: DeviceRequest,

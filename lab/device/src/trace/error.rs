@@ -74,11 +74,11 @@ pub(super) struct LineFault {
 }
 
 impl LineFault {
-    pub fn new(column: usize, found: &str, expected: impl Into<String>) -> Self {
+    pub(super) fn new(column: usize, found: &str, expected: impl Into<String>) -> Self {
         LineFault { column, found: quoted(found), expected: expected.into() }
     }
 
-    pub fn on(self, line: u64) -> TraceError {
+    pub(super) fn on(self, line: u64) -> TraceError {
         let LineFault { column, found, expected } = self;
         TraceError::Line { line, column, found, expected }
     }

@@ -18,12 +18,12 @@ pub(super) struct TraceLines<R> {
 }
 
 impl<R: BufRead> TraceLines<R> {
-    pub fn new(input: R) -> Self {
+    pub(super) fn new(input: R) -> Self {
         TraceLines { input, bytes: Vec::new(), number: 0, peeked: false }
     }
 
     /// The next line, without its end.
-    pub fn next(&mut self) -> Result<Option<TraceLine<'_>>, TraceError> {
+    pub(super) fn next(&mut self) -> Result<Option<TraceLine<'_>>, TraceError> {
         if !std::mem::take(&mut self.peeked) && !self.fetch()? {
             return Ok(None);
         }
@@ -31,7 +31,7 @@ impl<R: BufRead> TraceLines<R> {
     }
 
     /// The next line, without consuming it.
-    pub fn peek(&mut self) -> Result<Option<TraceLine<'_>>, TraceError> {
+    pub(super) fn peek(&mut self) -> Result<Option<TraceLine<'_>>, TraceError> {
         if !self.peeked && !self.fetch()? {
             return Ok(None);
         }
@@ -88,24 +88,24 @@ pub(super) struct TraceLine<'a> {
 
 impl<'a> TraceLine<'a> {
     #[cfg(test)]
-    pub fn new(text: &'a str) -> Self {
+    pub(super) fn new(text: &'a str) -> Self {
         TraceLine { number: 1, text }
     }
 
-    pub fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    pub fn text(&self) -> &'a str {
+    pub(super) fn text(&self) -> &'a str {
         self.text
     }
 
-    pub fn is_blank(&self) -> bool {
+    pub(super) fn is_blank(&self) -> bool {
         self.text.trim_ascii().is_empty()
     }
 
     /// The fields between white space.
-    pub fn words(&self) -> Vec<Field<'a>> {
+    pub(super) fn words(&self) -> Vec<Field<'a>> {
         let mut fields = Vec::new();
         let mut from = None;
         for (at, byte) in self.text.bytes().chain([b' ']).enumerate() {
@@ -122,7 +122,7 @@ impl<'a> TraceLine<'a> {
     }
 
     /// The fields between commas, without the blanks around them.
-    pub fn values(&self) -> Vec<Field<'a>> {
+    pub(super) fn values(&self) -> Vec<Field<'a>> {
         let mut start = 0;
         let mut fields = Vec::new();
         for text in self.text.split(',') {
@@ -134,7 +134,12 @@ impl<'a> TraceLine<'a> {
     }
 
     /// An error for a missing or an additional field.
-    pub fn wrong_count(&self, fields: &[Field<'_>], most: usize, expected: &str) -> LineFault {
+    pub(super) fn wrong_count(
+        &self,
+        fields: &[Field<'_>],
+        most: usize,
+        expected: &str,
+    ) -> LineFault {
         match fields.get(most) {
             Some(extra) => {
                 LineFault::new(extra.column, extra.text, format!("the line's end: {expected}"))
@@ -158,29 +163,29 @@ pub(super) struct Field<'a> {
 
 impl Field<'_> {
     /// The error that this field is not `expected`.
-    pub fn fault(&self, expected: impl Into<String>) -> LineFault {
+    pub(super) fn fault(&self, expected: impl Into<String>) -> LineFault {
         LineFault::new(self.column, self.text, expected)
     }
 
     /// A whole number in decimal digits.
-    pub fn number(&self, expected: &str) -> Result<u64, LineFault> {
+    pub(super) fn number(&self, expected: &str) -> Result<u64, LineFault> {
         digits(self.text).ok_or_else(|| self.fault(expected))
     }
 
     /// As [`Field::number`], for a small number.
-    pub fn small(&self, expected: &str) -> Result<u32, LineFault> {
+    pub(super) fn small(&self, expected: &str) -> Result<u32, LineFault> {
         self.number(expected)?.try_into().map_err(|_| self.fault(expected))
     }
 
     /// A count of units of `unit_bytes`, in bytes.
-    pub fn bytes(&self, unit_bytes: u64, expected: &str) -> Result<u64, LineFault> {
+    pub(super) fn bytes(&self, unit_bytes: u64, expected: &str) -> Result<u64, LineFault> {
         let count = self.number(expected)?;
         count.checked_mul(unit_bytes).ok_or_else(|| self.fault("an address below 2^64 bytes"))
     }
 
     /// A decimal fraction of `unit_ns`, in whole nanoseconds; fractions of a nanosecond are cut
     /// off.
-    pub fn time_ns(&self, unit_ns: u64, expected: &str) -> Result<u64, LineFault> {
+    pub(super) fn time_ns(&self, unit_ns: u64, expected: &str) -> Result<u64, LineFault> {
         decimal(self.text, unit_ns).ok_or_else(|| self.fault(expected))
     }
 }

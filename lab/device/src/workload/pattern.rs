@@ -35,7 +35,7 @@ pub(super) struct Offsets {
 }
 
 impl Offsets {
-    pub fn new(pattern: AccessPattern, slots: u64, slot_bytes: u64, seed: u64) -> Self {
+    pub(super) fn new(pattern: AccessPattern, slots: u64, slot_bytes: u64, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let zipf = match pattern {
             AccessPattern::Zipf(theta) => Some(Zipf::new(slots, theta)),
@@ -53,7 +53,7 @@ impl Offsets {
     }
 
     /// The first byte of the next request, of `len` bytes, within the span.
-    pub fn next(&mut self, len: u64) -> u64 {
+    pub(super) fn next(&mut self, len: u64) -> u64 {
         let offset = match self.pattern {
             AccessPattern::Sequential => self.continued(0, len),
             AccessPattern::Strided(gap) => self.continued(gap, len),

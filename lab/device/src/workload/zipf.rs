@@ -22,7 +22,7 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    pub fn new(n: u64, theta: f64) -> Self {
+    pub(super) fn new(n: u64, theta: f64) -> Self {
         let mut zipf = Zipf { theta, n, first: 0.0, last: 0.0, sure: 0.0 };
         zipf.first = zipf.integral(1.5) - 1.0;
         zipf.last = zipf.integral(n as f64 + 0.5);
@@ -30,7 +30,7 @@ impl Zipf {
         zipf
     }
 
-    pub fn draw(&self, random: &mut Random) -> u64 {
+    pub(super) fn draw(&self, random: &mut Random) -> u64 {
         loop {
             let u = self.last + random.fraction() * (self.first - self.last);
             let x = self.inverse(u);

@@ -38,7 +38,7 @@ Examples:
   merganser simulate run --device nvme --trace run.trace
   # what the way to an emulated disk costs: a model that takes no time
   merganser emulate --device null --memory-backed --size 1G --mount /mnt/null")]
-pub struct EmulateArgs {
+pub(crate) struct EmulateArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
@@ -117,7 +117,7 @@ pub struct EmulateArgs {
 
 /// Microseconds for each MiB of a read and of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CopyTime {
+pub(crate) struct CopyTime {
     pub read: u32,
     pub write: u32,
 }

@@ -10,14 +10,14 @@ mod trace;
 
 use clap::{Parser, Subcommand};
 
-pub use emulate::EmulateArgs;
-pub use reproduce::ReproduceArgs;
-pub use simulate::{
+pub(crate) use emulate::EmulateArgs;
+pub(crate) use reproduce::ReproduceArgs;
+pub(crate) use simulate::{
     ArrivalsName, DeviceArgs, Filled, PreconditionName, SimulateArgs, SimulateCommand,
     SimulateRatesArgs, SimulateRecordArgs, SimulateRunArgs, SimulateSortArgs, WorkloadName,
 };
-pub use simulate_array::{ArrangementName, SimulateArrayArgs};
-pub use trace::{EventName, TraceArgs, TraceFormatName};
+pub(crate) use simulate_array::{ArrangementName, SimulateArrayArgs};
+pub(crate) use trace::{EventName, TraceArgs, TraceFormatName};
 
 /// Model devices and repeat experiments.
 ///
@@ -25,7 +25,7 @@ pub use trace::{EventName, TraceArgs, TraceFormatName};
 #[derive(Debug, Parser)]
 #[command(name = "merganser-lab", bin_name = "merganser", version, disable_help_subcommand = true)]
 #[command(args_override_self = true, max_term_width = 100)]
-pub struct LabLine {
+pub(crate) struct LabLine {
     /// The subcommand.
     #[command(subcommand)]
     pub command: LabCommand,
@@ -34,7 +34,7 @@ pub struct LabLine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum LabCommand {
+pub(crate) enum LabCommand {
     Simulate(SimulateArgs),
     Emulate(EmulateArgs),
     Reproduce(ReproduceArgs),

@@ -48,7 +48,7 @@ Examples:
   merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
   # how much is sorted in a minute, 50 GB at most
   merganser reproduce minute-sort --size 50GB --rounds 15")]
-pub struct ReproduceArgs {
+pub(crate) struct ReproduceArgs {
     /// The experiment
     #[arg(value_parser = experiment_names(), required_unless_present = "list")]
     pub name: Option<String>,

@@ -45,7 +45,7 @@ Examples:
   # what a real sort asks its disks, played to a hard disk
   merganser simulate record --sort big.txt --memory 64M -o sort.trace
   merganser simulate run --device barracuda --trace sort.trace")]
-pub struct SimulateArgs {
+pub(crate) struct SimulateArgs {
     /// List the devices, or the parameters of one
     #[arg(long, value_name = "DEVICE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub list: Option<String>,
@@ -58,7 +58,7 @@ pub struct SimulateArgs {
 /// What follows `simulate`.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum SimulateCommand {
+pub(crate) enum SimulateCommand {
     Run(SimulateRunArgs),
     Sort(SimulateSortArgs),
     Rates(SimulateRatesArgs),
@@ -76,7 +76,7 @@ pub enum SimulateCommand {
 Examples:
   merganser simulate rates --device wd5000aakx --streams 2 --span 40G
   merganser simulate rates --device 830 --json")]
-pub struct SimulateRatesArgs {
+pub(crate) struct SimulateRatesArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
@@ -96,7 +96,7 @@ pub struct SimulateRatesArgs {
 
 /// Which device.
 #[derive(Debug, Clone, Args)]
-pub struct DeviceArgs {
+pub(crate) struct DeviceArgs {
     /// The device: jasmine, msr, nvme, isc, 830, tlc, cheetah, barracuda or wd5000aakx
     #[arg(long, value_name = "DEVICE", default_value = "nvme", help_heading = "Device")]
     pub device: String,
@@ -127,7 +127,7 @@ Examples:
     --stream name=log,workload=sequential,read=0,size=64K,rate=500,start=1G,requests=5K
   # a trace of UMass, one of its units, twice as fast
   merganser simulate run --device msr --trace Financial1.spc --unit 0 --time-scale 0.5 --wrap")]
-pub struct SimulateRunArgs {
+pub(crate) struct SimulateRunArgs {
     #[command(flatten)]
     pub device: DeviceArgs,
 
@@ -261,7 +261,7 @@ pub struct SimulateRunArgs {
 
 /// What --filled writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Filled {
+pub(crate) enum Filled {
     Addressed,
     All,
     First(TypedSize),
@@ -284,7 +284,7 @@ impl FromStr for Filled {
 
 /// What --precondition overwrites a device with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum PreconditionName {
+pub(crate) enum PreconditionName {
     Random,
     Workload,
 }
@@ -305,7 +305,7 @@ Examples:
   merganser simulate sort big.txt --device barracuda --memory 64M
   # the result too
   merganser simulate sort records --format fixed:100 --key 0:10 --memory 16M -o sorted")]
-pub struct SimulateSortArgs {
+pub(crate) struct SimulateSortArgs {
     /// The inputs
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
@@ -357,7 +357,7 @@ Examples:
   blktrace -d /dev/sdb -o - | blkparse -i - | merganser simulate record -o sdb.trace -
   # of a sort
   merganser simulate record --sort big.txt --memory 64M --temp-dir /mnt/ssd -o sort.trace")]
-pub struct SimulateRecordArgs {
+pub(crate) struct SimulateRecordArgs {
     /// A trace in another format, which may be compressed (gzip, zstd, xz, ...); - is standard input
     #[arg(value_name = "TRACE", required_unless_present = "sort", conflicts_with = "sort")]
     pub input: Option<PathBuf>,
@@ -384,7 +384,7 @@ pub struct SimulateRecordArgs {
 
 /// What follows `--workload`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum WorkloadName {
+pub(crate) enum WorkloadName {
     /// Each request continues the last one.
     Sequential,
     /// Each request begins some bytes behind the last one (--gap).
@@ -399,7 +399,7 @@ pub enum WorkloadName {
 
 /// What follows `--arrivals`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ArrivalsName {
+pub(crate) enum ArrivalsName {
     /// One request per period.
     Even,
     /// Gaps from 0 to twice the mean.

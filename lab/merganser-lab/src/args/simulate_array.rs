@@ -26,7 +26,7 @@ Examples:
   merganser simulate array --config ssds --trace Financial2.spc --unit 0
   # devices of today
   merganser simulate array --config hybrid --ssd nvme --hdd barracuda --trace msr.csv --wrap")]
-pub struct SimulateArrayArgs {
+pub(crate) struct SimulateArrayArgs {
     /// How the devices are arranged
     #[arg(long, value_name = "CONFIG", value_enum)]
     pub config: ArrangementName,
@@ -96,7 +96,7 @@ pub struct SimulateArrayArgs {
 
 /// How devices are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ArrangementName {
+pub(crate) enum ArrangementName {
     /// Disks as a write buffer, deduplication, SSDs
     Hcdd,
     /// The same without deduplication

@@ -5,7 +5,7 @@ use merganser_shell::args::TypedSize;
 
 /// The options for reading a trace.
 #[derive(Debug, Clone, Args)]
-pub struct TraceArgs {
+pub(crate) struct TraceArgs {
     /// The trace's format: auto, merganser, disksim, spc, msr, mqsim, blkparse or fiu
     #[arg(
         long,
@@ -59,7 +59,7 @@ pub struct TraceArgs {
 
 /// What follows `--format` of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TraceFormatName {
+pub(crate) enum TraceFormatName {
     /// Detect it by the first line.
     Auto,
     /// Ours.
@@ -80,7 +80,7 @@ pub enum TraceFormatName {
 
 /// What follows `--event`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EventName {
+pub(crate) enum EventName {
     /// D.
     Issued,
     /// Q.

@@ -15,7 +15,7 @@ use crate::args::LabCommand;
 ///
 /// # Errors
 /// Any failure that keeps the command from its work.
-pub fn run(command: LabCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: LabCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         LabCommand::Simulate(typed) => simulate::run(&typed.try_into()?, cancel),
         LabCommand::Emulate(typed) => emulate::run(&typed.try_into()?, cancel),

@@ -12,7 +12,7 @@ use merganser_shell::{progress, signals, standard};
 use crate::config::ReproduceConfig;
 
 /// Runs an experiment, or lists them.
-pub fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failure> {
     let Some(experiment) = config.experiment else {
         let list: String = merganser_papers::list()
             .iter()

@@ -15,7 +15,7 @@ use crate::args::EmulateArgs;
 
 /// The disk that `merganser emulate` shows.
 #[derive(Debug)]
-pub struct EmulateConfig {
+pub(crate) struct EmulateConfig {
     /// The device; `null` takes no time.
     pub device: DeviceChoice,
     /// All bytes count as written before.
@@ -40,7 +40,7 @@ pub struct EmulateConfig {
 
 /// Where the data are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BackingConfig {
+pub(crate) enum BackingConfig {
     /// In a file.
     File {
         /// Its name.
@@ -56,14 +56,14 @@ pub enum BackingConfig {
 
 impl BackingConfig {
     /// The size that was asked for.
-    pub fn size(&self) -> Option<u64> {
+    pub(crate) fn size(&self) -> Option<u64> {
         match self {
             BackingConfig::File { size, .. } | BackingConfig::Memory(size) => *size,
         }
     }
 
     /// What to call it in messages.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         match self {
             BackingConfig::File { path, .. } => path.display().to_string(),
             BackingConfig::Memory(_) => "memory".to_owned(),

@@ -10,15 +10,15 @@ mod simulate_array;
 mod trace_reading;
 mod workload;
 
-pub use emulate::{BackingConfig, EmulateConfig};
-pub use reproduce::ReproduceConfig;
-pub use simulate::{
+pub(crate) use emulate::{BackingConfig, EmulateConfig};
+pub(crate) use reproduce::ReproduceConfig;
+pub(crate) use simulate::{
     DeviceChoice, PlayedLoad, RecordOf, SimulateConfig, SimulateRates, SimulateRecord, SimulateRun,
     SimulateSort,
 };
-pub use simulate_array::SimulateArray;
-pub use trace_reading::TraceReading;
-pub use workload::{StreamChoice, SyntheticRequests};
+pub(crate) use simulate_array::SimulateArray;
+pub(crate) use trace_reading::TraceReading;
+pub(crate) use workload::{StreamChoice, SyntheticRequests};
 
 #[cfg(test)]
 mod tests {
@@ -29,13 +29,13 @@ mod tests {
     use crate::args::{LabCommand, LabLine};
 
     /// The command of these words.
-    pub fn config(words: &[&str]) -> LabCommand {
+    pub(super) fn config(words: &[&str]) -> LabCommand {
         let words = [&["merganser"], words].concat();
         LabLine::try_parse_from(words).expect("parses").command
     }
 
     /// The sentence of the refusal of these words.
-    pub fn refusal(words: &[&str]) -> String {
+    pub(super) fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             LabCommand::Simulate(typed) => SimulateConfig::try_from(typed).err(),
             LabCommand::Emulate(typed) => EmulateConfig::try_from(typed).err(),

@@ -9,7 +9,7 @@ use merganser_shell::failure::Failure;
 use crate::args::ReproduceArgs;
 
 /// One experiment, and where its figures go.
-pub struct ReproduceConfig {
+pub(crate) struct ReproduceConfig {
     /// The experiment; `None` lists all.
     pub experiment: Option<&'static Experiment>,
     /// How it is run.

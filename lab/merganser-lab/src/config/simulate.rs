@@ -21,7 +21,7 @@ use crate::args::{
 
 /// The task of `simulate`.
 #[derive(Debug)]
-pub enum SimulateConfig {
+pub(crate) enum SimulateConfig {
     /// Name the devices.
     ListDevices,
     /// Tell the parameters of one.
@@ -40,7 +40,7 @@ pub enum SimulateConfig {
 
 /// A device, not yet made.
 #[derive(Debug, Clone)]
-pub struct DeviceChoice {
+pub(crate) struct DeviceChoice {
     /// Its preset.
     pub name: String,
     /// `name=value` each.
@@ -51,7 +51,7 @@ pub struct DeviceChoice {
 
 /// Streams, and the device that serves them.
 #[derive(Debug)]
-pub struct SimulateRates {
+pub(crate) struct SimulateRates {
     /// The device.
     pub device: DeviceChoice,
     /// Requests in flight.
@@ -64,7 +64,7 @@ pub struct SimulateRates {
 
 /// Requests, and the device that serves them.
 #[derive(Debug)]
-pub struct SimulateRun {
+pub(crate) struct SimulateRun {
     /// The device.
     pub device: DeviceChoice,
     /// Which bytes were written before.
@@ -83,7 +83,7 @@ pub struct SimulateRun {
 
 /// The requests to play.
 #[derive(Debug)]
-pub enum PlayedLoad {
+pub(crate) enum PlayedLoad {
     /// Made-up requests.
     Made(SyntheticRequests),
     /// Made-up requests of several streams together.
@@ -103,7 +103,7 @@ pub enum PlayedLoad {
 
 /// A sort on a device.
 #[derive(Debug)]
-pub struct SimulateSort {
+pub(crate) struct SimulateSort {
     /// The files to sort.
     pub inputs: Vec<Input>,
     /// The file for the result, if it is kept.
@@ -122,7 +122,7 @@ pub struct SimulateSort {
 
 /// A trace to be made.
 #[derive(Debug)]
-pub struct SimulateRecord {
+pub(crate) struct SimulateRecord {
     /// The source of the trace.
     pub of: RecordOf,
     /// The output file; `None` is standard output.
@@ -131,7 +131,7 @@ pub struct SimulateRecord {
 
 /// The source of a recorded trace.
 #[derive(Debug)]
-pub enum RecordOf {
+pub(crate) enum RecordOf {
     /// Another trace.
     Trace(Input, TraceReading),
     /// A sort of these, with so much memory and temporary runs there.

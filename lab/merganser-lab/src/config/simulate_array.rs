@@ -16,7 +16,7 @@ const PAPER_SSD: &str = "msr";
 
 /// Traces, and the node that serves them.
 #[derive(Debug)]
-pub struct SimulateArray {
+pub(crate) struct SimulateArray {
     /// The node.
     pub setup: NodeSetup,
     /// The traces to play.
@@ -32,7 +32,7 @@ pub struct SimulateArray {
 }
 
 /// Reads what was typed.
-pub fn simulate_array(typed: &SimulateArrayArgs) -> Result<SimulateArray, Failure> {
+pub(super) fn simulate_array(typed: &SimulateArrayArgs) -> Result<SimulateArray, Failure> {
     let refuse = |why: String| Err(Failure::from(why));
     let arrangement = match typed.config {
         ArrangementName::Hcdd => Arrangement::Hcdd,

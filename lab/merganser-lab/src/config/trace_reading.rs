@@ -8,7 +8,7 @@ use crate::args::{EventName, TraceArgs, TraceFormatName};
 
 /// How a trace is read.
 #[derive(Debug)]
-pub struct TraceReading {
+pub(crate) struct TraceReading {
     /// All that does not need the device.
     pub options: TraceOptions,
     /// Addresses beyond the device begin again.

@@ -13,7 +13,7 @@ use crate::args::{ArrivalsName, WorkloadName};
 
 /// Made-up requests, for a device whose size is not known yet.
 #[derive(Debug, Clone, PartialEq)]
-pub struct SyntheticRequests {
+pub(crate) struct SyntheticRequests {
     /// Where they go.
     pub pattern: AccessPattern,
     /// Share of reads.
@@ -34,7 +34,7 @@ pub struct SyntheticRequests {
 
 /// One of several workloads that are played together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct StreamChoice {
+pub(crate) struct StreamChoice {
     /// Its name; no other stream has it.
     pub name: String,
     /// When it begins, since the start of the run.
@@ -63,7 +63,7 @@ pub(super) struct WorkloadWords {
 
 impl WorkloadWords {
     /// The requests that are meant.
-    pub fn meaning(&self) -> Result<SyntheticRequests, Failure> {
+    pub(super) fn meaning(&self) -> Result<SyntheticRequests, Failure> {
         let arrivals = match self.rate {
             None => Arrivals::Closed(self.depth.unwrap_or(1)),
             Some(rate) => arrivals(rate, self.arrivals)?,

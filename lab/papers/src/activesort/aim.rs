@@ -4,7 +4,7 @@ use crate::outcome::OutcomeSection;
 
 /// The aim of a figure.
 #[derive(Debug, Clone, Copy)]
-pub enum Aim {
+pub(super) enum Aim {
     /// Percent of the paper's figure.
     Percent(f64),
     /// Points of figures that are percentages.
@@ -26,13 +26,13 @@ impl Aim {
 
 /// Figures with aims, and those that miss theirs.
 #[derive(Default)]
-pub struct Judged {
+pub(super) struct Judged {
     missed: Vec<String>,
 }
 
 impl Judged {
     /// Adds a row to `section`.
-    pub fn both(
+    pub(super) fn both(
         &mut self,
         section: &mut OutcomeSection,
         what: &str,
@@ -44,7 +44,7 @@ impl Judged {
     }
 
     /// A sentence for each figure that missed its aim.
-    pub fn missed(self) -> Vec<String> {
+    pub(super) fn missed(self) -> Vec<String> {
         self.missed
     }
 }

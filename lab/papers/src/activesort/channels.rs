@@ -27,7 +27,7 @@ const STARTS: [(u64, &str); 2] = [(0, "aligned chunks"), (32 << 10, "staggered c
 const CHUNK_PAGES: [usize; 4] = [2, 4, 8, 16];
 
 /// Measures every policy on every layout, and the size of the chunk buffers.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
     let profile = jasmine(lab.setup)?;
     let points = POLICIES.len() * (LAYOUTS.len() * STARTS.len() + CHUNK_PAGES.len());

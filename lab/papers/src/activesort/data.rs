@@ -14,15 +14,15 @@ use crate::error::ExperimentError;
 use merganser_random::Random;
 
 /// Where a merged result is read, in bytes of the device.
-pub const INTERFACE: u64 = 64 << 30;
+pub(super) const INTERFACE: u64 = 64 << 30;
 /// Where descriptors are written.
-pub const CONTROL: u64 = 100 << 30;
+pub(super) const CONTROL: u64 = 100 << 30;
 /// Chunks of every experiment, as in the paper.
-pub const CHUNKS: u64 = 4;
+pub(super) const CHUNKS: u64 = 4;
 
 /// How the keys of the chunks interleave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keys {
+pub(crate) enum Keys {
     /// Each is random: what the paper's benchmark has.
     Random,
     /// Chunks give one record each, in turn.
@@ -35,7 +35,7 @@ pub enum Keys {
 
 /// One data set.
 #[derive(Debug, Clone, Copy)]
-pub struct Data {
+pub(crate) struct Data {
     /// Bytes of a record, which divide a page or are one.
     pub record_bytes: u64,
     /// Bytes of its key, at its start.
@@ -50,7 +50,7 @@ pub struct Data {
 
 impl Data {
     /// About `bytes`: chunks of as many pages on every channel, so that all begin on the same one.
-    pub fn new(bytes: u64, record_bytes: u64, key_bytes: u64) -> Self {
+    pub(crate) fn new(bytes: u64, record_bytes: u64, key_bytes: u64) -> Self {
         const PAGES: u64 = 4 * (32 << 10);
         let chunk = (bytes / CHUNKS).next_multiple_of(PAGES).max(PAGES);
         let (keys, chunk_records) = (Keys::Random, chunk / record_bytes);
@@ -58,17 +58,17 @@ impl Data {
     }
 
     /// Bytes of a chunk.
-    pub fn chunk_bytes(&self) -> u64 {
+    pub(crate) fn chunk_bytes(&self) -> u64 {
         self.chunk_records * self.record_bytes
     }
 
     /// Bytes of all chunks.
-    pub fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         CHUNKS * self.chunk_bytes()
     }
 
     /// The place of a chunk on the device.
-    pub fn place(&self, chunk: u64) -> Range<u64> {
+    pub(crate) fn place(&self, chunk: u64) -> Range<u64> {
         let start = chunk * (self.chunk_bytes() + self.gap_bytes);
         start..start + self.chunk_bytes()
     }
@@ -91,7 +91,7 @@ impl Data {
     }
 
     /// All chunks, each sorted.
-    pub fn sorted(self) -> SortedChunks {
+    pub(crate) fn sorted(self) -> SortedChunks {
         let chunk = |chunk| {
             let mut records: Vec<(u128, u32)> =
                 (0..self.chunk_records).map(|r| (self.key(chunk, r), r as u32)).collect();
@@ -102,7 +102,7 @@ impl Data {
     }
 
     /// The descriptor of its merge.
-    pub fn descriptor(&self) -> Descriptor {
+    pub(crate) fn descriptor(&self) -> Descriptor {
         let chunk = |chunk| {
             let place = self.place(chunk);
             let sectors = (place.end - place.start) / SECTOR_BYTES;
@@ -127,14 +127,14 @@ impl Data {
 }
 
 /// A data set whose chunks are sorted.
-pub struct SortedChunks {
+pub(crate) struct SortedChunks {
     data: Data,
     chunks: Vec<Vec<(u128, u32)>>,
 }
 
 impl SortedChunks {
     /// Fills `out`, whole records, with what is stored at `offset`.
-    pub fn fill(&self, offset: u64, out: &mut [u8]) {
+    pub(crate) fn fill(&self, offset: u64, out: &mut [u8]) {
         let Data { record_bytes, key_bytes, gap_bytes, .. } = self.data;
         let stride = self.data.chunk_bytes() + gap_bytes;
         for (i, record) in (0_u64..).zip(out.chunks_mut(record_bytes as usize)) {
@@ -154,7 +154,7 @@ impl SortedChunks {
 
 /// Looks at every record of a merged result.
 #[derive(Debug, Default)]
-pub struct ResultCheck {
+pub(super) struct ResultCheck {
     last: Vec<u8>,
     records: u64,
     serials: u64,
@@ -163,7 +163,7 @@ pub struct ResultCheck {
 
 impl ResultCheck {
     /// The next bytes, whole records.
-    pub fn take(&mut self, data: &Data, bytes: &[u8]) {
+    pub(super) fn take(&mut self, data: &Data, bytes: &[u8]) {
         let key_bytes = data.key_bytes as usize;
         for record in bytes.chunks(data.record_bytes as usize) {
             let key = &record[..key_bytes];
@@ -179,7 +179,7 @@ impl ResultCheck {
     }
 
     /// That it was all records, in order.
-    pub fn finish(self, data: &Data) -> Result<(), ExperimentError> {
+    pub(super) fn finish(self, data: &Data) -> Result<(), ExperimentError> {
         let count = CHUNKS * data.chunk_records;
         let product = (0..count).fold(0_u64, |sum, serial| {
             sum.wrapping_add(serial.wrapping_mul(0x9E37_79B9_7F4A_7C15))
@@ -195,12 +195,12 @@ impl ResultCheck {
 }
 
 /// The program for a modelled device.
-pub fn program(settings: ActiveSortSettings) -> Box<ActiveSort> {
+pub(super) fn program(settings: ActiveSortSettings) -> Box<ActiveSort> {
     Box::new(ActiveSort::new(CONTROL, settings))
 }
 
 /// Opens the merge of `data`, reads all of it in calls of `call_bytes`, checks it, and closes it.
-pub fn read_merged(
+pub(super) fn read_merged(
     host: &mut ModelledHost,
     data: &Data,
     call_bytes: u64,

@@ -21,15 +21,15 @@ use merganser_storage::Buffer;
 use crate::error::ExperimentError;
 
 /// What a block layer splits calls into: `max_sectors_kb` of Linux 3.2.
-pub const REQUEST_BYTES: u64 = 512 << 10;
+pub(crate) const REQUEST_BYTES: u64 = 512 << 10;
 /// A block of the page cache, and what one read ahead brings: `read_ahead_kb` of Linux 3.2.
-pub const BLOCK_BYTES: u64 = 128 << 10;
+pub(crate) const BLOCK_BYTES: u64 = 128 << 10;
 /// Requests of write-back in flight.
 const WRITE_BACK_DEPTH: usize = 2;
 
 /// The page cache's sizes.
 #[derive(Debug, Clone, Copy)]
-pub struct CacheSize {
+pub(crate) struct CacheSize {
     /// Bytes for blocks.
     pub bytes: u64,
     /// All memory: a tenth of it may be dirty before write-back begins, and a fifth before
@@ -38,10 +38,10 @@ pub struct CacheSize {
 }
 
 /// The content by offset, for devices whose bytes matter: fills a buffer for an offset.
-pub type FillContent = Box<dyn Fn(u64, &mut [u8])>;
+pub(crate) type FillContent = Box<dyn Fn(u64, &mut [u8])>;
 
 /// The host.
-pub struct ModelledHost {
+pub(crate) struct ModelledHost {
     ssd: Ssd,
     /// The program's time, in nanoseconds.
     now: u64,
@@ -74,7 +74,7 @@ struct BlockCache {
 
 impl ModelledHost {
     /// A host whose writes store what `content` says, or nothing; with a page cache, or direct.
-    pub fn new(
+    pub(crate) fn new(
         ssd: Ssd,
         content: Option<FillContent>,
         cache: Option<CacheSize>,
@@ -94,28 +94,28 @@ impl ModelledHost {
     }
 
     /// The program's time, in nanoseconds.
-    pub fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.now
     }
 
     /// The device.
-    pub fn ssd(&self) -> &Ssd {
+    pub(crate) fn ssd(&self) -> &Ssd {
         &self.ssd
     }
 
     /// Bytes that the device has read and written for the host.
-    pub fn traffic(&self) -> (u64, u64) {
+    pub(crate) fn traffic(&self) -> (u64, u64) {
         (self.read_bytes, self.written_bytes)
     }
 
     /// The program computes for so long.
-    pub fn work(&mut self, ns: u64) {
+    pub(crate) fn work(&mut self, ns: u64) {
         self.now += ns;
         self.catch_up();
     }
 
     /// Writes `range`.
-    pub fn write(&mut self, range: Range<u64>) -> Result<(), ExperimentError> {
+    pub(crate) fn write(&mut self, range: Range<u64>) -> Result<(), ExperimentError> {
         if self.cache.is_none() {
             let requests = split(range, REQUEST_BYTES);
             let ids: Vec<u64> = requests.map(|part| self.start_write(part)).collect();
@@ -141,7 +141,7 @@ impl ModelledHost {
     }
 
     /// Waits until all that was written is on the device.
-    pub fn sync(&mut self) -> Result<(), ExperimentError> {
+    pub(crate) fn sync(&mut self) -> Result<(), ExperimentError> {
         while let Some(cache) = &mut self.cache {
             cache.syncing = true;
             if cache.is_dirty.is_empty() && cache.writing.is_empty() {
@@ -156,7 +156,7 @@ impl ModelledHost {
 
     /// Reads `range`, and gives what came from the device to `take`: from the cache comes nothing.
     /// The next `ahead` bytes behind it belong to the same file.
-    pub fn read(
+    pub(crate) fn read(
         &mut self,
         range: Range<u64>,
         ahead: u64,
@@ -206,7 +206,7 @@ impl ModelledHost {
     }
 
     /// Writes a command of a program inside the device, past the cache.
-    pub fn command(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ExperimentError> {
+    pub(crate) fn command(&mut self, offset: u64, bytes: &[u8]) -> Result<(), ExperimentError> {
         let mut buffer = Buffer::new(bytes.len());
         buffer.copy_from_slice(bytes);
         let len = bytes.len() as u64;
@@ -389,6 +389,6 @@ fn split(range: Range<u64>, bytes: u64) -> impl Iterator<Item = Range<u64>> {
 }
 
 /// How long `bytes` take.
-pub fn nanoseconds(bytes: u64, a_second: u64) -> u64 {
+pub(crate) fn nanoseconds(bytes: u64, a_second: u64) -> u64 {
     (u128::from(bytes) * 1_000_000_000 / u128::from(a_second)) as u64
 }

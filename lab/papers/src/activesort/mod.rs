@@ -2,9 +2,9 @@
 //! machine.
 
 mod aim;
-pub mod channels;
+pub(crate) mod channels;
 mod data;
-pub mod host;
-pub mod sort;
+pub(crate) mod host;
+pub(crate) mod sort;
 mod swap;
-pub mod throughput;
+pub(crate) mod throughput;

@@ -83,7 +83,7 @@ impl FigureBar {
 }
 
 /// Runs all bars of the figure.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(DATA_BYTES);
     let data = Data::new(bytes, RECORD_BYTES, KEY_BYTES);
     let profile = jasmine(lab.setup)?;

@@ -24,7 +24,7 @@ struct Cluster {
 }
 
 /// The memory of one program.
-pub struct Swap {
+pub(super) struct Swap {
     clusters: Vec<Cluster>,
     oldest: BTreeMap<u64, usize>,
     next_stamp: u64,
@@ -35,7 +35,7 @@ pub struct Swap {
 
 impl Swap {
     /// A program of `bytes` on a machine that has `memory` for it.
-    pub fn new(bytes: u64, memory: u64) -> Self {
+    pub(super) fn new(bytes: u64, memory: u64) -> Self {
         Swap {
             clusters: vec![Cluster::default(); bytes.div_ceil(CLUSTER_BYTES) as usize],
             oldest: BTreeMap::new(),
@@ -47,7 +47,7 @@ impl Swap {
     }
 
     /// Bytes swapped out and in so far.
-    pub fn swapped(&self) -> (u64, u64) {
+    pub(super) fn swapped(&self) -> (u64, u64) {
         (self.moved_out * CLUSTER_BYTES, self.moved_in * CLUSTER_BYTES)
     }
 
@@ -82,19 +82,19 @@ impl Swap {
     }
 
     /// Writes all of it once, in order.
-    pub fn fill(&mut self) -> u64 {
+    pub(super) fn fill(&mut self) -> u64 {
         (0..self.clusters.len()).map(|at| self.touch(at, true)).sum()
     }
 
     /// Reads `range` in order.
-    pub fn read(&mut self, range: Range<u64>) -> u64 {
+    pub(super) fn read(&mut self, range: Range<u64>) -> u64 {
         let end = range.end.div_ceil(CLUSTER_BYTES) as usize;
         ((range.start / CLUSTER_BYTES) as usize..end).map(|at| self.touch(at, false)).sum()
     }
 
     /// Sorts all of it in place: each partition is walked from both ends and cut in the middle,
     /// until one fits in memory, which then is there.
-    pub fn quicksort(&mut self) -> u64 {
+    pub(super) fn quicksort(&mut self) -> u64 {
         self.partition(0..self.clusters.len())
     }
 

@@ -15,7 +15,7 @@ use crate::statistics::mean;
 use merganser_pages::{Chart, ChartSeries};
 
 /// The profile of the device.
-pub const JASMINE: &str = "jasmine";
+pub(crate) const JASMINE: &str = "jasmine";
 use crate::error::ExperimentError;
 
 /// Bytes merged at each point, unless asked for.
@@ -23,18 +23,18 @@ const BYTES: u64 = 128 << 20;
 /// Room for commands at the control address; the host's other places are before it.
 const CONTROL_BYTES: u64 = 1 << 20;
 /// What the reader asks for at once.
-pub const CALL_BYTES: u64 = 4 << 20;
+pub(crate) const CALL_BYTES: u64 = 4 << 20;
 const RECORDS: [u64; 9] = [128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768];
 const KEYS: [u64; 2] = [4, 10];
 
 /// Figures of the paper's text, MB/s and percent (5.2, 3.2.3).
-pub const PAPER_RAW_READ: f64 = 140.8;
+pub(crate) const PAPER_RAW_READ: f64 = 140.8;
 const PAPER_RAW_WRITE: f64 = 65.1;
 const PAPER_MERGED: f64 = 125.9;
 const PAPER_FALL: f64 = 84.9;
 
 /// What one data set gave.
-pub struct DataSetSpeeds {
+pub(crate) struct DataSetSpeeds {
     /// MB/s of writing the chunks.
     pub write: f64,
     /// MB/s of reading them as they lie.
@@ -48,7 +48,7 @@ pub struct DataSetSpeeds {
 }
 
 /// Writes the chunks of `data` to a device, reads them back, and reads the merged result.
-pub fn measure(
+pub(crate) fn measure(
     profile: &SsdProfile,
     settings: ActiveSortSettings,
     data: Data,
@@ -107,12 +107,12 @@ fn busy(host: &ModelledHost) -> [f64; 3] {
 }
 
 /// A firmware that merges in its read path and asks for pages afterwards.
-pub fn firmware() -> ActiveSortSettings {
+pub(crate) fn firmware() -> ActiveSortSettings {
     ActiveSortSettings { asking: Asking::AfterStep, ..ActiveSortSettings::default() }
 }
 
 /// The prototype, with the changes that were asked for.
-pub fn jasmine(setup: &ExperimentSetup) -> Result<SsdProfile, ExperimentError> {
+pub(crate) fn jasmine(setup: &ExperimentSetup) -> Result<SsdProfile, ExperimentError> {
     let mut profile = SsdProfile::preset(JASMINE).map_err(ExperimentError::device(JASMINE))?;
     for text in &setup.settings {
         profile.set(text).map_err(ExperimentError::Setting)?;
@@ -130,7 +130,7 @@ pub fn jasmine(setup: &ExperimentSetup) -> Result<SsdProfile, ExperimentError> {
 }
 
 /// What to say about those changes.
-pub fn changed(setup: &ExperimentSetup) -> Option<String> {
+pub(crate) fn changed(setup: &ExperimentSetup) -> Option<String> {
     let changes = setup.settings.join(", ");
     (!changes.is_empty()).then(|| {
         format!("Changed of the profile: {changes}. What was fitted no longer is: ratios compare another device with the paper's.")
@@ -138,7 +138,7 @@ pub fn changed(setup: &ExperimentSetup) -> Option<String> {
 }
 
 /// Measures every size of record and key.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
     let profile = jasmine(lab.setup)?;
     lab.progress.phase("merging", Some(bytes * (KEYS.len() * RECORDS.len()) as u64));

@@ -57,7 +57,7 @@ fn own(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
 
 /// Writes of one page whose content is not new, without any device.
 #[derive(Debug, Default)]
-pub struct Again {
+pub(crate) struct Again {
     pub writes: u64,
     /// It was written before.
     pub drawn: u64,
@@ -67,7 +67,7 @@ pub struct Again {
 }
 
 impl Again {
-    pub fn count(requests: &[DeviceRequest], mut contents: Contents) -> Again {
+    pub(crate) fn count(requests: &[DeviceRequest], mut contents: Contents) -> Again {
         let mut found = Again::default();
         let mut pages: HashMap<u64, u128> = HashMap::new();
         // Pages that have a content; none for one that was overwritten everywhere.
@@ -89,7 +89,7 @@ impl Again {
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut fitted =
         OutcomeSection::new("Figure 5.10, duplicate writes: drawn (input) and shared (predicted)");
     let mut saved = OutcomeSection::new("predicted: HcDD over the traditional hybrid, on the SSDs");

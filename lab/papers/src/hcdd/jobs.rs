@@ -45,7 +45,7 @@ pub(super) struct DeviceJobs {
 }
 
 impl DeviceJobs {
-    pub fn new(
+    pub(super) fn new(
         devices: Vec<Box<dyn Device>>,
         data: usize,
         striping: [merganser_array::Striping; 2],
@@ -74,7 +74,7 @@ impl DeviceJobs {
     }
 
     /// Begins a job of these steps, which are taken out of `steps`. `None` if it has ended already.
-    pub fn begin(&mut self, steps: &mut Vec<Step>) -> Option<JobId> {
+    pub(super) fn begin(&mut self, steps: &mut Vec<Step>) -> Option<JobId> {
         let id = self.new_job();
         let own = &mut self.jobs[id].steps;
         own.clear();
@@ -83,7 +83,10 @@ impl DeviceJobs {
     }
 
     /// Begins a job of one step of these commands.
-    pub fn begin_parts(&mut self, parts: impl Iterator<Item = IssuedCommand>) -> Option<JobId> {
+    pub(super) fn begin_parts(
+        &mut self,
+        parts: impl Iterator<Item = IssuedCommand>,
+    ) -> Option<JobId> {
         let id = self.new_job();
         for part in parts {
             self.submit(id, part);
@@ -151,7 +154,7 @@ impl DeviceJobs {
     }
 
     /// When something happens next.
-    pub fn next_at(&self) -> Option<(SimTime, usize)> {
+    pub(super) fn next_at(&self) -> Option<(SimTime, usize)> {
         let mut next: Option<(SimTime, usize)> =
             self.hashing.map(|(at, _)| (at, self.devices.len()));
         for (number, device) in self.devices.iter().enumerate() {
@@ -168,7 +171,7 @@ impl DeviceJobs {
     ///
     /// # Errors
     /// A device's sentence, when it refuses a command.
-    pub fn advance(
+    pub(super) fn advance(
         &mut self,
         (at, who): (SimTime, usize),
         ended: &mut Vec<JobId>,

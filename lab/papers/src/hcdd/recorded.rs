@@ -18,7 +18,7 @@ const MEMORY_BYTES: u64 = 64 << 20;
 const ZEROS: u128 = 0;
 
 /// A recorded trace.
-pub struct RecordedTrace {
+pub(super) struct RecordedTrace {
     /// Its subject.
     pub name: &'static str,
     /// The dissertation's trace of the same kind.
@@ -29,10 +29,10 @@ pub struct RecordedTrace {
 }
 
 /// How they differ from the dissertation's.
-pub const DIFFERS: &str = "\"Recorded here\" are a compile of zstd and a word count of Merganser, on ext4 on an emulated disk, with a hash of each written page (traces/README.md). The dissertation compiled a kernel and ran Phoenix in little memory: programs, sizes and memory are others, and so are the rates.";
+pub(super) const DIFFERS: &str = "\"Recorded here\" are a compile of zstd and a word count of Merganser, on ext4 on an emulated disk, with a hash of each written page (traces/README.md). The dissertation compiled a kernel and ran Phoenix in little memory: programs, sizes and memory are others, and so are the rates.";
 
 /// All of them.
-pub fn all() -> [RecordedTrace; 2] {
+pub(super) fn all() -> [RecordedTrace; 2] {
     [
         RecordedTrace {
             name: "compile",
@@ -51,7 +51,7 @@ pub fn all() -> [RecordedTrace; 2] {
 
 impl RecordedTrace {
     /// Its first requests, `most` at most.
-    pub fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
+    pub(super) fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
         let failed = |error: TraceError| ExperimentError::Model(format!("{}: {error}", self.name));
         let packed = Box::new(Cursor::new(self.packed));
         let budget = Budget::new(MEMORY_BYTES);
@@ -69,7 +69,7 @@ impl RecordedTrace {
 
 /// The writes of a trace.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct WriteCounts {
+pub(super) struct WriteCounts {
     /// Read requests.
     pub reads: u64,
     /// Write requests.
@@ -83,7 +83,7 @@ pub struct WriteCounts {
 }
 
 /// Counts the writes.
-pub fn written(requests: &[DeviceRequest]) -> WriteCounts {
+pub(super) fn written(requests: &[DeviceRequest]) -> WriteCounts {
     let mut found = WriteCounts::default();
     let mut seen = HashSet::new();
     for request in requests {

@@ -52,7 +52,7 @@ fn cached(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut means = OutcomeSection::new("predicted: Figures 5.12 and 5.14, mean response, ms");
     let mut kinds = OutcomeSection::new("predicted: mean response of reads and of writes, ms");
     let mut against = OutcomeSection::new("predicted: text and axes of Figures 5.12 and 5.14");

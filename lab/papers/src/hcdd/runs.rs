@@ -15,7 +15,7 @@ use crate::outcome::OutcomeSection;
 const REQUEST_BYTES_MAX: u64 = 16 << 20;
 
 /// A trace of Table 5.2, and what the dissertation says of it.
-pub struct PaperTrace {
+pub(super) struct PaperTrace {
     pub look: Look,
     /// Writes that were removed (5.4.3).
     pub removed: f64,
@@ -27,18 +27,18 @@ pub struct PaperTrace {
 
 impl PaperTrace {
     /// Share of duplicates among the writes.
-    pub fn duplicates(&self) -> f64 {
+    pub(super) fn duplicates(&self) -> f64 {
         self.removed / self.look.writes as f64
     }
 
     /// Its requests, at most about `most`.
-    pub fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
+    pub(super) fn requests(&self, most: u64) -> Result<Vec<DeviceRequest>, ExperimentError> {
         self.look.requests(most)
     }
 }
 
 /// The traces of Table 5.2.
-pub fn traces() -> [PaperTrace; 3] {
+pub(super) fn traces() -> [PaperTrace; 3] {
     let of = |look, removed, text_percent, longer_seconds| PaperTrace {
         look,
         removed,
@@ -53,24 +53,24 @@ pub fn traces() -> [PaperTrace; 3] {
 }
 
 /// How many requests of a trace are played, by the given size: one for each 4 KiB.
-pub fn most(lab: &Lab<'_>) -> u64 {
+pub(super) fn most(lab: &Lab<'_>) -> u64 {
     lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(1000))
 }
 
 /// Contents with a share of duplicates.
-pub fn drawn(duplicates: f64) -> Contents {
+pub(super) fn drawn(duplicates: f64) -> Contents {
     Contents::Drawn(Duplicates::new(duplicates, 11))
 }
 
 /// The dissertation's node, with the changes of its SSDs that were given.
-pub fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<NodeSetup, ExperimentError> {
+pub(super) fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<NodeSetup, ExperimentError> {
     let setup =
         NodeSetup::paper(arrangement).map_err(|error| ExperimentError::Model(error.to_string()))?;
     changed(lab, setup)
 }
 
 /// The same of another node.
-pub fn changed(lab: &Lab<'_>, mut setup: NodeSetup) -> Result<NodeSetup, ExperimentError> {
+pub(super) fn changed(lab: &Lab<'_>, mut setup: NodeSetup) -> Result<NodeSetup, ExperimentError> {
     for change in &lab.setup.settings {
         setup.ssd.set(change).map_err(ExperimentError::Setting)?;
     }
@@ -78,7 +78,7 @@ pub fn changed(lab: &Lab<'_>, mut setup: NodeSetup) -> Result<NodeSetup, Experim
 }
 
 /// Plays `requests` on a node. Addresses begin again at the end of the volume.
-pub fn play(
+pub(super) fn play(
     lab: &Lab<'_>,
     setup: &NodeSetup,
     requests: &[DeviceRequest],
@@ -102,7 +102,7 @@ pub fn play(
 }
 
 /// Plays `requests` on the dissertation's node.
-pub fn play_paper(
+pub(super) fn play_paper(
     lab: &Lab<'_>,
     arrangement: Arrangement,
     requests: &[DeviceRequest],
@@ -122,7 +122,7 @@ fn play_all(lab: &Lab<'_>, trace: &PaperTrace) -> Result<Vec<ResponseTimes>, Exp
 
 /// Plays every trace in all arrangements. `each` gets the trace and its runs, in the order of
 /// [`Arrangement::ALL`], and what counts of a trace in a mean of them.
-pub fn play_traces(
+pub(super) fn play_traces(
     lab: &Lab<'_>,
     mut each: impl FnMut(&PaperTrace, &[ResponseTimes], f64),
 ) -> Result<(), ExperimentError> {
@@ -134,7 +134,7 @@ pub fn play_traces(
 }
 
 /// Table 5.2 against the look-alikes.
-pub fn table_5_2(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
+pub(super) fn table_5_2(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
     let mut section = OutcomeSection::new("input: Table 5.2, requests");
     for trace in traces() {
         let requests = trace.requests(most(lab))?;
@@ -147,7 +147,7 @@ pub fn table_5_2(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
 }
 
 /// The differences that all experiments share.
-pub fn differs(lab: &Lab<'_>) -> Vec<String> {
+pub(super) fn differs(lab: &Lab<'_>) -> Vec<String> {
     let mut differs = vec![
         "The traces are not public: look-alikes have the numbers of reads and writes of Table 5.2. Addresses, sizes of one page and arrival times are guesses, written down in look_alike.rs; they were chosen for the axes of Figures 5.8 and 5.9 before any figure here was computed, and response times depend on them.".to_owned(),
         "Duplicates are drawn with the dissertation's share (removed writes over writes of Table 5.2), so Figure 5.10 is an input. The other figures are predictions: nothing was fitted to them.".to_owned(),

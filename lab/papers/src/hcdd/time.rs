@@ -33,7 +33,7 @@ fn own(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut sums =
         OutcomeSection::new("predicted: Figures 5.11 and 5.13, all responses together, s");
     let mut against = OutcomeSection::new("predicted: text to Figures 5.11 and 5.13");

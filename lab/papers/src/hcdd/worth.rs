@@ -78,7 +78,7 @@ fn setup(
 }
 
 /// The map, as a table and as lines.
-pub fn map(lab: &Lab<'_>) -> Result<(OutcomeSection, Vec<ChartSeries>), ExperimentError> {
+pub(super) fn map(lab: &Lab<'_>) -> Result<(OutcomeSection, Vec<ChartSeries>), ExperimentError> {
     let mut section =
         OutcomeSection::new("predicted: HcDD over SSDs alone; pays where both are below 1");
     let mut series = Vec::new();
@@ -109,7 +109,7 @@ pub fn map(lab: &Lab<'_>) -> Result<(OutcomeSection, Vec<ChartSeries>), Experime
 }
 
 /// The four arrangements on the three traces, with the devices of today.
-pub fn today(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
+pub(super) fn today(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
     let [_, pair] = &PAIRS;
     let mut section =
         OutcomeSection::new(format!("predicted: mean response with {}, microseconds", pair.name));
@@ -127,7 +127,7 @@ pub fn today(lab: &Lab<'_>) -> Result<OutcomeSection, ExperimentError> {
 }
 
 /// The method of the map, in sentences.
-pub fn differs() -> Vec<String> {
+pub(super) fn differs() -> Vec<String> {
     vec![
         format!(
             "On the devices of today, each look-alike has {TODAY_REQUESTS} requests at most, at the rate of the traces of 2009."

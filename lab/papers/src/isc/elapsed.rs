@@ -12,7 +12,7 @@ use merganser_pages::{Chart, ChartSeries};
 const SIZES: [u64; 4] = [1, 2, 4, 8];
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(SplitTask::measure(lab)?))
 }
 

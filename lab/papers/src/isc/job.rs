@@ -17,13 +17,13 @@ const GB: u64 = 1 << 30;
 
 /// The additional power of one busy core of the host, in watts: a quarter of the 77 W that the data
 /// sheet of a desktop i7 of the time gives for four.
-pub const CORE_WATTS: f64 = 77. / 4.;
+pub(super) const CORE_WATTS: f64 = 77. / 4.;
 /// The heaps of two map and two reduce tasks, by Hadoop 0.20's default of 200 MB each.
-pub const HEAP_BYTES: f64 = 4. * 200e6;
+pub(super) const HEAP_BYTES: f64 = 4. * 200e6;
 
 /// A job of `gigabytes` in one place.
 #[derive(Debug, Clone, Copy)]
-pub struct PlacedJob {
+pub(super) struct PlacedJob {
     place: TaskPlace,
     splits: u64,
     devices: u64,
@@ -31,63 +31,63 @@ pub struct PlacedJob {
 
 impl PlacedJob {
     /// With one slot on each of `devices`.
-    pub fn new(place: TaskPlace, gigabytes: u64, devices: u64) -> PlacedJob {
+    pub(super) fn new(place: TaskPlace, gigabytes: u64, devices: u64) -> PlacedJob {
         PlacedJob { place, splits: gigabytes * GB / SPLIT_BYTES, devices }
     }
 
     /// Rounds of tasks: the ridges of Figure 13.
-    pub fn rounds(&self) -> u64 {
+    pub(super) fn rounds(&self) -> u64 {
         self.splits.div_ceil(self.devices)
     }
 
     /// Seconds of a map task.
-    pub fn task(&self) -> f64 {
+    pub(super) fn task(&self) -> f64 {
         CONSTANT + self.place.pure
     }
 
     /// Seconds of all maps.
-    pub fn maps(&self) -> f64 {
+    pub(super) fn maps(&self) -> f64 {
         self.rounds() as f64 * (self.task() + BETWEEN)
     }
 
     /// Seconds of the job.
-    pub fn total(&self) -> f64 {
+    pub(super) fn total(&self) -> f64 {
         JOB_SETUP + self.maps() + JOB_CLEANUP
     }
 
     /// Seconds in which processors of the hosts work for maps. Setup and cleanup of a task are work on
     /// all sides; the host waits between tasks.
-    pub fn processor(&self) -> f64 {
+    pub(super) fn processor(&self) -> f64 {
         self.splits as f64 * (CONSTANT + self.place.processor)
     }
 
     /// Busy cores, on average over the job.
-    pub fn cores(&self) -> f64 {
+    pub(super) fn cores(&self) -> f64 {
         self.processor() / self.total()
     }
 
     /// Busy cores of a slot while a map task runs.
-    pub fn cores_of_task(&self) -> f64 {
+    pub(super) fn cores_of_task(&self) -> f64 {
         (CONSTANT + self.place.processor) / self.task()
     }
 
     /// Bytes that cross the links to the hosts.
-    pub fn read_bytes(&self) -> f64 {
+    pub(super) fn read_bytes(&self) -> f64 {
         self.splits as f64 * self.place.read_bytes
     }
 
     /// Memory of the host of one node: heaps, and what was read stays in the page cache.
-    pub fn memory_bytes(&self) -> f64 {
+    pub(super) fn memory_bytes(&self) -> f64 {
         HEAP_BYTES + self.read_bytes()
     }
 
     /// Energy beyond idle, in joules: cores of the hosts, and the parts of the devices.
-    pub fn joules(&self) -> f64 {
+    pub(super) fn joules(&self) -> f64 {
         self.processor() * CORE_WATTS + self.splits as f64 * self.place.device_joules
     }
 
     /// Power beyond idle, in watts, on average over the job.
-    pub fn watts(&self) -> f64 {
+    pub(super) fn watts(&self) -> f64 {
         self.joules() / self.total()
     }
 }

@@ -10,13 +10,13 @@
 //! One map task is run for real, in virtual time. Everything about a job around it is arithmetic with the
 //! paper's constants.
 
-pub mod breakdown;
-pub mod elapsed;
-pub mod energy;
+pub(crate) mod breakdown;
+pub(crate) mod elapsed;
+pub(crate) mod energy;
 mod job;
-pub mod nodes;
+pub(crate) mod nodes;
 pub(crate) mod paper;
-pub mod resources;
+pub(crate) mod resources;
 mod task;
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const SIZES: [u64; 4] = [2, 4, 8, 16];
 const NODES: [u64; 4] = [1, 2, 3, 4];
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(SplitTask::measure(lab)?))
 }
 

@@ -3,55 +3,55 @@
 use crate::outcome::OutcomeSection;
 
 /// The profile of the device.
-pub const PROFILE: &str = "isc";
+pub(crate) const PROFILE: &str = "isc";
 /// Bytes of a split; the paper's 64 MB are Hadoop's, 2^26.
-pub const SPLIT_BYTES: u64 = 64 << 20;
+pub(crate) const SPLIT_BYTES: u64 = 64 << 20;
 
 /// Figure 10a: one job of 1 GB on one node, seconds.
-pub const JOB_SETUP: f64 = 3.;
-pub const JOB_MAPS: f64 = 277.;
-pub const JOB_REDUCES: f64 = 268.;
-pub const JOB_CLEANUP: f64 = 3.;
+pub(crate) const JOB_SETUP: f64 = 3.;
+pub(crate) const JOB_MAPS: f64 = 277.;
+pub(crate) const JOB_REDUCES: f64 = 268.;
+pub(crate) const JOB_CLEANUP: f64 = 3.;
 /// Splits of that job.
-pub const JOB_SPLITS: u64 = 16;
+pub(crate) const JOB_SPLITS: u64 = 16;
 /// Figure 10b: a map task, seconds.
-pub const TASK_BASELINE: f64 = 15.;
-pub const TASK_ISC: f64 = 6.;
+pub(crate) const TASK_BASELINE: f64 = 15.;
+pub(crate) const TASK_ISC: f64 = 6.;
 /// Figure 10c: the constant part of each.
-pub const CONSTANT_PART_BASELINE: f64 = 0.146;
-pub const CONSTANT_PART_ISC: f64 = 0.36;
+pub(crate) const CONSTANT_PART_BASELINE: f64 = 0.146;
+pub(crate) const CONSTANT_PART_ISC: f64 = 0.36;
 /// Figure 10c: the pure map is this many times as fast.
-pub const PURE_GAIN: f64 = 3.6;
+pub(crate) const PURE_GAIN: f64 = 3.6;
 /// Figure 10b: the task is.
-pub const TASK_GAIN: f64 = 2.5;
+pub(crate) const TASK_GAIN: f64 = 2.5;
 /// Figures 9, 11, 12a and 15: the job is.
-pub const JOB_GAIN: f64 = 2.;
+pub(crate) const JOB_GAIN: f64 = 2.;
 /// Figures 13 and 14: times less of the host's processor, in all and during maps, and of its memory.
-pub const PROCESSOR_TOTAL: f64 = 3.7;
-pub const PROCESSOR_MAPS: f64 = 4.2;
-pub const MEMORY: f64 = 3.;
+pub(crate) const PROCESSOR_TOTAL: f64 = 3.7;
+pub(crate) const PROCESSOR_MAPS: f64 = 4.2;
+pub(crate) const MEMORY: f64 = 3.;
 /// "Almost 2 orders of magnitude" less is read.
-pub const READ: f64 = 100.;
+pub(crate) const READ: f64 = 100.;
 /// Figures 12b and 16: times less energy, and power.
-pub const ENERGY: f64 = 9.3;
-pub const POWER: f64 = 4.6;
+pub(crate) const ENERGY: f64 = 9.3;
+pub(crate) const POWER: f64 = 4.6;
 /// Figure 13: ridges of 1 GB on two devices.
-pub const RIDGES: f64 = 8.;
+pub(crate) const RIDGES: f64 = 8.;
 /// 2.1 and 4.1.1: inside over link, as said, by the parts, as measured.
-pub const RATIO_SAID: f64 = 5.;
-pub const RATIO_PARTS: f64 = 4.27;
-pub const RATIO_MEASURED: f64 = 3.8;
+pub(crate) const RATIO_SAID: f64 = 5.;
+pub(crate) const RATIO_PARTS: f64 = 4.27;
+pub(crate) const RATIO_MEASURED: f64 = 3.8;
 
 /// The pure map of Hadoop's own mapper, seconds of a split.
-pub const PURE_BASELINE: f64 = TASK_BASELINE * (1. - CONSTANT_PART_BASELINE);
+pub(crate) const PURE_BASELINE: f64 = TASK_BASELINE * (1. - CONSTANT_PART_BASELINE);
 /// The constant part of a task: the mean of what both percentages give.
-pub const CONSTANT: f64 =
+pub(crate) const CONSTANT: f64 =
     (TASK_BASELINE * CONSTANT_PART_BASELINE + TASK_ISC * CONSTANT_PART_ISC) / 2.;
 /// Between two tasks of one slot, until the next is started: the job's maps less their tasks.
-pub const BETWEEN: f64 = JOB_MAPS / JOB_SPLITS as f64 - TASK_BASELINE;
+pub(crate) const BETWEEN: f64 = JOB_MAPS / JOB_SPLITS as f64 - TASK_BASELINE;
 
 /// The constants, as a table.
-pub fn constants() -> OutcomeSection {
+pub(crate) fn constants() -> OutcomeSection {
     let mut chosen =
         OutcomeSection::new("chosen: constants of the paper, seconds, the same on all sides");
     chosen.paper("a job's setup (Figure 10a)", JOB_SETUP);
@@ -63,7 +63,7 @@ pub fn constants() -> OutcomeSection {
 }
 
 /// What the paper says twice, differently.
-pub fn contradictions() -> OutcomeSection {
+pub(crate) fn contradictions() -> OutcomeSection {
     let mut table = OutcomeSection::new("the paper against itself");
     table.paper("constant part of a task, s: as said", 1.2);
     table.paper("the same: 36 % of 6 s", TASK_ISC * CONSTANT_PART_ISC);

@@ -9,7 +9,7 @@ use crate::outcome::{Outcome, OutcomeSection};
 use merganser_pages::Chart;
 
 /// Runs a task.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     Ok(outcome(SplitTask::measure(lab)?))
 }
 

@@ -47,7 +47,7 @@ const NATIVE_ROUNDS: usize = 3;
 
 /// A map task in one place. Times are for a split of [`SPLIT_BYTES`].
 #[derive(Debug, Clone, Copy)]
-pub struct TaskPlace {
+pub(super) struct TaskPlace {
     /// Seconds without setup and cleanup.
     pub pure: f64,
     /// Seconds of it in which the host's processor works.
@@ -59,7 +59,7 @@ pub struct TaskPlace {
 }
 
 /// A map task in all places.
-pub struct SplitTask {
+pub(super) struct SplitTask {
     /// Inside the device.
     pub isc: TaskPlace,
     /// Hadoop's mapper on the host.
@@ -192,7 +192,7 @@ impl DeviceDoor for HostLink<'_> {
 
 impl SplitTask {
     /// Runs a task of [`SPLIT_BYTES`], or of fewer, whose times are then scaled.
-    pub fn measure(lab: &Lab<'_>) -> Result<SplitTask, ExperimentError> {
+    pub(super) fn measure(lab: &Lab<'_>) -> Result<SplitTask, ExperimentError> {
         let bytes = lab.setup.size_bytes.unwrap_or(SPLIT_BYTES).clamp(64 << 10, SPLIT_BYTES);
         lab.progress.phase("mapping in the device", Some(3 * bytes));
         let input = SplitInput::new(bytes as usize);

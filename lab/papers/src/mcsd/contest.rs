@@ -15,10 +15,10 @@ use crate::folder::ScratchFolder;
 use crate::lab::Lab;
 
 /// The data of the paper, as shares of its 2 GB of memory: 500 MB, 750 MB, 1 GB and 1.25 GB.
-pub const SHARES: [f64; 4] = [0.25, 0.375, 0.5, 0.625];
+pub(super) const SHARES: [f64; 4] = [0.25, 0.375, 0.5, 0.625];
 
 /// The paper's names for these.
-pub const SIZES: [&str; 4] = ["500 MB", "750 MB", "1 GB", "1.25 GB"];
+pub(super) const SIZES: [&str; 4] = ["500 MB", "750 MB", "1 GB", "1.25 GB"];
 
 /// The paper's partition of 600 MB as a share of memory.
 const PARTITION_SHARE: f64 = 0.3;
@@ -34,7 +34,7 @@ const SECONDS_MOST: u64 = 1800;
 
 /// The contestant that does a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contestant {
+pub(super) enum Contestant {
     /// Ours on one core, with partitions as memory allows.
     Sequential,
     /// Ours on two cores, with partitions as memory allows.
@@ -50,7 +50,7 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Contestant::Sequential => "ours, one core",
             Contestant::Duo => "ours, two cores",
@@ -76,7 +76,7 @@ impl Contestant {
 
 /// The measurements of a contestant; no seconds if it did not end well, or is not here.
 #[derive(Debug, Clone, Copy)]
-pub struct ContestSeconds {
+pub(super) struct ContestSeconds {
     pub size: usize,
     pub job: ContestJob,
     pub contestant: Contestant,
@@ -85,16 +85,21 @@ pub struct ContestSeconds {
 
 /// Seconds of all that was measured.
 #[derive(Debug, Default)]
-pub struct ContestResults(pub Vec<ContestSeconds>);
+pub(super) struct ContestResults(pub Vec<ContestSeconds>);
 
 impl ContestResults {
-    pub fn seconds(&self, size: usize, job: ContestJob, contestant: Contestant) -> Option<f64> {
+    pub(super) fn seconds(
+        &self,
+        size: usize,
+        job: ContestJob,
+        contestant: Contestant,
+    ) -> Option<f64> {
         let wanted = |m: &&ContestSeconds| (m.size, m.job, m.contestant) == (size, job, contestant);
         self.0.iter().find(wanted)?.seconds
     }
 
     /// How many times as long `slow` took as `fast`.
-    pub fn ratio(
+    pub(super) fn ratio(
         &self,
         size: usize,
         job: ContestJob,
@@ -106,7 +111,7 @@ impl ContestResults {
 }
 
 /// Data, memory group and swap of an experiment. Fields are dropped from first to last.
-pub struct ContestArena<'a> {
+pub(super) struct ContestArena<'a> {
     lab: &'a Lab<'a>,
     child: Child,
     group: MemoryGroup,
@@ -128,7 +133,7 @@ fn sizes(size_bytes: Option<u64>) -> (u64, u64) {
 
 impl<'a> ContestArena<'a> {
     /// Makes all of it, with text of the largest size.
-    pub fn new(lab: &'a Lab<'a>, experiment: &'static str) -> Result<Self, ExperimentError> {
+    pub(super) fn new(lab: &'a Lab<'a>, experiment: &'static str) -> Result<Self, ExperimentError> {
         group::check(experiment)?;
         let (memory_bytes, data_bytes) = sizes(lab.setup.size_bytes);
         let folder = ScratchFolder::new(lab)?;
@@ -158,17 +163,17 @@ impl<'a> ContestArena<'a> {
         self.folder.path().join("text")
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Whether the controls are here.
-    pub fn has_controls(&self) -> bool {
+    pub(super) fn has_controls(&self) -> bool {
         self.phoenix.is_some()
     }
 
     /// Cuts the text to a size, by its place in [`SHARES`]. Sizes only become smaller.
-    pub fn cut(&self, size: usize) -> Result<(), ExperimentError> {
+    pub(super) fn cut(&self, size: usize) -> Result<(), ExperimentError> {
         let share = SHARES[size] / SHARES[SHARES.len() - 1];
         let path = self.text();
         text::cut(&path, (self.data_bytes as f64 * share) as u64)
@@ -176,7 +181,7 @@ impl<'a> ContestArena<'a> {
     }
 
     /// Measures all contestants at the sizes, the largest first.
-    pub fn measure(
+    pub(super) fn measure(
         &self,
         sizes: &[usize],
         contestants: &[Contestant],
@@ -196,7 +201,7 @@ impl<'a> ContestArena<'a> {
     }
 
     /// The median of the rounds; nothing if one of them failed.
-    pub fn median(
+    pub(super) fn median(
         &self,
         time: impl Fn() -> Result<Option<f64>, ExperimentError>,
     ) -> Result<Option<f64>, ExperimentError> {
@@ -227,7 +232,7 @@ impl<'a> ContestArena<'a> {
     }
 
     /// Has the kernel forget what it holds of the text.
-    pub fn forget_text(&self) -> Result<(), ExperimentError> {
+    pub(super) fn forget_text(&self) -> Result<(), ExperimentError> {
         let path = self.text();
         let file = File::open(&path).map_err(|error| ExperimentError::on(&path, error))?;
         file.sync_all().map_err(|error| ExperimentError::on(&path, error))?;
@@ -237,7 +242,7 @@ impl<'a> ContestArena<'a> {
     }
 
     /// The command of a contestant, in the group; `None` for a control that is not here.
-    pub fn command(&self, job: ContestJob, contestant: Contestant) -> Option<Command> {
+    pub(super) fn command(&self, job: ContestJob, contestant: Contestant) -> Option<Command> {
         let cores = contestant.cores();
         let mut command = match contestant.version() {
             Some(version) => {
@@ -261,7 +266,11 @@ impl<'a> ContestArena<'a> {
     }
 
     /// Runs a command to its end. A control may fail: whether it ended well is the answer.
-    pub fn wait(&self, command: &mut Command, may_fail: bool) -> Result<bool, ExperimentError> {
+    pub(super) fn wait(
+        &self,
+        command: &mut Command,
+        may_fail: bool,
+    ) -> Result<bool, ExperimentError> {
         let program = &self.lab.setup.program;
         let said = self.path("said");
         let log = File::create(&said).map_err(|error| ExperimentError::on(&said, error))?;
@@ -292,7 +301,7 @@ impl<'a> ContestArena<'a> {
     }
 
     /// The differences from the paper that all its experiments have.
-    pub fn differs(&self) -> Vec<String> {
+    pub(super) fn differs(&self) -> Vec<String> {
         let mebibytes = |bytes: u64| bytes >> 20;
         let mut differs = vec![
             format!(
@@ -370,7 +379,7 @@ fn words(
 }
 
 /// A program and the lab's own, for experiments that run two at once.
-pub fn host_command(lab: &Lab<'_>, words: &[&str], paths: &[&Path]) -> Command {
+pub(super) fn host_command(lab: &Lab<'_>, words: &[&str], paths: &[&Path]) -> Command {
     let mut command = Command::new(&lab.setup.program);
     command.args(words).args(paths);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -378,11 +387,11 @@ pub fn host_command(lab: &Lab<'_>, words: &[&str], paths: &[&Path]) -> Command {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Results whose control grows beyond half of memory.
-    pub fn results() -> ContestResults {
+    pub(crate) fn results() -> ContestResults {
         let mut results = ContestResults::default();
         for (size, share) in SHARES.iter().enumerate() {
             for job in ContestJob::BOTH {

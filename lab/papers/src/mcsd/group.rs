@@ -15,7 +15,7 @@ use crate::error::ExperimentError;
 const CONTROLLER: &str = "/sys/fs/cgroup/memory";
 
 /// Refuses a machine on which a group with swap can't be made, with one sentence.
-pub fn check(experiment: &'static str) -> Result<(), ExperimentError> {
+pub(crate) fn check(experiment: &'static str) -> Result<(), ExperimentError> {
     let needs = |what: &str| Err(ExperimentError::Needs { experiment, what: what.to_owned() });
     if !rustix::process::geteuid().is_root() {
         return needs("root, to make a control group of memory and a swap file");
@@ -34,13 +34,13 @@ pub fn check(experiment: &'static str) -> Result<(), ExperimentError> {
 }
 
 /// A control group; it is removed when dropped.
-pub struct MemoryGroup {
+pub(crate) struct MemoryGroup {
     folder: PathBuf,
 }
 
 impl MemoryGroup {
     /// A group whose processes have `limit_bytes` together, page cache included.
-    pub fn new(limit_bytes: u64) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(limit_bytes: u64) -> Result<Self, ExperimentError> {
         let folder = Path::new(CONTROLLER).join(format!("merganser-{}", std::process::id()));
         fs::create_dir(&folder).map_err(|error| ExperimentError::on(&folder, error))?;
         let group = MemoryGroup { folder };
@@ -54,14 +54,14 @@ impl MemoryGroup {
     }
 
     /// A command that joins the group and then becomes `program`, on the first `processors`.
-    pub fn command(&self, program: &Path, processors: usize) -> Command {
+    pub(crate) fn command(&self, program: &Path, processors: usize) -> Command {
         let mut command = self.joined(Path::new("taskset"));
         command.args(["--cpu-list", &format!("0-{}", processors.max(1) - 1)]).arg(program);
         command
     }
 
     /// A command that joins the group and then becomes `program`, on any processor.
-    pub fn joined(&self, program: &Path) -> Command {
+    pub(crate) fn joined(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]);
         command.arg(self.folder.join("cgroup.procs")).arg(program);
@@ -78,13 +78,13 @@ impl Drop for MemoryGroup {
 }
 
 /// A file that the system swaps to; swapping ends when it is dropped.
-pub struct SwapFile {
+pub(crate) struct SwapFile {
     path: PathBuf,
 }
 
 impl SwapFile {
     /// `bytes` of swap in `folder`.
-    pub fn new(folder: &Path, bytes: u64) -> Result<Self, ExperimentError> {
+    pub(crate) fn new(folder: &Path, bytes: u64) -> Result<Self, ExperimentError> {
         let path = folder.join("swap");
         let on = |error: io::Error| ExperimentError::on(&path, error);
         let file = fs::File::create_new(&path).map_err(on)?;

@@ -2,15 +2,15 @@
 
 /// The work on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ContestJob {
+pub(super) enum ContestJob {
     WordCount,
     StringMatch,
 }
 
 impl ContestJob {
-    pub const BOTH: [ContestJob; 2] = [ContestJob::WordCount, ContestJob::StringMatch];
+    pub(super) const BOTH: [ContestJob; 2] = [ContestJob::WordCount, ContestJob::StringMatch];
 
-    pub fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             ContestJob::WordCount => "word count",
             ContestJob::StringMatch => "string match",

@@ -13,10 +13,10 @@
 //! The paper's machine has 2 GB. Here a memory group has less, and the data keeps its share of it.
 
 mod contest;
-pub mod group;
+pub(crate) mod group;
 mod job;
-pub mod pairs;
-pub mod partition;
+pub(crate) mod pairs;
+pub(crate) mod partition;
 mod phoenix;
-pub mod single;
+pub(crate) mod single;
 mod text;

@@ -86,7 +86,7 @@ struct ScenarioSeconds {
 }
 
 /// Measures all scenarios at all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let arena = ContestArena::new(lab, "mcsd-pairs")?;
     let is_small = lab.setup.size_bytes.is_some_and(|bytes| bytes < SMALL_BYTES);
     let side = if is_small { SIDE_SMALL } else { SIDE };

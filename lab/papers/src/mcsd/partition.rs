@@ -25,12 +25,12 @@ const PAPER: [(ContestJob, usize, f64, f64); 4] = [
 ];
 
 /// Measures both sizes of the table.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     run_as(lab, "mcsd-partition")
 }
 
 /// [`run`] for an experiment of this name.
-pub fn run_as(lab: &Lab<'_>, experiment: &'static str) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run_as(lab: &Lab<'_>, experiment: &'static str) -> Result<Outcome, ExperimentError> {
     let arena = ContestArena::new(lab, experiment)?;
     let results = arena.measure(&[2, 3], &CONTESTANTS)?;
     Ok(outcome(&results, arena.differs()))

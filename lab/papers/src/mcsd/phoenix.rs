@@ -11,13 +11,13 @@ use crate::error::ExperimentError;
 const VARIABLE: &str = "PHOENIX_DIR";
 
 /// Both programs' builds.
-pub struct Phoenix {
+pub(super) struct Phoenix {
     folder: PathBuf,
 }
 
 /// A program of Stanford's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PhoenixVersion {
+pub(super) enum PhoenixVersion {
     Two,
     PlusPlus,
 }
@@ -33,7 +33,7 @@ impl PhoenixVersion {
 
 impl Phoenix {
     /// Copies the sources into `scratch` and builds them; `None` if the variable is not set.
-    pub fn build(scratch: &Path) -> Result<Option<Self>, ExperimentError> {
+    pub(super) fn build(scratch: &Path) -> Result<Option<Self>, ExperimentError> {
         let Some(sources) = std::env::var_os(VARIABLE) else { return Ok(None) };
         let phoenix = Phoenix { folder: scratch.join("phoenix") };
         std::fs::create_dir(&phoenix.folder)
@@ -56,7 +56,7 @@ impl Phoenix {
     }
 
     /// The program for a job.
-    pub fn program(&self, version: PhoenixVersion, job: ContestJob) -> PathBuf {
+    pub(super) fn program(&self, version: PhoenixVersion, job: ContestJob) -> PathBuf {
         let name = match job {
             ContestJob::WordCount => "word_count",
             ContestJob::StringMatch => "string_match",

@@ -23,7 +23,7 @@ const PAPER_PARTITIONED: f64 = 6.0;
 const PAPER_SMALL: f64 = 1.0;
 
 /// Measures all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let arena = ContestArena::new(lab, "mcsd-single")?;
     let results = arena.measure(&[0, 1, 2, 3], &CONTESTANTS)?;
     Ok(outcome(&results, arena.differs()))

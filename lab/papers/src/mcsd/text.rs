@@ -11,13 +11,13 @@ use std::path::Path;
 use merganser_random::Random;
 
 /// Distinct words.
-pub const VOCABULARY: usize = 20_000;
+pub(super) const VOCABULARY: usize = 20_000;
 
 /// Words of a line.
 const LINE_WORDS: usize = 12;
 
 /// Writes `bytes` of lines, or a little more, to `path`: words by Zipf's law, the same for each call.
-pub fn write(path: &Path, bytes: u64) -> io::Result<()> {
+pub(super) fn write(path: &Path, bytes: u64) -> io::Result<()> {
     let words: Vec<Vec<u8>> = (0..VOCABULARY).map(word).collect();
     let mut shares = Vec::with_capacity(VOCABULARY);
     let mut sum = 0.0;
@@ -56,7 +56,7 @@ fn word(rank: usize) -> Vec<u8> {
 }
 
 /// Cuts the file at `path` behind the last line that ends within `bytes`.
-pub fn cut(path: &Path, bytes: u64) -> io::Result<()> {
+pub(super) fn cut(path: &Path, bytes: u64) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let file = File::options().read(true).write(true).open(path)?;
     let from = bytes.saturating_sub(4096);

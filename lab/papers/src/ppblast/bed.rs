@@ -35,7 +35,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BedNode {
+pub(super) enum BedNode {
     /// The first.
     Storage,
     /// The second.
@@ -46,7 +46,7 @@ pub enum BedNode {
 
 /// What a program needed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ProgramTime {
+pub(super) struct ProgramTime {
     /// From start to end.
     pub seconds: f64,
     /// Processor time of it and its children, in hundredths.
@@ -54,7 +54,7 @@ pub struct ProgramTime {
 }
 
 /// Fields are dropped from first to last.
-pub struct Bed<'a> {
+pub(super) struct Bed<'a> {
     lab: &'a Lab<'a>,
     child: Child,
     group: Option<MemoryGroup>,
@@ -86,7 +86,7 @@ fn sizes(size_bytes: Option<u64>, largest_mb: f64) -> (u64, u64) {
 
 impl<'a> Bed<'a> {
     /// Makes all of it, with a database of the largest size.
-    pub fn new(
+    pub(super) fn new(
         lab: &'a Lab<'a>,
         experiment: &'static str,
         largest_mb: f64,
@@ -125,7 +125,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Makes the database of the largest size, of these letters.
-    pub fn make(&mut self, alphabet: SequenceAlphabet) -> Result<(), ExperimentError> {
+    pub(super) fn make(&mut self, alphabet: SequenceAlphabet) -> Result<(), ExperimentError> {
         self.lab.check_cancelled()?;
         self.lab.progress.phase("generating", None);
         let path = self.database_path();
@@ -143,7 +143,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Cuts the database to a size of the paper's, in MB. Sizes only become smaller.
-    pub fn cut(&mut self, megabytes: f64) -> Result<(), ExperimentError> {
+    pub(super) fn cut(&mut self, megabytes: f64) -> Result<(), ExperimentError> {
         let path = self.database_path();
         let bytes = (self.largest_bytes as f64 * megabytes / self.largest_mb) as u64;
         data::cut(&path, bytes).map_err(|error| ExperimentError::on(&path, error))?;
@@ -151,22 +151,22 @@ impl<'a> Bed<'a> {
     }
 
     /// Where the database is.
-    pub fn database_path(&self) -> PathBuf {
+    pub(super) fn database_path(&self) -> PathBuf {
         self.path("database.fa")
     }
 
     /// A file in the folder; the path is absolute.
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
     /// The command that this program is.
-    pub fn merganser(&self) -> &Path {
+    pub(super) fn merganser(&self) -> &Path {
         &self.lab.setup.program
     }
 
     /// The number of a processor, for `taskset`.
-    pub fn processors_of(&self, node: BedNode) -> String {
+    pub(super) fn processors_of(&self, node: BedNode) -> String {
         let [storage, compute] = self.processors;
         match node {
             BedNode::Storage => storage.to_string(),
@@ -176,7 +176,7 @@ impl<'a> Bed<'a> {
     }
 
     /// A program in the memory group, on these processors, with nothing to read.
-    pub fn command(&self, node: BedNode, program: &Path) -> Command {
+    pub(super) fn command(&self, node: BedNode, program: &Path) -> Command {
         let mut command = match &self.group {
             Some(group) => group.joined(Path::new("taskset")),
             None => Command::new("taskset"),
@@ -187,7 +187,7 @@ impl<'a> Bed<'a> {
     }
 
     /// The median of the rounds of `--rounds`, 1 by default, by the seconds of each.
-    pub fn median<T>(
+    pub(super) fn median<T>(
         &self,
         mut once: impl FnMut() -> Result<T, ExperimentError>,
         seconds: impl Fn(&T) -> f64,
@@ -202,7 +202,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Has the kernel forget what it holds of the database, so that the next program reads it from the disk.
-    pub fn forget(&self) -> Result<(), ExperimentError> {
+    pub(super) fn forget(&self) -> Result<(), ExperimentError> {
         let path = self.database_path();
         let file = File::open(&path).map_err(|error| ExperimentError::on(&path, error))?;
         file.sync_all().map_err(|error| ExperimentError::on(&path, error))?;
@@ -212,7 +212,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Runs a program to its end.
-    pub fn time(
+    pub(super) fn time(
         &self,
         name: &'static str,
         command: &mut Command,
@@ -250,7 +250,7 @@ impl<'a> Bed<'a> {
     }
 
     /// Sentences that hold for all experiments of this chapter.
-    pub fn differs(&self) -> Vec<String> {
+    pub(super) fn differs(&self) -> Vec<String> {
         let mebibytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let mut differs = vec![
             paper::TEST_BED.to_owned(),

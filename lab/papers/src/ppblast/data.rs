@@ -21,7 +21,7 @@ use merganser_pipeline::blast::count::{DatabaseCounter, DatabaseCounts};
 use merganser_pipeline::blast::program::Molecule;
 
 /// The variable that names a folder with unpacked packages.
-pub const VARIABLE: &str = "SEQUENCES_DIR";
+pub(super) const VARIABLE: &str = "SEQUENCES_DIR";
 
 /// Places of proteins and of DNA below the root: a file, or a folder of such files.
 const PROTEINS: [&str; 2] =
@@ -34,7 +34,7 @@ const QUERIES: &str = "usr/share/doc/mmseqs2/example-data/QUERY.fasta.gz";
 const BLOCK: u64 = 1024;
 
 /// The files of real sequences that are here, in a fixed order.
-pub fn real(alphabet: SequenceAlphabet) -> Vec<PathBuf> {
+pub(super) fn real(alphabet: SequenceAlphabet) -> Vec<PathBuf> {
     let places: &[&str] = match alphabet {
         SequenceAlphabet::Protein => &PROTEINS,
         SequenceAlphabet::Dna => &DNA,
@@ -68,7 +68,7 @@ fn below(path: &Path) -> Vec<PathBuf> {
 
 /// Writes a database of `bytes`, or at most a record less, to `path`: the real files, then generated records.
 /// Returns how many bytes are real.
-pub fn write(
+pub(super) fn write(
     path: &Path,
     bytes: u64,
     alphabet: SequenceAlphabet,
@@ -156,7 +156,7 @@ fn opened(file: &Path) -> io::Result<BufReader<Box<dyn Read>>> {
 
 /// Cuts the file at `path` before the first record that ends behind `bytes`; a file that is not longer keeps
 /// its bytes. At least one record stays.
-pub fn cut(path: &Path, bytes: u64) -> io::Result<()> {
+pub(super) fn cut(path: &Path, bytes: u64) -> io::Result<()> {
     let mut text = BufReader::with_capacity(1 << 20, File::open(path)?);
     let (mut at, mut end) = (0, 0);
     let mut line = Vec::new();
@@ -178,7 +178,7 @@ pub fn cut(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 /// Counts the sequences and letters of the file at `path`.
-pub fn count(path: &Path, alphabet: SequenceAlphabet) -> io::Result<DatabaseCounts> {
+pub(super) fn count(path: &Path, alphabet: SequenceAlphabet) -> io::Result<DatabaseCounts> {
     let mut counter = DatabaseCounter::new(match alphabet {
         SequenceAlphabet::Dna => Molecule::Nucleotide,
         SequenceAlphabet::Protein => Molecule::Protein,
@@ -197,7 +197,7 @@ pub fn count(path: &Path, alphabet: SequenceAlphabet) -> io::Result<DatabaseCoun
 
 /// Writes proteins of about `letters` together to `path`: half of them UniProt's queries where they are
 /// here, the rest the first copies of generated families. Returns how many there are.
-pub fn write_queries(path: &Path, letters: u64) -> io::Result<u64> {
+pub(super) fn write_queries(path: &Path, letters: u64) -> io::Result<u64> {
     let mut out = BufWriter::new(File::create(path)?);
     let (mut queries, mut left) = (0, letters);
     let real = roots().into_iter().map(|root| root.join(QUERIES)).find(|file| file.is_file());

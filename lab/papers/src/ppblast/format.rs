@@ -48,7 +48,7 @@ struct FormatTimes {
 type Speeds = [Speed; 2];
 
 /// Measures all sizes of the table.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut bed = Bed::new(lab, "ppblast-format", LARGEST_MB)?;
     lab.progress.phase("modelled disks", None);
     let speeds = [Speed::of_disk()?, Speed::of_ssd()?];

@@ -2,14 +2,14 @@
 
 /// `at_zero + slope x`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FittedLine {
+pub(super) struct FittedLine {
     pub at_zero: f64,
     pub slope: f64,
 }
 
 impl FittedLine {
     /// The line with the least squares of vertical distances; `None` for fewer than two places.
-    pub fn fitted(points: &[(f64, f64)]) -> Option<FittedLine> {
+    pub(super) fn fitted(points: &[(f64, f64)]) -> Option<FittedLine> {
         let count = points.len() as f64;
         let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
         let (x, y) = (mean(|point| point.0), mean(|point| point.1));
@@ -20,7 +20,7 @@ impl FittedLine {
     }
 
     /// Where the two lines meet; `None` if they are parallel.
-    pub fn meets(&self, other: &FittedLine) -> Option<f64> {
+    pub(super) fn meets(&self, other: &FittedLine) -> Option<f64> {
         let x = (other.at_zero - self.at_zero) / (self.slope - other.slope);
         x.is_finite().then_some(x)
     }

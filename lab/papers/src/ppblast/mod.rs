@@ -18,14 +18,14 @@
 
 mod bed;
 mod data;
-pub mod elapsed;
-pub mod format;
+pub(crate) mod elapsed;
+pub(crate) mod format;
 mod line;
 mod paper;
-pub mod partition;
+pub(crate) mod partition;
 mod reorder;
 mod results;
 mod runs;
-pub mod speedup;
+pub(crate) mod speedup;
 mod tools;
-pub mod wordcount;
+pub(crate) mod wordcount;

@@ -1,10 +1,10 @@
 //! Figures of chapter 4, as printed, and where they contradict one another.
 
 /// Memory of a node, in MB (Table 4.2).
-pub const MEMORY_MB: f64 = 2000.0;
+pub(super) const MEMORY_MB: f64 = 2000.0;
 
 /// Table 4.3: MB, seconds of mpiformatdb with the hard disks and with the SSD.
-pub const FORMAT: [(f64, f64, f64); 6] = [
+pub(super) const FORMAT: [(f64, f64, f64); 6] = [
     (500.0, 108.4, 101.9),
     (750.0, 369.5, 164.4),
     (1000.0, 639.1, 225.9),
@@ -14,44 +14,44 @@ pub const FORMAT: [(f64, f64, f64); 6] = [
 ];
 
 /// The databases of Figures 4.7 to 4.10, in MB.
-pub const SIZES: [f64; 5] = [1000.0, 1250.0, 1500.0, 1750.0, 2000.0];
+pub(super) const SIZES: [f64; 5] = [1000.0, 1250.0, 1500.0, 1750.0, 2000.0];
 
 /// The partitions of the same figures, in MB.
-pub const PARTITIONS: [f64; 3] = [250.0, 500.0, 750.0];
+pub(super) const PARTITIONS: [f64; 3] = [250.0, 500.0, 750.0];
 
 /// The partition that "provides a better performance in general" (4.5.3), by its place in [`PARTITIONS`].
-pub const BEST_PARTITION: usize = 1;
+pub(super) const BEST_PARTITION: usize = 1;
 
 /// "Averagely reducing the execution time by 50% (i.e. 2X speedup)" over both controls (4.5.3).
-pub const SPEEDUP_MEAN: f64 = 2.0;
+pub(super) const SPEEDUP_MEAN: f64 = 2.0;
 /// The same as time saved, in percent.
-pub const SAVED_MEAN: f64 = 50.0;
+pub(super) const SAVED_MEAN: f64 = 50.0;
 /// "Improves mpiBLAST's overall performance by up to 75%" (4.1.2).
-pub const SAVED_CLAIMED: f64 = 75.0;
+pub(super) const SAVED_CLAIMED: f64 = 75.0;
 /// "Reduce mpiBLAST's overall execution time by up to 50%" (4.6).
-pub const SAVED_MOST: f64 = 50.0;
+pub(super) const SAVED_MOST: f64 = 50.0;
 
 /// The ends of the axis of Figure 4.9, for the controls of twelve and of thirteen nodes. Its points have no
 /// numbers.
-pub const SPEEDUP_AXIS: [(f64, f64); 2] = [(1.2, 2.1), (1.2, 2.0)];
+pub(super) const SPEEDUP_AXIS: [(f64, f64); 2] = [(1.2, 2.1), (1.2, 2.0)];
 
 /// The ends of the axis of Figure 4.10, in seconds.
-pub const PARTITION_AXIS: (f64, f64) = (300.0, 650.0);
+pub(super) const PARTITION_AXIS: (f64, f64) = (300.0, 650.0);
 
 /// The end of the axis of Figure 4.6, in MB.
-pub const CROSSING_AXIS_MB: f64 = 2500.0;
+pub(super) const CROSSING_AXIS_MB: f64 = 2500.0;
 
 /// Table 4.2, and the rest of the test bed (4.5.1), in a sentence.
-pub const TEST_BED: &str = "Theirs (Table 4.2): 12 or 13 nodes with an Intel Xeon X3430, and a storage node with an Intel Q9400; 2 GB of memory each, Ubuntu 9.04 with Linux 2.6.28-15, an Ethernet of 1 Gbit/s, an Intel X25-M of 80 GB, four WD5000AAKS as RAID 0, MPICH2-1.0.7, mpiBLAST-1.5.0 with NCBI BLAST 2.2.24, gcc 4.4.1. Neither its database nor its queries are named.";
+pub(super) const TEST_BED: &str = "Theirs (Table 4.2): 12 or 13 nodes with an Intel Xeon X3430, and a storage node with an Intel Q9400; 2 GB of memory each, Ubuntu 9.04 with Linux 2.6.28-15, an Ethernet of 1 Gbit/s, an Intel X25-M of 80 GB, four WD5000AAKS as RAID 0, MPICH2-1.0.7, mpiBLAST-1.5.0 with NCBI BLAST 2.2.24, gcc 4.4.1. Neither its database nor its queries are named.";
 
 /// Captions and claims that do not agree.
-pub const CONTRADICTIONS: &str = "The chapter contradicts itself: the text and the sub-figures of Figures 4.7 and 4.8 say partitions of 250, 500 and 750 MB, both captions say 1.25 GB for the third; performance improves \"by up to 75%\" (4.1.2), execution time falls \"by up to 50%\" (4.6) and \"averagely\" by 50 %, \"i.e. 2X\" (4.5.3). An average of 50 % and a most of 50 % can both hold only if all runs saved the same, and the axes of Figure 4.9 begin at speedups of 1.2.";
+pub(super) const CONTRADICTIONS: &str = "The chapter contradicts itself: the text and the sub-figures of Figures 4.7 and 4.8 say partitions of 250, 500 and 750 MB, both captions say 1.25 GB for the third; performance improves \"by up to 75%\" (4.1.2), execution time falls \"by up to 50%\" (4.6) and \"averagely\" by 50 %, \"i.e. 2X\" (4.5.3). An average of 50 % and a most of 50 % can both hold only if all runs saved the same, and the axes of Figure 4.9 begin at speedups of 1.2.";
 
 /// What the chapter's equation allows, and its figures exceed.
-pub const BOUND: &str = "By Equation 4.6 overlap alone gives at most 2n/(n+1), 1.33 for two partitions and 1.78 for eight. The average of 2 is above that for the 2 to 8 partitions of these figures, so part of the paper's gain is that partitions fit in memory and the whole database does not. The two causes are therefore measured apart here.";
+pub(super) const BOUND: &str = "By Equation 4.6 overlap alone gives at most 2n/(n+1), 1.33 for two partitions and 1.78 for eight. The average of 2 is above that for the 2 to 8 partitions of these figures, so part of the paper's gain is that partitions fit in memory and the whole database does not. The two causes are therefore measured apart here.";
 
 /// A size as the paper writes it.
-pub fn name_of(megabytes: f64) -> String {
+pub(super) fn name_of(megabytes: f64) -> String {
     if megabytes < 1000.0 {
         format!("{megabytes} MB")
     } else {
@@ -60,7 +60,7 @@ pub fn name_of(megabytes: f64) -> String {
 }
 
 /// The number of partitions of a size that a database is cut into.
-pub fn count_of(database_mb: f64, partition_mb: f64) -> u32 {
+pub(super) fn count_of(database_mb: f64, partition_mb: f64) -> u32 {
     (database_mb / partition_mb).ceil() as u32
 }
 

@@ -34,7 +34,7 @@ struct PartitionPoint {
 }
 
 /// Measures all of it.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let largest = paper::SIZES[paper::SIZES.len() - 1];
     let mut runs = Runs::new(Bed::new(lab, "ppblast-partition", largest)?)?;
     let bytes = runs.bed.database.bytes;

@@ -21,8 +21,8 @@ use super::paper;
 use crate::error::ExperimentError;
 
 /// The profiles nearest to the paper's WD5000AAKS and X25-M.
-pub const DISK: &str = "wd5000aakx";
-pub const SSD: &str = "830";
+pub(super) const DISK: &str = "wd5000aakx";
+pub(super) const SSD: &str = "830";
 
 /// A page.
 const READ_BYTES: u64 = 4096;
@@ -36,7 +36,7 @@ const SPAN_BYTES: u64 = 1_750_000_000 / READ_BYTES * READ_BYTES;
 
 /// Rates and times of a modelled disk.
 #[derive(Debug, Clone, Copy)]
-pub struct Speed {
+pub(super) struct Speed {
     /// Bytes per second, in order: b_i and b_o of Equations 4.7 and 4.8.
     pub read_rate: f64,
     pub write_rate: f64,
@@ -46,7 +46,7 @@ pub struct Speed {
 
 impl Speed {
     /// Of the hard disk.
-    pub fn of_disk() -> Result<Self, ExperimentError> {
+    pub(super) fn of_disk() -> Result<Self, ExperimentError> {
         let make = || -> Result<_, ProfileError> { Hdd::new(&HddProfile::preset(DISK)?) };
         let fresh = || make().map_err(ExperimentError::device(DISK));
         Ok(Speed {
@@ -57,7 +57,7 @@ impl Speed {
     }
 
     /// Of the SSD.
-    pub fn of_ssd() -> Result<Self, ExperimentError> {
+    pub(super) fn of_ssd() -> Result<Self, ExperimentError> {
         let make = || -> Result<_, ProfileError> {
             let mut ssd = Ssd::new(&SsdProfile::preset(SSD)?, 1)?;
             // Reads of pages that were never written would take no time of flash.
@@ -116,7 +116,7 @@ fn seconds_of(device: &mut dyn Device, workload: &Workload) -> Result<f64, Exper
 
 /// The model of the table.
 #[derive(Debug, Clone, Copy)]
-pub struct Reorder {
+pub(super) struct Reorder {
     /// Seconds per MB while all of it is cached.
     rate: f64,
     /// MB that are cached.
@@ -127,7 +127,7 @@ pub struct Reorder {
 
 impl Reorder {
     /// Fitted to Table 4.3, where a read at a random place of the hard disk takes `random_seconds`.
-    pub fn fitted(random_seconds: f64) -> Self {
+    pub(super) fn fitted(random_seconds: f64) -> Self {
         let (first_mb, _, first_ssd) = paper::FORMAT[0];
         let rate = first_ssd / first_mb;
         // What the hard disks add, beyond the first size, which fits.
@@ -142,7 +142,7 @@ impl Reorder {
     }
 
     /// Seconds for a database on a disk.
-    pub fn seconds(&self, megabytes: f64, random_seconds: f64) -> f64 {
+    pub(super) fn seconds(&self, megabytes: f64, random_seconds: f64) -> f64 {
         let missed = (megabytes - self.cache_mb).max(0.0) * 1e6 / self.gap_bytes;
         self.rate * megabytes + missed * random_seconds
     }

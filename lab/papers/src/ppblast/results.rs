@@ -8,7 +8,7 @@ use super::bed::ProgramTime;
 
 /// The lines that a search prints, in any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Hits {
+pub(super) struct Hits {
     /// Lines.
     pub lines: u64,
     /// The sum of their hashes.
@@ -17,7 +17,7 @@ pub struct Hits {
 
 /// A whole database.
 #[derive(Debug, Clone, Copy)]
-pub struct WholeDatabase {
+pub(super) struct WholeDatabase {
     /// makeblastdb, on the storage node.
     pub format: ProgramTime,
     /// The search on the compute node.
@@ -32,19 +32,19 @@ pub struct WholeDatabase {
 
 impl WholeDatabase {
     /// Seconds with as many compute nodes as the pipeline has.
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.format.seconds + self.search.seconds
     }
 
     /// Seconds with as many nodes as the pipeline has in all.
-    pub fn both_seconds(&self) -> f64 {
+    pub(super) fn both_seconds(&self) -> f64 {
         self.format.seconds + self.both.seconds
     }
 }
 
 /// A database in partitions.
 #[derive(Debug, Clone, Copy)]
-pub struct PartitionedDatabase {
+pub(super) struct PartitionedDatabase {
     /// Their number.
     pub count: u32,
     /// From start to end of the command, with the merge.
@@ -57,7 +57,7 @@ pub struct PartitionedDatabase {
 
 /// Figures from the report of a pipeline, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ReportModel {
+pub(super) struct ReportModel {
     /// The means of formatting and of searching a partition.
     pub stages: [f64; 2],
     /// To the end of the last stage.
@@ -77,7 +77,7 @@ pub struct ReportModel {
 }
 
 impl Hits {
-    pub fn of(text: &[u8]) -> Self {
+    pub(super) fn of(text: &[u8]) -> Self {
         let mut hits = Hits { lines: 0, digest: 0 };
         for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             let mut hasher = DefaultHasher::new();
@@ -89,7 +89,7 @@ impl Hits {
     }
 
     /// Those of both.
-    pub fn and(self, other: Hits) -> Self {
+    pub(super) fn and(self, other: Hits) -> Self {
         let digest = self.digest.wrapping_add(other.digest);
         Hits { lines: self.lines + other.lines, digest }
     }
@@ -97,7 +97,7 @@ impl Hits {
 
 impl ReportModel {
     /// From the report of a pipeline with two stages.
-    pub fn of(report: &Value) -> Option<Self> {
+    pub(super) fn of(report: &Value) -> Option<Self> {
         let model = &report["pipeline"]["model"];
         let seconds = |name: &str| model[name].as_f64();
         let stages = model["stage_seconds"].as_array()?;
@@ -117,14 +117,14 @@ impl ReportModel {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::super::runs::PartitionFlow;
     use super::*;
 
     /// A whole database of this size in the paper, by lines that cross.
-    pub fn whole(megabytes: f64) -> WholeDatabase {
+    pub(crate) fn whole(megabytes: f64) -> WholeDatabase {
         let timed = |seconds| ProgramTime { seconds, processor_seconds: seconds };
         WholeDatabase {
             format: timed(megabytes / 100.0),
@@ -136,7 +136,7 @@ pub mod tests {
     }
 
     /// The same in partitions: each has a fixed part of half a second per stage.
-    pub fn parts(megabytes: f64, count: u32, flow: PartitionFlow) -> PartitionedDatabase {
+    pub(crate) fn parts(megabytes: f64, count: u32, flow: PartitionFlow) -> PartitionedDatabase {
         let n = f64::from(count);
         let stages = [megabytes / 100.0 / n + 0.5, (megabytes / 200.0 + 6.0) / n + 0.5];
         let unpipelined = n * (stages[0] + stages[1]);

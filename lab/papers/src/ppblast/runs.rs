@@ -25,7 +25,7 @@ const QUERY_LETTERS: u64 = 1400;
 
 /// How partitions move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartitionFlow {
+pub(super) enum PartitionFlow {
     /// One after the other.
     Serial,
     /// In two pools.
@@ -33,7 +33,7 @@ pub enum PartitionFlow {
 }
 
 /// The searches of a bed.
-pub struct Runs<'a> {
+pub(super) struct Runs<'a> {
     pub bed: Bed<'a>,
     /// Queries, and their letters.
     queries: u64,
@@ -43,7 +43,7 @@ pub struct Runs<'a> {
 
 impl<'a> Runs<'a> {
     /// With queries of their own.
-    pub fn new(bed: Bed<'a>) -> Result<Self, ExperimentError> {
+    pub(super) fn new(bed: Bed<'a>) -> Result<Self, ExperimentError> {
         let path = bed.path("queries.fa");
         let queries = data::write_queries(&path, QUERY_LETTERS);
         let queries = queries.map_err(|error| ExperimentError::on(&path, error))?;
@@ -66,7 +66,7 @@ impl<'a> Runs<'a> {
     }
 
     /// The whole database, the median of the rounds.
-    pub fn whole(&self) -> Result<WholeDatabase, ExperimentError> {
+    pub(super) fn whole(&self) -> Result<WholeDatabase, ExperimentError> {
         self.bed.median(|| self.whole_once(), |whole| whole.seconds() + whole.both_seconds())
     }
 
@@ -129,7 +129,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Partitions, the median of the rounds.
-    pub fn parts(
+    pub(super) fn parts(
         &self,
         count: u32,
         flow: PartitionFlow,
@@ -193,7 +193,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Notes which partitions found other hits than the whole search did.
-    pub fn compare(
+    pub(super) fn compare(
         &mut self,
         whole: &WholeDatabase,
         parts: &[PartitionedDatabase],
@@ -210,7 +210,7 @@ impl<'a> Runs<'a> {
     }
 
     /// Sentences that hold for all experiments that search.
-    pub fn differs(&self) -> Vec<String> {
+    pub(super) fn differs(&self) -> Vec<String> {
         let mut differs = self.bed.differs();
         differs.push(format!(
             "{} queries with {QUERY_LETTERS} letters or a little more. All ways search with the number of letters of the whole database, e-values up to 1e-5 and room for 5,000 hits per query.",

@@ -29,7 +29,7 @@ struct SpeedupPoint {
 }
 
 /// Measures all sizes.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let largest = paper::SIZES[paper::SIZES.len() - 1];
     let mut runs = Runs::new(Bed::new(lab, "ppblast-speedup", largest)?)?;
     let mut points = Vec::new();

@@ -7,7 +7,7 @@ use crate::error::ExperimentError;
 
 /// The programs that are installed.
 #[derive(Debug)]
-pub struct InstalledTools {
+pub(super) struct InstalledTools {
     /// The first line of `blastp -version`.
     pub blast: String,
     /// The first line of `mpirun --version`, if there is one.
@@ -16,7 +16,7 @@ pub struct InstalledTools {
 
 impl InstalledTools {
     /// Looks for the programs; without BLAST there is nothing to measure.
-    pub fn find(experiment: &'static str) -> Result<Self, ExperimentError> {
+    pub(super) fn find(experiment: &'static str) -> Result<Self, ExperimentError> {
         let needs = |what: &str| ExperimentError::Needs { experiment, what: what.to_owned() };
         let blast = first_line("blastp", "-version");
         let (Some(blast), Some(_)) = (blast, first_line("makeblastdb", "-version")) else {

@@ -9,7 +9,7 @@ use crate::mcsd::partition;
 use crate::outcome::Outcome;
 
 /// Measures both sizes of the table.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut outcome = partition::run_as(lab, "ppblast-wordcount")?;
     outcome.differs.push(
         "Figure 4.5 calls this an intra-application pipeline, but its text has the partitions \"processed sequentially\": nothing overlaps, and the gain is that a partition fits in memory. This is the experiment mcsd-partition."

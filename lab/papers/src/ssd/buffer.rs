@@ -182,7 +182,7 @@ fn behind_bus(
 }
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let most = lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(100));
     let mut counts = OutcomeSection::new("input: Table 5.2, requests");
     let mut sections = Vec::new();

@@ -1,4 +1,4 @@
 //! The device models: against published figures, and write buffers against one another.
 
-pub mod buffer;
-pub mod validate;
+pub(crate) mod buffer;
+pub(crate) mod validate;

@@ -36,7 +36,7 @@ const MSR: [(&str, bool, bool, u64, f64); 6] = [
 const MSR_PAGES: u64 = 877_363;
 
 /// Measures everything.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     // A bound for all workloads: with it the long ones are shorter than the paper's.
     let most = lab.setup.size_bytes.map_or(u64::MAX, |bytes| (bytes / 4096).max(1));
     let mut bars = Vec::new();

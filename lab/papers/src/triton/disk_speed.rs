@@ -18,7 +18,7 @@ const PIECES: usize = 8;
 
 /// Bytes a second, one after the other from start to end, past the page cache where it can be.
 #[derive(Debug, Clone, Copy)]
-pub struct DiskSpeed {
+pub(super) struct DiskSpeed {
     /// With a sync at the end.
     pub write: f64,
     /// Of what was just written.
@@ -26,7 +26,11 @@ pub struct DiskSpeed {
 }
 
 /// Writes `bytes` into a file of `folder`, reads it, and removes it.
-pub fn measure(lab: &Lab<'_>, folder: &Path, bytes: u64) -> Result<DiskSpeed, ExperimentError> {
+pub(super) fn measure(
+    lab: &Lab<'_>,
+    folder: &Path,
+    bytes: u64,
+) -> Result<DiskSpeed, ExperimentError> {
     const NAME: &str = "disk-speed";
     let bytes = bytes.next_multiple_of(PIECE_BYTES as u64);
     lab.progress.phase("disk speed", Some(2 * bytes));

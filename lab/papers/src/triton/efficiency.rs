@@ -93,7 +93,7 @@ fn relative(system: &PublishedSort) -> [f64; 3] {
 }
 
 /// Computes all tables, and measures a sort.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut work = WholeSort::new(lab)?;
     let bytes = work.generate(lab.setup.size_bytes.unwrap_or(BYTES))?;
     let rounds = lab.setup.rounds.unwrap_or(1);

@@ -13,7 +13,7 @@ use merganser_pages::Chart;
 const BYTES: u64 = 1_000_000_000;
 
 /// Sorts one data set.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let mut work = WholeSort::new(lab)?;
     let bytes = work.generate(lab.setup.size_bytes.unwrap_or(BYTES))?;
     let rounds = lab.setup.rounds.unwrap_or(1);

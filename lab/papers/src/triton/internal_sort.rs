@@ -68,7 +68,7 @@ struct RivalSeconds {
 }
 
 /// Measures all rivals at every size of the paper, or at the one asked for.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let sizes: Vec<u64> = match lab.setup.size_bytes {
         Some(bytes) => vec![bytes],
         None => PAPER.iter().map(|(megabytes, ..)| megabytes * 1_000_000).collect(),

@@ -74,7 +74,7 @@ struct FileCountSpeeds {
 }
 
 /// Measures all writers at every number of files of the paper, or at those asked for.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
     let pool_bytes = lab.setup.pool_bytes.unwrap_or((bytes / POOL_SHARE).max(POOL_BYTES_MIN));
     let files = match &lab.setup.files[..] {

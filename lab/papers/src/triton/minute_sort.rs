@@ -24,7 +24,7 @@ const CLOSE: f64 = 0.95;
 const ATTEMPTS: usize = 6;
 
 /// Searches, then sorts what it found as often as asked.
-pub fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
+pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let limit = lab.setup.limit_seconds;
     let bytes_max = whole_records(lab.setup.size_bytes.unwrap_or(BYTES_MAX));
     let rounds = lab.setup.rounds.unwrap_or(1);

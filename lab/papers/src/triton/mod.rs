@@ -1,11 +1,11 @@
 //! TritonSort, and the Sort Benchmark that it takes part in.
 
 mod disk_speed;
-pub mod efficiency;
-pub mod gray_sort;
-pub mod internal_sort;
-pub mod many_files;
-pub mod minute_sort;
+pub(crate) mod efficiency;
+pub(crate) mod gray_sort;
+pub(crate) mod internal_sort;
+pub(crate) mod many_files;
+pub(crate) mod minute_sort;
 mod quicksort;
 mod systems;
 mod whole_sort;

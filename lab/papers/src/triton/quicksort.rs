@@ -4,7 +4,7 @@
 const FEW: usize = 16;
 
 /// Sorts `items` by `less`.
-pub fn quicksort<T: Copy>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) {
+pub(super) fn quicksort<T: Copy>(items: &mut [T], less: &impl Fn(&T, &T) -> bool) {
     let mut rest = items;
     while rest.len() > FEW {
         let cut = partition(rest, less);

@@ -3,7 +3,7 @@
 
 /// A published sort: the machine, the data and the time.
 #[derive(Debug, Clone, Copy)]
-pub struct PublishedSort {
+pub(super) struct PublishedSort {
     /// As in the paper.
     pub name: &'static str,
     /// Machines.
@@ -20,12 +20,12 @@ pub struct PublishedSort {
 
 impl PublishedSort {
     /// MB per second.
-    pub fn throughput(&self) -> f64 {
+    pub(super) fn throughput(&self) -> f64 {
         self.megabytes / self.seconds
     }
 
     /// TB a minute.
-    pub fn terabytes_per_minute(&self) -> f64 {
+    pub(super) fn terabytes_per_minute(&self) -> f64 {
         self.throughput() * 60. / 1e6
     }
 }
@@ -40,7 +40,7 @@ const fn gray(
 }
 
 /// Table 12: in its order.
-pub const GRAY: [PublishedSort; 5] = [
+pub(super) const GRAY: [PublishedSort; 5] = [
     gray("MapReduce", [4000., 32000., 48000.], 1000., 21720.),
     gray("Hadoop (PB)", [3658., 29264., 14632.], 1000., 58500.),
     gray("Hadoop", [3452., 27616., 13808.], 100., 10380.),
@@ -48,14 +48,14 @@ pub const GRAY: [PublishedSort; 5] = [
     gray("Tritonsort", [47., 376., 752.], 100., 10318.),
 ];
 /// In [`GRAY`].
-pub const HADOOP: usize = 2;
+pub(super) const HADOOP: usize = 2;
 /// In [`GRAY`].
-pub const DEMSORT: usize = 3;
+pub(super) const DEMSORT: usize = 3;
 /// In [`GRAY`].
-pub const TRITONSORT: usize = 4;
+pub(super) const TRITONSORT: usize = 4;
 
 /// Tables 17 and 18: Hadoop, DEMSort, Tritonsort.
-pub const MINUTE: [PublishedSort; 3] = [
+pub(super) const MINUTE: [PublishedSort; 3] = [
     gray("Hadoop", [1406., 11248., 5624.], 0.5, 59.),
     gray("DEMSort", [195., 1560., 780.], 0.955, 60.),
     gray("Tritonsort", [52., 416., 832.], 1.014, 58.),

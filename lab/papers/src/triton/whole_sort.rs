@@ -22,7 +22,7 @@ const SPACE: f64 = 2.3;
 
 /// A data set in a folder of its own, to be sorted as often as wanted. The folder goes away with
 /// it.
-pub struct WholeSort<'a> {
+pub(super) struct WholeSort<'a> {
     lab: &'a Lab<'a>,
     folder: ScratchFolder,
     child: Child,
@@ -32,7 +32,7 @@ pub struct WholeSort<'a> {
 
 /// One sort.
 #[derive(Debug, Clone, Copy)]
-pub struct SortTime {
+pub(super) struct SortTime {
     /// From start to end.
     pub seconds: f64,
     /// What it read from and wrote to devices, temporary runs included.
@@ -46,13 +46,13 @@ impl<'a> WholeSort<'a> {
     ///
     /// # Errors
     /// When it can't be made.
-    pub fn new(lab: &'a Lab<'a>) -> Result<Self, ExperimentError> {
+    pub(super) fn new(lab: &'a Lab<'a>) -> Result<Self, ExperimentError> {
         let folder = ScratchFolder::new(lab)?;
         Ok(WholeSort { lab, folder, child: Child::watched(lab), data: None })
     }
 
     /// The folder of all files.
-    pub fn folder(&self) -> &Path {
+    pub(super) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
@@ -60,7 +60,7 @@ impl<'a> WholeSort<'a> {
     ///
     /// # Errors
     /// When there is no space for them and their sort, or they can't be written.
-    pub fn generate(&mut self, bytes: u64) -> Result<u64, ExperimentError> {
+    pub(super) fn generate(&mut self, bytes: u64) -> Result<u64, ExperimentError> {
         self.data = None;
         remove(&self.data_path());
         remove(&self.sorted_path());
@@ -89,7 +89,7 @@ impl<'a> WholeSort<'a> {
     ///
     /// # Errors
     /// When the sort fails, or its result is not the data set in order.
-    pub fn sort(&self) -> Result<SortTime, ExperimentError> {
+    pub(super) fn sort(&self) -> Result<SortTime, ExperimentError> {
         let (_, records, checksum) = self.data.as_ref().expect("generated before");
         let (data, sorted, report) =
             (self.data_path(), self.sorted_path(), self.folder().join("report.json"));

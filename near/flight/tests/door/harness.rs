@@ -29,8 +29,8 @@ use merganser_storage::file::{FileDirectory, FileStorage};
 use parking_lot::Mutex;
 use serde_json::Value;
 
-pub const TOKEN: &str = "0123456789abcdef0123456789abcdef";
-pub const LINES: Format = Format::Lines { delimiter: b'\n' };
+pub(crate) const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const LINES: Format = Format::Lines { delimiter: b'\n' };
 
 /// `copy` gives its input back; `fail` fails; `panic` does what its name says; `slow` takes its time, and `slower` more
 /// of it. The module `good` is one that copies, too, once it was uploaded.
@@ -40,9 +40,10 @@ struct Zoo {
 }
 
 /// A module that is taken.
-pub const GOOD: &[u8] = b"good";
+pub(crate) const GOOD: &[u8] = b"good";
 /// Its SHA-256.
-pub const GOOD_SHA256: &str = "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c";
+pub(crate) const GOOD_SHA256: &str =
+    "770e607624d689265ca6c44884d0807d9b054d23c473c106c72be9de08b7376c";
 
 struct Animal(SsdletDescription);
 
@@ -123,7 +124,7 @@ impl Worker for Working {
 }
 
 /// A server, which ends with this.
-pub struct Node {
+pub(crate) struct Node {
     pub dir: tempfile::TempDir,
     pub address: SocketAddr,
     pub known: NodeAddress,
@@ -131,7 +132,7 @@ pub struct Node {
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
-pub fn options(dir: &Path) -> FlightServerOptions {
+pub(crate) fn options(dir: &Path) -> FlightServerOptions {
     for folder in ["data", "temp"] {
         fs::create_dir_all(dir.join(folder)).expect("made");
     }
@@ -155,7 +156,7 @@ pub fn options(dir: &Path) -> FlightServerOptions {
     }
 }
 
-pub fn node_with(change: impl FnOnce(&mut FlightServerOptions)) -> Node {
+pub(crate) fn node_with(change: impl FnOnce(&mut FlightServerOptions)) -> Node {
     let dir = tempfile::tempdir().expect("a folder");
     let mut options = options(dir.path());
     change(&mut options);
@@ -168,21 +169,21 @@ pub fn node_with(change: impl FnOnce(&mut FlightServerOptions)) -> Node {
     Node { dir, address, known, stopper, thread }
 }
 
-pub fn node() -> Node {
+pub(crate) fn node() -> Node {
     node_with(|_| {})
 }
 
 impl Node {
-    pub fn client(&self) -> NodeClient {
+    pub(crate) fn client(&self) -> NodeClient {
         NodeClient::connect(&self.known).expect("it answers")
     }
 
-    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
         fs::write(self.dir.path().join("data").join(name), bytes).expect("written");
     }
 
     /// Makes the view `name` of `bytes`.
-    pub fn sort(&self, name: &str, bytes: &[u8], order: OrderSpec) {
+    pub(crate) fn sort(&self, name: &str, bytes: &[u8], order: OrderSpec) {
         let folder = self.dir.path().join("data").join(name);
         fs::create_dir(&folder).expect("made");
         let input = self.dir.path().join("input");
@@ -204,7 +205,7 @@ impl Node {
     }
 
     /// Asks it to end, and waits.
-    pub fn stop(&mut self) -> io::Result<()> {
+    pub(crate) fn stop(&mut self) -> io::Result<()> {
         self.stopper.stop();
         self.thread.take().map_or(Ok(()), |thread| thread.join().expect("no panic"))
     }
@@ -219,16 +220,16 @@ impl Drop for Node {
     }
 }
 
-pub fn of(ssdlet: &str) -> OpenRequest {
+pub(crate) fn of(ssdlet: &str) -> OpenRequest {
     OpenRequest { ssdlet: Some(ssdlet.to_owned()), ..OpenRequest::default() }
 }
 
-pub fn rows_of(session: &str, offset: u64) -> GetTicket {
+pub(crate) fn rows_of(session: &str, offset: u64) -> GetTicket {
     GetTicket::Session(SessionTicket { session: session.to_owned(), offset, text: TextAs::Binary })
 }
 
 /// All keys and values of `ticket`.
-pub fn rows(client: &mut NodeClient, ticket: GetTicket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+pub(crate) fn rows(client: &mut NodeClient, ticket: GetTicket) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let mut rows = client.rows(ticket);
     let mut all = Vec::new();
     while rows.advance()? {
@@ -238,7 +239,7 @@ pub fn rows(client: &mut NodeClient, ticket: GetTicket) -> Result<Vec<(Vec<u8>, 
 }
 
 /// Opens `ssdlet` on `paths`, and begins its run.
-pub fn begin(client: &mut NodeClient, ssdlet: &str, paths: &[&str]) -> Result<String> {
+pub(crate) fn begin(client: &mut NodeClient, ssdlet: &str, paths: &[&str]) -> Result<String> {
     let session = client.open(&of(ssdlet))?.session;
     let ranges = paths.iter().map(|path| SessionRange::of(*path)).collect();
     client.set(&SetBody { session: session.clone(), ranges, run: true })?;
@@ -246,13 +247,13 @@ pub fn begin(client: &mut NodeClient, ssdlet: &str, paths: &[&str]) -> Result<St
 }
 
 /// A proxy that cuts its first connections after some number of bytes from the server each.
-pub struct Proxy {
+pub(crate) struct Proxy {
     pub address: SocketAddr,
     pub connections: Arc<AtomicU64>,
 }
 
 impl Proxy {
-    pub fn new(to: SocketAddr, cuts: Vec<u64>) -> Self {
+    pub(crate) fn new(to: SocketAddr, cuts: Vec<u64>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
         let connections = Arc::new(AtomicU64::new(0));
@@ -293,7 +294,7 @@ impl Proxy {
 }
 
 /// A certificate for this machine that signs itself.
-pub fn tls() -> Tls {
+pub(crate) fn tls() -> Tls {
     let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
     let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
     Tls {

@@ -105,7 +105,7 @@ impl Keyed {
     /// # Errors
     /// Those of the spill.
     pub(crate) fn spill(&mut self) -> Result<(), SsdletError> {
-        if self.table.len() > 0 {
+        if !self.table.is_empty() {
             (self.spill)(&self.table)?;
             self.table.clear();
         }

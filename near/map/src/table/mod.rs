@@ -113,6 +113,12 @@ impl Table {
         self.len + self.aside.len()
     }
 
+    /// Whether it has no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Bytes that it has reserved.
     #[cfg(test)]
     pub fn reserved_bytes(&self) -> u64 {

@@ -28,7 +28,7 @@ Examples:
   merganser blast blastp -query q.fa -db 'db/*.fa.gz' -evalue 1e-5 -outfmt 7 -out hits.txt
   merganser blast --jobs 4 --partitions 200M blastn -task megablast -query q.fa -db a.fa b.fa \\
     -outfmt '6 std stitle' -max_target_seqs 50 -out hits.tsv")]
-pub struct BlastArgs {
+pub(crate) struct BlastArgs {
     /// The command of BLAST+: its program and options
     #[arg(value_name = "COMMAND", trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<OsString>,

@@ -45,7 +45,7 @@ Examples:
   merganser map wordcount big.txt --memory 256M --explain
   # near the data of two nodes
   merganser map wordcount logs/a.txt --on host1:7443,host2:7443 --token-file T --ca ca.pem")]
-pub struct MapArgs {
+pub(crate) struct MapArgs {
     /// The SSDlet: the name of a built-in one, or a WebAssembly file
     #[arg(value_name = "SSDLET")]
     pub ssdlet: OsString,
@@ -165,7 +165,7 @@ pub struct MapArgs {
 /// The arguments of SSDlets. Each takes some of these.
 #[derive(Debug, Args, Default)]
 #[command(next_help_heading = "SSDlets")]
-pub struct ProgramArgs {
+pub(crate) struct ProgramArgs {
     /// The SSDlet's arguments as a JSON object; the options below are added to it. For a FILE.wasm, a
     /// text in the form that it takes
     #[arg(long, value_name = "JSON")]
@@ -260,7 +260,7 @@ pub struct ProgramArgs {
 
 /// The order of keyed rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RowOrder {
+pub(crate) enum RowOrder {
     /// By key, ascending.
     Key,
     /// By value, the largest first; ties by key.
@@ -269,7 +269,7 @@ pub enum RowOrder {
 
 /// What follows `--partition-size`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartitionName {
+pub(crate) enum PartitionName {
     /// `auto`.
     Auto,
     /// `none`.
@@ -296,7 +296,7 @@ impl FromStr for PartitionName {
 
 /// What follows `--raw`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RawMatrix {
+pub(crate) struct RawMatrix {
     /// The type of its elements, as typed.
     pub element: String,
     /// Rows.

@@ -10,11 +10,11 @@ mod ssdlet;
 
 use clap::{Parser, Subcommand};
 
-pub use blast::BlastArgs;
-pub use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowOrder};
-pub use pipeline::{PartitionsName, PieceName, PipelineArgs, StageArgs};
-pub use serve::ServeArgs;
-pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
+pub(crate) use blast::BlastArgs;
+pub(crate) use map::{MapArgs, PartitionName, ProgramArgs, RawMatrix, RowOrder};
+pub(crate) use pipeline::{PartitionsName, PieceName, PipelineArgs, StageArgs};
+pub(crate) use serve::ServeArgs;
+pub(crate) use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 
 /// Run programs near the data.
 ///
@@ -22,7 +22,7 @@ pub use ssdlet::{LanguageName, SsdletArgs, SsdletCommand};
 #[derive(Debug, Parser)]
 #[command(name = "merganser-near", bin_name = "merganser", version, disable_help_subcommand = true)]
 #[command(args_override_self = true, max_term_width = 100)]
-pub struct NearLine {
+pub(crate) struct NearLine {
     /// The subcommand.
     #[command(subcommand)]
     pub command: NearCommand,
@@ -31,7 +31,7 @@ pub struct NearLine {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
-pub enum NearCommand {
+pub(crate) enum NearCommand {
     Map(MapArgs),
     Pipeline(PipelineArgs),
     Blast(BlastArgs),

@@ -35,7 +35,7 @@ Examples:
   merganser pipeline db.fa.zst --format fasta --partitions 64M -o hits.tsv \\
     --stage db:'makeblastdb -in {in} -dbtype nucl -out {dir}/db' --pool storage:1 \\
     --stage find:'blastn -query q.fa -db {db.dir}/db -outfmt 6' --pool compute:2")]
-pub struct PipelineArgs {
+pub(crate) struct PipelineArgs {
     /// Files to divide, together; - is standard input
     #[arg(value_name = "INPUT")]
     pub inputs: Vec<PathBuf>,
@@ -105,7 +105,7 @@ pub struct PipelineArgs {
 
 /// The stages and the pools that follow them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct StageArgs {
+pub(crate) struct StageArgs {
     /// `NAME:COMMAND`, with its place in the command line.
     pub stages: Vec<(usize, String)>,
     /// `NAME:THREADS`, with its place in the command line.
@@ -161,7 +161,7 @@ impl FromArgMatches for StageArgs {
 
 /// The records of a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PieceName {
+pub(crate) enum PieceName {
     /// Lines.
     Lines,
     /// FASTA.
@@ -193,7 +193,7 @@ impl FromStr for PieceName {
 
 /// How inputs are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartitionsName {
+pub(crate) enum PartitionsName {
     /// Into this number of partitions.
     Count(u32),
     /// Into partitions of this size.

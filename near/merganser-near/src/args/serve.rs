@@ -27,7 +27,7 @@ Examples:
   merganser serve --data /data --log-folder /srv/calls
   # a node for others
   merganser serve --data /data --listen 0.0.0.0:7443 --token-file T --tls-cert C --tls-key K")]
-pub struct ServeArgs {
+pub(crate) struct ServeArgs {
     /// Serve the files and views below DIR
     #[arg(long, value_name = "DIR", required = true)]
     pub data: PathBuf,

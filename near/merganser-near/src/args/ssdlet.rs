@@ -16,7 +16,7 @@ Examples:
   merganser ssdlet new --lang c my-filter          a project to begin with
   merganser ssdlet check my-filter.wasm            is it right, how fast is it
   merganser ssdlet list                            the built-in ones")]
-pub struct SsdletArgs {
+pub(crate) struct SsdletArgs {
     /// What to do
     #[command(subcommand)]
     pub what: SsdletCommand,
@@ -24,7 +24,7 @@ pub struct SsdletArgs {
 
 /// The actions on SSDlets.
 #[derive(Debug, Subcommand)]
-pub enum SsdletCommand {
+pub(crate) enum SsdletCommand {
     New(SsdletNewArgs),
     Check(SsdletCheckArgs),
     List(SsdletListArgs),
@@ -39,7 +39,7 @@ pub enum SsdletCommand {
 Examples:
   merganser ssdlet new --lang c my-filter
   merganser ssdlet new --lang rust ~/src/sessions")]
-pub struct SsdletNewArgs {
+pub(crate) struct SsdletNewArgs {
     /// The language: c, rust or assemblyscript
     #[arg(long, value_name = "LANGUAGE", value_enum, hide_possible_values = true)]
     pub lang: LanguageName,
@@ -51,7 +51,7 @@ pub struct SsdletNewArgs {
 
 /// A language of guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LanguageName {
+pub(crate) enum LanguageName {
     C,
     Rust,
     #[value(name = "assemblyscript")]
@@ -71,7 +71,7 @@ Examples:
   merganser ssdlet check my-filter.wasm
   merganser ssdlet check grep.wasm --args needle --sample big.txt
   merganser ssdlet check my-filter.wasm --json")]
-pub struct SsdletCheckArgs {
+pub(crate) struct SsdletCheckArgs {
     /// The WebAssembly file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -98,7 +98,7 @@ pub struct SsdletCheckArgs {
 Examples:
   merganser ssdlet list
   merganser ssdlet list --dir /srv/ssdlets")]
-pub struct SsdletListArgs {
+pub(crate) struct SsdletListArgs {
     /// List the WebAssembly files of this folder instead of the built-in ones
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,

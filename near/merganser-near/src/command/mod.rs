@@ -17,7 +17,7 @@ use crate::args::NearCommand;
 ///
 /// # Errors
 /// Any failure that keeps the command from its work.
-pub fn run(command: NearCommand, cancel: &Cancel) -> Result<(), Failure> {
+pub(crate) fn run(command: NearCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         NearCommand::Map(typed) => map::run(&typed.try_into()?, cancel),
         NearCommand::Pipeline(typed) => pipeline::run(&typed.try_into()?, cancel),

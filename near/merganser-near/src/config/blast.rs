@@ -27,11 +27,11 @@ const PARTITION_SHARE: u64 = 2;
 const PARTITION_BYTES_MIN: u64 = 1 << 20;
 
 /// The name of a formatted partition.
-pub const VOLUME: &str = "volume";
+pub(crate) const VOLUME: &str = "volume";
 
 /// A search over partitions.
 #[derive(Debug)]
-pub struct BlastConfig {
+pub(crate) struct BlastConfig {
     /// The search.
     pub search: BlastSearch,
     /// The queries' absolute path.
@@ -64,7 +64,7 @@ pub struct BlastConfig {
 
 impl BlastConfig {
     /// The queries' path, which is UTF-8 because it was typed as text.
-    pub fn query_text(&self) -> String {
+    pub(crate) fn query_text(&self) -> String {
         self.query.to_string_lossy().into_owned()
     }
 }

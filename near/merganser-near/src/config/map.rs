@@ -21,13 +21,13 @@ mod nodes;
 mod options;
 mod program;
 
-pub use nodes::Nodes;
+pub(crate) use nodes::Nodes;
 use nodes::{Asked, TypedNodes};
-pub use program::{MapProgram, ProgramName};
+pub(crate) use program::{MapProgram, ProgramName};
 
 /// The SSDlet, its inputs, and the form of its result.
 #[derive(Debug, PartialEq)]
-pub struct MapConfig {
+pub(crate) struct MapConfig {
     /// The SSDlet, and its arguments.
     pub program: MapProgram,
     /// The inputs, in this order; at least one.
@@ -62,14 +62,14 @@ pub struct MapConfig {
 
 impl MapConfig {
     /// What the inputs of this SSDlet should hold.
-    pub fn content(&self, of: &SsdletDescription) -> ContentKind {
+    pub(crate) fn content(&self, of: &SsdletDescription) -> ContentKind {
         if self.decompress { of.input.content() } else { ContentKind::AsStored }
     }
 }
 
 /// Which rows of a result are wanted, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub(crate) enum Choice {
     /// All, by key.
     ByKey,
     /// All, by value, the largest first.
@@ -85,7 +85,7 @@ pub enum Choice {
 
 impl Choice {
     /// The option that asked for it, if one did.
-    pub fn flag(self) -> Option<&'static str> {
+    pub(crate) fn flag(self) -> Option<&'static str> {
         match self {
             Choice::ByKey => None,
             Choice::ByValue => Some("--order value"),

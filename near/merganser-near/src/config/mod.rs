@@ -9,12 +9,12 @@ mod pipeline;
 mod serve;
 mod ssdlet;
 
-pub use blast::{BlastConfig, VOLUME};
-pub use map::{Choice, MapConfig, MapProgram, Nodes, ProgramName};
-pub use pipeline::PipelineConfig;
-pub use serve::{CallsConfig, NodeConfig, ServeConfig};
-pub use ssdlet::SsdletCheck;
-pub use ssdlet::SsdletConfig;
+pub(crate) use blast::{BlastConfig, VOLUME};
+pub(crate) use map::{Choice, MapConfig, MapProgram, Nodes, ProgramName};
+pub(crate) use pipeline::PipelineConfig;
+pub(crate) use serve::{CallsConfig, NodeConfig, ServeConfig};
+pub(crate) use ssdlet::SsdletCheck;
+pub(crate) use ssdlet::SsdletConfig;
 
 #[cfg(test)]
 mod tests {
@@ -25,13 +25,13 @@ mod tests {
     use crate::args::{NearCommand, NearLine};
 
     /// The command of these words.
-    pub fn config(words: &[&str]) -> NearCommand {
+    pub(super) fn config(words: &[&str]) -> NearCommand {
         let words = [&["merganser"], words].concat();
         NearLine::try_parse_from(words).expect("parses").command
     }
 
     /// The sentence of the refusal of these words.
-    pub fn refusal(words: &[&str]) -> String {
+    pub(super) fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             NearCommand::Map(typed) => MapConfig::try_from(typed).err(),
             NearCommand::Pipeline(typed) => PipelineConfig::try_from(typed).err(),

@@ -27,7 +27,7 @@ const THREADS_MAX: usize = 4096;
 
 /// A pipeline to run.
 #[derive(Debug)]
-pub struct PipelineConfig {
+pub(crate) struct PipelineConfig {
     /// The inputs, in this order; at least one.
     pub inputs: Vec<Input>,
     /// The result.
@@ -52,12 +52,12 @@ pub struct PipelineConfig {
 
 impl PipelineConfig {
     /// What the inputs should hold.
-    pub fn content(&self) -> ContentKind {
+    pub(crate) fn content(&self) -> ContentKind {
         self.content
     }
 
     /// The settings for work in `folder`; `streams` says whether an input has no size.
-    pub fn settings(
+    pub(crate) fn settings(
         &self,
         folder: PathBuf,
         command: CommandNote,

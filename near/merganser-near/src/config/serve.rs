@@ -17,7 +17,7 @@ const NODE_BYTES_MIN: u64 = 16 << 20;
 
 /// The services of `merganser serve`, in one process.
 #[derive(Debug)]
-pub struct ServeConfig {
+pub(crate) struct ServeConfig {
     /// The node.
     pub node: Option<NodeConfig>,
     /// Calls through files.
@@ -26,7 +26,7 @@ pub struct ServeConfig {
 
 /// The folders and limits of `merganser serve --log-folder`.
 #[derive(Debug)]
-pub struct CallsConfig {
+pub(crate) struct CallsConfig {
     /// The folder of the calls.
     pub folder: PathBuf,
     /// The folder of the data, as an absolute path.
@@ -47,7 +47,7 @@ pub struct CallsConfig {
 
 /// The data and limits of `merganser serve --data`.
 #[derive(Debug)]
-pub struct NodeConfig {
+pub(crate) struct NodeConfig {
     /// The folder of the data, as an absolute path.
     pub data: PathBuf,
     /// `HOST:PORT`.

@@ -9,7 +9,7 @@ use crate::args::{LanguageName, SsdletArgs, SsdletCommand};
 
 /// What to do about SSDlets.
 #[derive(Debug, PartialEq, Eq)]
-pub enum SsdletConfig {
+pub(crate) enum SsdletConfig {
     /// Make a project.
     New {
         /// Its language.
@@ -32,7 +32,7 @@ pub enum SsdletConfig {
 
 /// The settings of `merganser ssdlet check`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct SsdletCheck {
+pub(crate) struct SsdletCheck {
     /// The WebAssembly file.
     pub file: PathBuf,
     /// The sample, or `None` for a made-up one.

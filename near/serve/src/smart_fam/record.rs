@@ -58,7 +58,7 @@ pub enum CallOutcome {
 ///
 /// # Errors
 /// One that is longer than [`BODY_MAX`].
-pub fn encode(id: u64, value: &impl Serialize) -> Result<Vec<u8>, FrameError> {
+pub(super) fn encode(id: u64, value: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     frame::encode(MAGIC, id, value, BODY_MAX)
 }
 
@@ -66,12 +66,12 @@ pub fn encode(id: u64, value: &impl Serialize) -> Result<Vec<u8>, FrameError> {
 ///
 /// # Errors
 /// Bytes that are no record.
-pub fn decode(bytes: &[u8]) -> Result<Option<(RecordFrame<'_>, usize)>, FrameError> {
+pub(super) fn decode(bytes: &[u8]) -> Result<Option<(RecordFrame<'_>, usize)>, FrameError> {
     RecordFrame::decode(MAGIC, BODY_MAX, bytes)
 }
 
 /// Bytes as hexadecimal digits.
-pub fn to_hex(bytes: &[u8]) -> String {
+pub(super) fn to_hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut hex = String::with_capacity(bytes.len() * 2);
     for byte in bytes {
@@ -81,7 +81,7 @@ pub fn to_hex(bytes: &[u8]) -> String {
 }
 
 /// The bytes of hexadecimal digits; `None` for other text.
-pub fn from_hex(hex: &str) -> Option<Vec<u8>> {
+pub(super) fn from_hex(hex: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| char::from(byte).to_digit(16);
     let (pairs, rest) = hex.as_bytes().as_chunks::<2>();
     let byte = |&[a, b]: &[u8; 2]| Some((digit(a)? << 4 | digit(b)?) as u8);

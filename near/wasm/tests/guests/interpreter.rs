@@ -89,7 +89,7 @@ fn linker(engine: &Engine) -> Linker<State> {
 }
 
 /// What a module hands over for these chunks of input 0.
-pub fn interpreted(
+pub(crate) fn interpreted(
     module: &[u8],
     args: &[u8],
     chunks: &[&[u8]],

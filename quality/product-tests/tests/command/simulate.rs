@@ -10,12 +10,12 @@ use crate::{fails, folder, merganser, names, prints};
 const DEVICES: [&str; 9] =
     ["jasmine", "msr", "nvme", "isc", "830", "tlc", "cheetah", "barracuda", "wd5000aakx"];
 
-pub fn text(dir: &Path, words: &[&str]) -> String {
+pub(crate) fn text(dir: &Path, words: &[&str]) -> String {
     String::from_utf8(prints(dir, &[&["simulate"], words].concat())).expect("UTF-8")
 }
 
 /// The output of `simulate … --json`, without the fields that depend on this machine's speed.
-pub fn data(dir: &Path, words: &[&str]) -> Value {
+pub(crate) fn data(dir: &Path, words: &[&str]) -> Value {
     let printed = text(dir, &[words, &["--json"]].concat());
     let mut value: Value = serde_json::from_str(&printed).expect("JSON");
     let members = value.as_object_mut().expect("an object");
@@ -23,7 +23,7 @@ pub fn data(dir: &Path, words: &[&str]) -> Value {
     value
 }
 
-pub fn number(value: &Value, path: &str) -> f64 {
+pub(crate) fn number(value: &Value, path: &str) -> f64 {
     value.pointer(path).and_then(Value::as_f64).unwrap_or_else(|| panic!("{path}: {value}"))
 }
 

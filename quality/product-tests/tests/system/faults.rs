@@ -13,12 +13,12 @@ use crate::harness::{
 const STRATEGIES: [&str; 2] = ["--strategy=merge", "--strategy=distribute"];
 
 /// A file system of `bytes` in memory, as long as this lives.
-pub struct SmallDisk {
+pub(crate) struct SmallDisk {
     folder: Folder,
 }
 
 impl SmallDisk {
-    pub fn new(bytes: u64) -> Option<Self> {
+    pub(crate) fn new(bytes: u64) -> Option<Self> {
         if !is_root("mounting a small disk") {
             return None;
         }
@@ -35,7 +35,7 @@ impl SmallDisk {
         }
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 }

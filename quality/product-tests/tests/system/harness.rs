@@ -13,26 +13,26 @@ use merganser_random::Random;
 const PATIENCE: &str = "60";
 
 /// The binary under test.
-pub fn binary() -> OsString {
+pub(crate) fn binary() -> OsString {
     std::env::var_os("MERGANSER").unwrap_or_else(|| merganser_testkit::program().into())
 }
 
 /// `merganser` with an empty standard input and without the caller's settings.
-pub fn merganser<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn merganser<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("timeout");
     command.args(["-k", "5", PATIENCE]).arg(binary()).args(arguments);
     quiet(command)
 }
 
 /// The same without a guard against hanging, so that the process is the child itself.
-pub fn merganser_itself<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn merganser_itself<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(binary());
     command.args(arguments);
     quiet(command)
 }
 
 /// GNU `sort` with these arguments.
-pub fn gnu_sort<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn gnu_sort<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new("sort");
     command.args(arguments);
     quiet(command)
@@ -44,20 +44,20 @@ fn quiet(mut command: Command) -> Command {
 }
 
 /// Runs a command that must succeed; returns its output.
-pub fn prints(command: &mut Command) -> Vec<u8> {
+pub(crate) fn prints(command: &mut Command) -> Vec<u8> {
     let output = command.output().expect("it starts");
     assert!(output.status.success(), "{command:?}\n{}: {}", output.status, stderr(&output));
     output.stdout
 }
 
 /// Runs a command that must end with status 2 and one sentence; gives the sentence.
-pub fn fails(command: &mut Command) -> String {
+pub(crate) fn fails(command: &mut Command) -> String {
     let output = command.output().expect("it starts");
     one_sentence(command, &output)
 }
 
 /// Checks that a command ended as a failed `merganser` does; gives the sentence.
-pub fn one_sentence(command: &Command, output: &Output) -> String {
+pub(crate) fn one_sentence(command: &Command, output: &Output) -> String {
     let said = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{command:?}\n{}: {said}", output.status);
     assert_eq!(said.matches('\n').count(), 1, "{command:?}\nnot one line: {said}");
@@ -66,7 +66,7 @@ pub fn one_sentence(command: &Command, output: &Output) -> String {
 }
 
 /// Runs a command with something to read.
-pub fn output_with(command: &mut Command, input: &[u8]) -> Output {
+pub(crate) fn output_with(command: &mut Command, input: &[u8]) -> Output {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("it starts");
     let mut stdin = child.stdin.take().expect("piped");
@@ -77,41 +77,41 @@ pub fn output_with(command: &mut Command, input: &[u8]) -> Output {
     })
 }
 
-pub fn stderr(output: &Output) -> String {
+pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// A folder that goes away with the test.
-pub struct Folder(tempfile::TempDir);
+pub(crate) struct Folder(tempfile::TempDir);
 
 impl Folder {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Folder(tempfile::Builder::new().prefix("merganser-").tempdir().expect("a folder"))
     }
 
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    pub fn at(&self, name: &str) -> PathBuf {
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// Writes a file; gives its path.
-    pub fn write(&self, name: &str, content: &[u8]) -> PathBuf {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.at(name);
         fs::write(&path, content).expect("written");
         path
     }
 
     /// The names in it, sorted.
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         names(self.path())
     }
 }
 
 /// The names in a folder, sorted.
-pub fn names(folder: &Path) -> Vec<String> {
+pub(crate) fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).expect("a folder");
     let name = |e: std::io::Result<fs::DirEntry>| e.expect("an entry").file_name();
     let mut names: Vec<_> = entries.map(|e| name(e).to_string_lossy().into_owned()).collect();
@@ -120,7 +120,7 @@ pub fn names(folder: &Path) -> Vec<String> {
 }
 
 /// Flips a bit in the middle of the largest file of a view, and returns the name of that file.
-pub fn damage(view: &Path) -> String {
+pub(crate) fn damage(view: &Path) -> String {
     let largest = names(view)
         .into_iter()
         .max_by_key(|name| fs::metadata(view.join(name)).expect("there").len())
@@ -133,7 +133,7 @@ pub fn damage(view: &Path) -> String {
 }
 
 /// Makes a view of `input`; returns its path.
-pub fn view_of(folder: &Folder, input: &Path, options: &[&str]) -> PathBuf {
+pub(crate) fn view_of(folder: &Folder, input: &Path, options: &[&str]) -> PathBuf {
     let view = folder.at("made.view");
     prints(merganser(["sort"]).args(options).arg(input).arg("--view").arg(&view));
     view
@@ -141,7 +141,7 @@ pub fn view_of(folder: &Folder, input: &Path, options: &[&str]) -> PathBuf {
 
 /// A small `--memory` that works for a sort, in bytes: twice the least that the command names
 /// when asked to do with nothing.
-pub fn small_memory() -> u64 {
+pub(crate) fn small_memory() -> u64 {
     static LEAST: LazyLock<u64> = LazyLock::new(|| {
         let folder = Folder::new();
         let input = folder.write("input", b"b\na\n");
@@ -154,13 +154,13 @@ pub fn small_memory() -> u64 {
 }
 
 /// A number from the environment, or how many a quick run takes.
-pub fn asked(variable: &str, quick: u64) -> u64 {
+pub(crate) fn asked(variable: &str, quick: u64) -> u64 {
     let asked = std::env::var(variable).ok();
     asked.map_or(quick, |n| n.parse().unwrap_or_else(|_| panic!("{variable} is not a number: {n}")))
 }
 
 /// Whether this is root, with a line said when it is not.
-pub fn is_root(why: &str) -> bool {
+pub(crate) fn is_root(why: &str) -> bool {
     // SAFETY: asking for the own id touches no memory and cannot fail.
     let root = unsafe { libc::geteuid() } == 0;
     if !root {
@@ -170,11 +170,11 @@ pub fn is_root(why: &str) -> bool {
 }
 
 /// Where chance comes from.
-pub struct Chance(Random);
+pub(crate) struct Chance(Random);
 
 impl Chance {
     /// Takes the seed from `MERGANSER_SEED` or the clock, and prints it before its first use.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let now = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970");
         let seed = asked("MERGANSER_SEED", u64::from(now.subsec_nanos()));
         eprintln!("MERGANSER_SEED={seed}");
@@ -182,30 +182,30 @@ impl Chance {
     }
 
     /// The chance of one case, the same whatever the other cases drew.
-    pub fn of_case(&self, case: u64) -> Chance {
+    pub(crate) fn of_case(&self, case: u64) -> Chance {
         Chance(Random::of_record(self.0.clone().bits(), case))
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0.bits()
     }
 
     /// Below `bound`, which is not 0.
-    pub fn below(&mut self, bound: u64) -> u64 {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
     /// True once in `of` times.
-    pub fn once_in(&mut self, of: u64) -> bool {
+    pub(crate) fn once_in(&mut self, of: u64) -> bool {
         self.below(of) == 0
     }
 
-    pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len() as u64) as usize]
     }
 
     /// Lines of 20 to 119 letters, about `bytes` of them.
-    pub fn lines(&mut self, bytes: usize) -> Vec<u8> {
+    pub(crate) fn lines(&mut self, bytes: usize) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes + 120);
         while out.len() < bytes {
             for _ in 0..20 + self.below(100) {
@@ -218,7 +218,7 @@ impl Chance {
 }
 
 /// The lines of `content`, each with its newline, sorted by their bytes.
-pub fn sorted_lines(content: &[u8]) -> Vec<u8> {
+pub(crate) fn sorted_lines(content: &[u8]) -> Vec<u8> {
     let mut lines: Vec<_> = content.split_inclusive(|&b| b == b'\n').collect();
     lines.sort();
     lines.concat()

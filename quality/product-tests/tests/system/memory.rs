@@ -12,7 +12,7 @@ use crate::harness::{
 };
 
 /// Memory that a process may take beyond `--memory`: its code, stacks, tables, the allocator's slack.
-pub const OVERHEAD_BYTES: u64 = 64 << 20;
+pub(crate) const OVERHEAD_BYTES: u64 = 64 << 20;
 
 /// A version 1 memory control group, as long as this lives.
 struct Group(PathBuf);
@@ -64,7 +64,7 @@ impl Drop for Group {
 
 /// Runs `command` in a group of `limit_bytes`, which ends it when it needs more; gives its peak
 /// resident set in bytes and its output. `None` if no group can be made.
-pub fn peak_within(limit_bytes: u64, mut command: Command) -> Option<(u64, Vec<u8>)> {
+pub(crate) fn peak_within(limit_bytes: u64, mut command: Command) -> Option<(u64, Vec<u8>)> {
     let group = Group::new(limit_bytes)?;
     group.holds(&mut command);
     let files = Folder::new();

@@ -9,7 +9,7 @@ use crate::harness::Folder;
 use crate::sandbox::refuse_rings;
 
 /// Compiles a library for `LD_PRELOAD`. Without a compiler, it prints a line and returns `None`.
-pub fn library(folder: &Folder, source: &str) -> Option<PathBuf> {
+pub(crate) fn library(folder: &Folder, source: &str) -> Option<PathBuf> {
     let (source, library) = (folder.write("shim.c", source.as_bytes()), folder.at("shim.so"));
     let mut cc = Command::new("cc");
     cc.args(["-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(source).arg("-ldl");
@@ -95,7 +95,7 @@ int fallocate64(int fd, int mode, off64_t at, off64_t len) {
 
 /// The event at a step.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     Kill,
     Stop,
     /// The thread stands still; the others continue.
@@ -105,7 +105,7 @@ pub enum Event {
 
 /// A step of a command: one of the calls that change the disk.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'a> {
+pub(crate) struct Step<'a> {
     /// `rename`, `unlink`, `rmdir`, `mkdir`, `sync`, `punch`, `allocate`; nothing: each of them.
     pub of: Option<&'a str>,
     /// The last part of the path: of a rename, the new one.
@@ -116,31 +116,31 @@ pub struct Step<'a> {
 
 impl<'a> Step<'a> {
     /// The step of this number, of whatever kind.
-    pub fn number(at: usize) -> Self {
+    pub(crate) fn number(at: usize) -> Self {
         Step { of: None, name: None, at }
     }
 
     /// The first step of a kind with a name.
-    pub fn first(of: &'a str, name: &'a str) -> Self {
+    pub(crate) fn first(of: &'a str, name: &'a str) -> Self {
         Step { of: Some(of), name: Some(name), at: 1 }
     }
 }
 
 /// The compiled [`STEPS`].
-pub struct Steps {
+pub(crate) struct Steps {
     library: PathBuf,
     _folder: Folder,
 }
 
 impl Steps {
     /// Without a compiler, it prints a line and returns `None`.
-    pub fn new() -> Option<Self> {
+    pub(crate) fn new() -> Option<Self> {
         let folder = Folder::new();
         Some(Steps { library: library(&folder, STEPS)?, _folder: folder })
     }
 
     /// Lets `event` happen just before a step of `command`, which must be the process itself.
-    pub fn arm(&self, command: &mut Command, step: Step<'_>, event: Event) {
+    pub(crate) fn arm(&self, command: &mut Command, step: Step<'_>, event: Event) {
         command.env("LD_PRELOAD", &self.library).env("STEP_AT", step.at.to_string());
         if let Some(of) = step.of {
             command.env("STEP_OF", of);
@@ -163,12 +163,12 @@ impl Steps {
 }
 
 /// Whether a command was killed at a step; it ended by itself otherwise.
-pub fn was_killed(status: ExitStatus) -> bool {
+pub(crate) fn was_killed(status: ExitStatus) -> bool {
     status.signal() == Some(libc::SIGKILL)
 }
 
 /// Waits until the child has stopped itself; false when it ended instead.
-pub fn is_stopped(child: &Child) -> bool {
+pub(crate) fn is_stopped(child: &Child) -> bool {
     let stat = Path::new("/proc").join(child.id().to_string()).join("stat");
     loop {
         let stat = std::fs::read_to_string(&stat).expect("a child that was not waited for");
@@ -182,7 +182,7 @@ pub fn is_stopped(child: &Child) -> bool {
 }
 
 /// Lets a stopped child continue.
-pub fn resume(child: &Child) {
+pub(crate) fn resume(child: &Child) {
     let pid = libc::pid_t::try_from(child.id()).expect("a pid");
     // SAFETY: a signal to a child that was not waited for.
     unsafe { libc::kill(pid, libc::SIGCONT) };

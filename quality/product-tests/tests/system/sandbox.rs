@@ -9,7 +9,7 @@ use crate::harness::{
 };
 
 /// Makes `io_uring_setup` end with `errno` in the process that `command` starts.
-pub fn refuse_rings(command: &mut Command, errno: libc::c_int) {
+pub(crate) fn refuse_rings(command: &mut Command, errno: libc::c_int) {
     let code = |parts: u32| u16::try_from(parts).expect("a BPF code");
     let instruction = |parts, jt, jf, k| libc::sock_filter { code: code(parts), jt, jf, k };
     let number = u32::try_from(libc::SYS_io_uring_setup).expect("a number of a system call");

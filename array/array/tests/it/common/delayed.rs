@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 const HELD_MAX: usize = 12;
 
 /// `members` with delayed writes.
-pub fn delayed(members: Members, seed: u64) -> Members {
+pub(crate) fn delayed(members: Members, seed: u64) -> Members {
     let waiting = Arc::new(Waiting {
         clock: RealClock::new(),
         state: Mutex::new((Vec::new(), Random::new(seed))),

@@ -1,9 +1,9 @@
 //! Members in a directory that fails as planned, and a model of the contents that a volume may have.
 
-pub mod delayed;
-pub mod mutated;
-pub mod shattered;
-pub mod unreadable;
+pub(crate) mod delayed;
+pub(crate) mod mutated;
+pub(crate) mod shattered;
+pub(crate) mod unreadable;
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::Random;
 
-pub const PAGE: usize = 4096;
-pub const MIB: u64 = 1 << 20;
+pub(crate) const PAGE: usize = 4096;
+pub(crate) const MIB: u64 = 1 << 20;
 
 /// The first byte of a page.
-pub fn at(page: u64) -> u64 {
+pub(crate) fn at(page: u64) -> u64 {
     page * PAGE as u64
 }
 
 /// One way to build a volume.
 #[derive(Debug, Clone)]
-pub struct Build {
+pub(crate) struct Build {
     pub data: usize,
     pub buffer: usize,
     /// Bytes of all data members.
@@ -33,7 +33,7 @@ pub struct Build {
 
 impl Build {
     /// Small, so that everything wraps, spills and fills up often.
-    pub fn small(buffered: bool, dedup: Option<Hash>) -> Build {
+    pub(crate) fn small(buffered: bool, dedup: Option<Hash>) -> Build {
         let settings = VolumeSettings {
             chunk_bytes: 16 << 10,
             buffer_chunk_bytes: 32 << 10,
@@ -52,7 +52,7 @@ impl Build {
         }
     }
 
-    pub fn make_members(&self, directory: &dyn Directory) {
+    pub(crate) fn make_members(&self, directory: &dyn Directory) {
         for (name, bytes) in self.names() {
             let member = directory.create(&name).expect("made");
             member.run(Operation::SetSize { size: bytes }).expect("sized");
@@ -67,30 +67,30 @@ impl Build {
         data.chain(buffer)
     }
 
-    pub fn members(&self, directory: &dyn Directory) -> Members {
+    pub(crate) fn members(&self, directory: &dyn Directory) -> Members {
         let open = |(name, _): (String, u64)| directory.open(&name, true).expect("is there");
         let mut all: Vec<Arc<dyn Storage>> = self.names().map(open).collect();
         let buffer = all.split_off(self.data);
         Members { data: all, buffer }
     }
 
-    pub fn create(&self, directory: &dyn Directory) {
+    pub(crate) fn create(&self, directory: &dyn Directory) {
         self.make_members(directory);
         Volume::create("vol", &self.members(directory), &self.settings, false).expect("made");
     }
 
-    pub fn open(&self, directory: &dyn Directory) -> merganser_array::Result<Volume> {
+    pub(crate) fn open(&self, directory: &dyn Directory) -> merganser_array::Result<Volume> {
         Volume::open("vol", &self.members(directory), self.options.clone())
     }
 }
 
 /// A page like no other.
-pub fn unique(random: &mut Random) -> Vec<u8> {
+pub(crate) fn unique(random: &mut Random) -> Vec<u8> {
     (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
 /// The same files in memory.
-pub fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
+pub(crate) fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
     let copy = MemoryDirectory::new();
     for name in directory.list().expect("lists") {
         let from = directory.open(&name, false).expect("opens");
@@ -111,7 +111,7 @@ fn read_page(volume: &Volume, page: usize) -> std::io::Result<Vec<u8>> {
 
 /// The contents that each page may have.
 #[derive(Clone)]
-pub struct Model {
+pub(crate) struct Model {
     /// As a read must give it now.
     pub now: Vec<Arc<Vec<u8>>>,
     /// What else it may be after a cut: every version since the last flush, and the one it had then.
@@ -119,13 +119,13 @@ pub struct Model {
 }
 
 impl Model {
-    pub fn new(pages: usize) -> Model {
+    pub(crate) fn new(pages: usize) -> Model {
         let zeros = Arc::new(vec![0; PAGE]);
         Model { now: vec![Arc::clone(&zeros); pages], maybe: vec![vec![zeros]; pages] }
     }
 
     /// Bytes were written, or may have been, if `ended` is false.
-    pub fn write(&mut self, offset: u64, bytes: &[u8], ended: bool) {
+    pub(crate) fn write(&mut self, offset: u64, bytes: &[u8], ended: bool) {
         let (mut at, mut bytes) = (offset as usize, bytes);
         while !bytes.is_empty() {
             let (page, inside) = (at / PAGE, at % PAGE);
@@ -141,14 +141,14 @@ impl Model {
         }
     }
 
-    pub fn flushed(&mut self) {
+    pub(crate) fn flushed(&mut self) {
         for (maybe, now) in self.maybe.iter_mut().zip(&self.now) {
             *maybe = vec![Arc::clone(now)];
         }
     }
 
     /// As [`Model::flushed`], but for `count` pages from byte `at` on, whose write failed.
-    pub fn flushed_but(&mut self, at: u64, count: usize) {
+    pub(crate) fn flushed_but(&mut self, at: u64, count: usize) {
         let from = at as usize / PAGE;
         for page in (0..self.now.len()).filter(|page| !(from..from + count).contains(page)) {
             self.maybe[page] = vec![Arc::clone(&self.now[page])];
@@ -156,7 +156,7 @@ impl Model {
     }
 
     /// Takes over what a volume holds where a write failed: each page may have the old or the new content.
-    pub fn after_failure(&mut self, volume: &Volume, offset: u64, len: usize) {
+    pub(crate) fn after_failure(&mut self, volume: &Volume, offset: u64, len: usize) {
         for page in offset as usize / PAGE..(offset as usize + len).div_ceil(PAGE) {
             let read = read_page(volume, page).expect("reads");
             let found = self.maybe[page].iter().rev().find(|version| ***version == read);
@@ -166,7 +166,7 @@ impl Model {
 
     /// Checks a volume whose writes are refused since one failed: each page holds one of its versions. One that was
     /// written since the last flush may be an error.
-    pub fn check_refusing(&self, volume: &Volume, what: &str) {
+    pub(crate) fn check_refusing(&self, volume: &Volume, what: &str) {
         for (page, (now, maybe)) in self.now.iter().zip(&self.maybe).enumerate() {
             match volume.read_vec((page * PAGE) as u64, PAGE) {
                 Ok(read) => {
@@ -179,12 +179,12 @@ impl Model {
     }
 
     /// Checks a volume after a cut, and takes over what it holds.
-    pub fn check_after_cut(&mut self, volume: &Volume, what: &str) {
+    pub(crate) fn check_after_cut(&mut self, volume: &Volume, what: &str) {
         self.check_pages_after_cut(volume, |_| true, what);
     }
 
     /// As [`Model::check_after_cut`], for the pages that are chosen.
-    pub fn check_pages_after_cut(
+    pub(crate) fn check_pages_after_cut(
         &mut self,
         volume: &Volume,
         chosen: impl Fn(u64) -> bool,
@@ -208,7 +208,7 @@ impl Model {
 }
 
 /// Bytes of whole pages: a few contents again and again, zeros, and some that occur once.
-pub fn content(random: &mut Random, pages: usize) -> Vec<u8> {
+pub(crate) fn content(random: &mut Random, pages: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(pages * PAGE);
     for _ in 0..pages {
         let seed = match random.below(4) {

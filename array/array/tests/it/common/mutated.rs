@@ -22,7 +22,7 @@ const LABEL_BYTES: usize = 1 << 20;
 
 /// A change of a member.
 #[derive(Debug, Clone)]
-pub struct Change {
+pub(crate) struct Change {
     pub member: u8,
     /// A block that is not empty: an odd number for any, an even one for a block that is no page.
     pub block: u16,
@@ -157,7 +157,7 @@ fn salvage(made: &Made, members: &Members, sealed: bool) {
 ///
 /// # Panics
 /// When a page reads as what it never was.
-pub fn try_changes(which: u8, changes: &[Change]) {
+pub(crate) fn try_changes(which: u8, changes: &[Change]) {
     let made = &MADE[usize::from(which) % MADE.len()];
     let mut changed = made.members.clone();
     let mut sealed = false;

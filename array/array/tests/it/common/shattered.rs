@@ -16,7 +16,7 @@ const SECOND: &str = "\
     eb4ddc0decc1a864790c782c76215660dd309791d06bd0af3f98cda4bc4629b1";
 
 /// The pages.
-pub fn pages() -> [Vec<u8>; 2] {
+pub(crate) fn pages() -> [Vec<u8>; 2] {
     [FIRST, SECOND].map(|blocks| {
         let digits = [PREFIX, blocks].concat();
         let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("two digits");

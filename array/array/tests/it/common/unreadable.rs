@@ -12,14 +12,14 @@ use parking_lot::Mutex;
 use super::PAGE;
 
 /// A member.
-pub struct Unreadable {
+pub(crate) struct Unreadable {
     inner: Arc<dyn Storage>,
     bad: Mutex<BTreeSet<u64>>,
     away: AtomicBool,
 }
 
 /// `members` whose pages can become unreadable, and the same ones in their order: data members first.
-pub fn unreadable(members: Members) -> (Members, Vec<Arc<Unreadable>>) {
+pub(crate) fn unreadable(members: Members) -> (Members, Vec<Arc<Unreadable>>) {
     let wrap =
         |inner| Arc::new(Unreadable { inner, bad: Mutex::default(), away: AtomicBool::new(false) });
     let Members { data, buffer } = members;
@@ -34,17 +34,17 @@ pub fn unreadable(members: Members) -> (Members, Vec<Arc<Unreadable>>) {
 
 impl Unreadable {
     /// The page at byte `at` can't be read any more.
-    pub fn spoil(&self, at: u64) {
+    pub(crate) fn spoil(&self, at: u64) {
         self.bad.lock().insert(at / PAGE as u64);
     }
 
     /// All pages can be read again.
-    pub fn unspoil(&self) {
+    pub(crate) fn unspoil(&self) {
         self.bad.lock().clear();
     }
 
     /// Whether nothing can be read.
-    pub fn set_away(&self, away: bool) {
+    pub(crate) fn set_away(&self, away: bool) {
         self.away.store(away, Ordering::Relaxed);
     }
 }

@@ -24,7 +24,7 @@ use crate::sentences::told;
 const FILL_BYTES: usize = 4 << 20;
 
 /// Makes a volume. When that fails, the files that it made are gone.
-pub fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &ArrayCreate, cancel: &Cancel) -> Result<(), Failure> {
     refuse_existing(&config.volume)?;
     let mut description = VolumeFile::new(&config.volume, &config.data, &config.buffer)?;
     let data_bytes = match config.data_member_bytes {

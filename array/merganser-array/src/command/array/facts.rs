@@ -11,7 +11,7 @@ use crate::sentences::told;
 const PAGE: u64 = 4096;
 
 /// What is known about a volume.
-pub struct VolumeFacts {
+pub(super) struct VolumeFacts {
     /// Its nature, and its counts.
     pub found: VolumeDescription,
     /// How full it is.
@@ -20,18 +20,18 @@ pub struct VolumeFacts {
 
 impl VolumeFacts {
     /// Pages of the data members without data.
-    pub fn pages_free(&self) -> u64 {
+    pub(super) fn pages_free(&self) -> u64 {
         self.found.pages.saturating_sub(self.usage.pages_used)
     }
 
     /// Bytes of the volume that have content on the data members.
-    pub fn mapped_bytes(&self) -> u64 {
+    pub(super) fn mapped_bytes(&self) -> u64 {
         PAGE * self.usage.pages_mapped
     }
 
     /// Pages that were read from members for users, per page that users read. Pages of zeros are read from no member;
     /// reads of maps, of the index and of moves aren't counted.
-    pub fn read_amplification(&self) -> f64 {
+    pub(super) fn read_amplification(&self) -> f64 {
         let counters = &self.found.counters;
         let read = counters.data_pages_read + counters.buffer_pages_read;
         read as f64 / counters.pages_read.max(1) as f64
@@ -39,7 +39,7 @@ impl VolumeFacts {
 
     /// Bytes that did not reach the data members, as a share of the bytes that users wrote. Below 0 when the data members
     /// got more.
-    pub fn pe_cycles_saved(&self) -> f64 {
+    pub(super) fn pe_cycles_saved(&self) -> f64 {
         match self.found.counters.pages_written {
             0 => 0.0,
             _ => 1.0 - self.found.counters.write_amplification(),
@@ -47,7 +47,7 @@ impl VolumeFacts {
     }
 
     /// How full it is, as `info` and `report` print it.
-    pub fn space(&self) -> [(&'static str, Value); 4] {
+    pub(super) fn space(&self) -> [(&'static str, Value); 4] {
         [
             ("pages_used", json!(self.usage.pages_used)),
             ("pages_free", json!(self.pages_free())),
@@ -58,7 +58,7 @@ impl VolumeFacts {
 }
 
 /// The name of a volume, and what is known about it.
-pub fn describe(description: &VolumeFile) -> Result<(String, VolumeFacts), Failure> {
+pub(super) fn describe(description: &VolumeFile) -> Result<(String, VolumeFacts), Failure> {
     let (name, members) = (description.name(), description.open(MemberHold::Nothing)?);
     let found = Volume::describe(&name, &members).map_err(told)?;
     let usage = Volume::usage(&name, &members).map_err(told)?;

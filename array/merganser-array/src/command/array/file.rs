@@ -25,7 +25,7 @@ const BYTES_MAX: u64 = 1 << 20;
 
 /// A volume's members.
 #[derive(Debug)]
-pub struct VolumeFile {
+pub(super) struct VolumeFile {
     path: PathBuf,
     content: VolumeFileContent,
 }
@@ -44,7 +44,7 @@ struct VolumeFileContent {
 
 impl VolumeFile {
     /// The description of a volume that is to be at `path`.
-    pub fn new(path: &Path, data: &[PathBuf], buffer: &[PathBuf]) -> Result<Self, Failure> {
+    pub(super) fn new(path: &Path, data: &[PathBuf], buffer: &[PathBuf]) -> Result<Self, Failure> {
         let folder = folder_of(path)?;
         let relative = |member: &PathBuf| {
             let whole = std::path::absolute(member).map_err(|error| Failure::on(member, &error))?;
@@ -63,7 +63,7 @@ impl VolumeFile {
     }
 
     /// Reads a description.
-    pub fn read(path: &Path) -> Result<Self, Failure> {
+    pub(super) fn read(path: &Path) -> Result<Self, Failure> {
         let on = |error: &io::Error| Failure::on(path, error);
         let bytes = fs::metadata(path).map_err(|error| on(&error))?.len();
         if bytes > BYTES_MAX {
@@ -92,12 +92,12 @@ impl VolumeFile {
     }
 
     /// Notes the identity of the volume that was made.
-    pub fn set_id(&mut self, id: String) {
+    pub(super) fn set_id(&mut self, id: String) {
         self.content.id = Some(id);
     }
 
     /// Writes it, durable, where nothing is yet. When that fails, nothing is left.
-    pub fn write(&self) -> Result<(), Failure> {
+    pub(super) fn write(&self) -> Result<(), Failure> {
         let text =
             serde_json::to_string_pretty(&self.content).expect("names are text or were refused");
         let on = |error: io::Error| Failure::on(&self.path, &error);
@@ -115,12 +115,12 @@ impl VolumeFile {
     }
 
     /// The volume's name in messages.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         shown::name(&self.path)
     }
 
     /// Refuses a result that would take the place of the description or of a member.
-    pub fn refuse_as_result(&self, flag: &str, path: &Path) -> Result<(), Failure> {
+    pub(super) fn refuse_as_result(&self, flag: &str, path: &Path) -> Result<(), Failure> {
         let folder = folder_of(&self.path)?;
         let members = self.content.data.iter().chain(&self.content.buffer);
         let members = members.map(|member| folder.join(member));
@@ -136,7 +136,7 @@ impl VolumeFile {
     }
 
     /// Opens the members. Those that were made into another volume since are refused.
-    pub fn open(&self, hold: MemberHold) -> Result<Members, Failure> {
+    pub(super) fn open(&self, hold: MemberHold) -> Result<Members, Failure> {
         let folder = folder_of(&self.path)?;
         let open = |member: &PathBuf| open_member(&folder.join(member), hold);
         let data = self.content.data.iter().map(open).collect::<Result<_, Failure>>()?;
@@ -164,7 +164,7 @@ fn folder_of(path: &Path) -> Result<PathBuf, Failure> {
 
 /// The access to a member that other processes keep while this one has it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberHold {
+pub(super) enum MemberHold {
     /// Anything: this process looks at a volume that may be served.
     Nothing,
     /// Read it.
@@ -174,7 +174,7 @@ pub enum MemberHold {
 }
 
 /// Opens a member, and keeps it locked as `hold` says until it is closed.
-pub fn open_member(path: &Path, hold: MemberHold) -> Result<Arc<dyn Storage>, Failure> {
+pub(super) fn open_member(path: &Path, hold: MemberHold) -> Result<Arc<dyn Storage>, Failure> {
     let writable = hold == MemberHold::Alone;
     let is_device = |found: fs::Metadata| found.file_type().is_block_device();
     let on = |error: io::Error| Failure::on(path, &error);
@@ -197,7 +197,7 @@ pub fn open_member(path: &Path, hold: MemberHold) -> Result<Arc<dyn Storage>, Fa
 }
 
 /// Locks a member that this process has just made.
-pub fn lock_new(path: &Path, file: &File) -> Result<(), Failure> {
+pub(super) fn lock_new(path: &Path, file: &File) -> Result<(), Failure> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(in_use(path)),
         _ => Ok(()),
@@ -205,7 +205,7 @@ pub fn lock_new(path: &Path, file: &File) -> Result<(), Failure> {
 }
 
 /// A member of an open file.
-pub fn member_of(path: &Path, file: File) -> Result<Arc<FileStorage>, Failure> {
+pub(super) fn member_of(path: &Path, file: File) -> Result<Arc<FileStorage>, Failure> {
     FileStorage::from_file(file, path.display().to_string(), true, FileOptions::default())
         .map_err(|error| Failure::named(&error))
 }

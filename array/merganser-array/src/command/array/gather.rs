@@ -18,7 +18,7 @@ use parking_lot::{Condvar, Mutex};
 const THREADS: usize = 16;
 
 /// A storage whose requests are done by threads of this object, in any order. Dropping it waits for them to end.
-pub struct GatheredStorage {
+pub(super) struct GatheredStorage {
     shared: Arc<GatherShared>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -40,7 +40,7 @@ impl GatheredStorage {
     ///
     /// # Errors
     /// When the system refuses a thread.
-    pub fn start(storage: Arc<dyn Storage>) -> io::Result<Self> {
+    pub(super) fn start(storage: Arc<dyn Storage>) -> io::Result<Self> {
         let shared = GatherShared { storage, waiting: Mutex::default(), work: Condvar::new() };
         let mut gathered = GatheredStorage { shared: Arc::new(shared), threads: Vec::new() };
         for number in 0..THREADS {

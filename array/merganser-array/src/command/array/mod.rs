@@ -24,7 +24,7 @@ use crate::sentences::told;
 use file::{MemberHold, VolumeFile};
 
 /// Does what was asked.
-pub fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: ArrayConfig, cancel: &Cancel) -> Result<(), Failure> {
     match config {
         ArrayConfig::Create(config) => create::run(&config, cancel),
         ArrayConfig::Serve(config) => serve::run(config, cancel),

@@ -14,7 +14,7 @@ const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 const PAGE: u64 = 4096;
 
 /// The page's text.
-pub fn page(name: &str, facts: &VolumeFacts) -> String {
+pub(super) fn page(name: &str, facts: &VolumeFacts) -> String {
     let found = &facts.found;
     let counters = &found.counters;
     let figures = [

@@ -12,7 +12,7 @@ use super::page;
 use crate::args::{ArrayInfoArgs, ArrayReportArgs};
 
 /// Prints the description of a volume.
-pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
+pub(super) fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
     let (_, facts) = describe(&VolumeFile::read(&typed.volume)?)?;
     let found = &facts.found;
     let dedup = match found.dedup {
@@ -40,7 +40,7 @@ pub fn info(typed: &ArrayInfoArgs) -> Result<(), Failure> {
 }
 
 /// Prints the counts of a volume, and writes a page of them.
-pub fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
+pub(super) fn report(typed: &ArrayReportArgs) -> Result<(), Failure> {
     let description = VolumeFile::read(&typed.volume)?;
     let (name, facts) = describe(&description)?;
     let counters = facts.found.counters;

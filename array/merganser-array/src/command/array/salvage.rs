@@ -39,7 +39,7 @@ impl PagesOfKind {
 }
 
 /// Copies what is good of a volume into an image.
-pub fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(typed: &ArraySalvageArgs, cancel: &Cancel) -> Result<(), Failure> {
     let description = VolumeFile::read(&typed.volume)?;
     let name = description.name();
     description.refuse_as_result("-o", &typed.output)?;

@@ -21,7 +21,7 @@ use crate::sentences::told;
 const NAME: &str = "volume";
 
 /// Serves a volume until a signal ends it or its folder is unmounted, and closes it.
-pub fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: ArrayServe, cancel: &Cancel) -> Result<(), Failure> {
     let description = VolumeFile::read(&config.volume)?;
     let members = description.open(MemberHold::Alone)?;
     let volume = Arc::new(

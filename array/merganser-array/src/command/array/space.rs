@@ -25,7 +25,7 @@ struct Need<'a> {
 
 /// Refuses members that their file systems have no room for, before anything is made. Each is given with the bytes that it
 /// gets if it isn't there. `remedy` ends the sentence.
-pub fn check<'a>(
+pub(super) fn check<'a>(
     members: impl Iterator<Item = (&'a Path, u64)>,
     remedy: &str,
 ) -> Result<(), Failure> {
@@ -74,7 +74,7 @@ fn folder_of(member: &Path) -> &Path {
 
 /// Gives a file its first `bytes` bytes, with blocks for all of them; what is there stays. Returns `false` where the file
 /// system can't do so, and then the file has its size and holes.
-pub fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
+pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
     if bytes == 0 {
         return Ok(true);
     }

@@ -5,7 +5,7 @@ use merganser_pages::text;
 use merganser_pages::text::Escaped;
 
 /// A section of the page.
-pub fn section(plan: &ReportedPlan) -> String {
+pub(super) fn section(plan: &ReportedPlan) -> String {
     let (predicted, measured, ratio) = (&plan.predicted, &plan.measured, &plan.ratio);
     let seconds = |what, predicted, measured, ratio| {
         (what, text::seconds(predicted), text::seconds(measured), ratio)

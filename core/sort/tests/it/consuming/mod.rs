@@ -13,12 +13,12 @@ use merganser_sort::{Consumed, Progress, SortOptions, SortReport, sort_consuming
 use merganser_storage::{Directory, Storage};
 
 /// A text of the journal.
-pub fn text(text: &str) -> JournalText {
+pub(crate) fn text(text: &str) -> JournalText {
     JournalText::from(OsStr::new(text))
 }
 
 /// The journal of a sort of these inputs at its beginning.
-pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> SortJournal {
+pub(crate) fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> SortJournal {
     let command = CommandNote {
         words: vec![text("sort")],
         folder: text("/"),
@@ -44,7 +44,7 @@ pub fn fresh_journal(inputs: &[Arc<dyn Storage>], options: &SortOptions) -> Sort
 }
 
 /// Starts or continues a sort into `folder`; leaves its journal there.
-pub fn consume(
+pub(crate) fn consume(
     inputs: &[Arc<dyn Storage>],
     folder: &Arc<dyn Directory>,
     options: &SortOptions,
@@ -66,18 +66,18 @@ pub fn consume(
 }
 
 /// The report of a sort that made the view in `folder`.
-pub fn report_of_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<SortReport> {
+pub(crate) fn report_of_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<SortReport> {
     let records = Manifest::read(folder)?.records;
     Ok(SortReport { records, ..SortReport::default() })
 }
 
 /// Whether `folder` has a journal.
-pub fn is_interrupted(folder: &Arc<dyn Directory>) -> bool {
+pub(crate) fn is_interrupted(folder: &Arc<dyn Directory>) -> bool {
     SortJournal::read(folder).expect("reads").is_some()
 }
 
 /// Renames the complete output of a copy in `work` to `out`.
-pub fn publish_in(work: &Arc<dyn Directory>) -> std::io::Result<()> {
+pub(crate) fn publish_in(work: &Arc<dyn Directory>) -> std::io::Result<()> {
     work.rename(PARTIAL_NAME, "out")?;
     work.sync()
 }

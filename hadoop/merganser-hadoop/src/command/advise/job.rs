@@ -27,7 +27,7 @@ const BLOCK_MIB: [f64; 6] = [32.0, 64.0, 128.0, 256.0, 512.0, 1024.0];
 const SAME: f64 = 1.01;
 
 /// Prints the advice.
-pub fn run(config: &AdviseJob) -> Result<(), Failure> {
+pub(super) fn run(config: &AdviseJob) -> Result<(), Failure> {
     let (disk, of) = match &config.on {
         AdviseOn::Dir(dir) => (disk_of(dir)?, format!("the disk of {}", dir.display())),
         AdviseOn::Device(choice) => {

@@ -40,7 +40,7 @@ const SEGMENT_BYTES_MIN: u64 = 4 << 10;
 const TYPICAL_SEGMENT_BYTES: u64 = 256 << 10;
 
 /// Measures and tells.
-pub fn run(config: &AdviseConfig) -> Result<(), Failure> {
+pub(super) fn run(config: &AdviseConfig) -> Result<(), Failure> {
     match config {
         AdviseConfig::Job(config) => job::run(config),
         AdviseConfig::Maps(config) => near::run(config),

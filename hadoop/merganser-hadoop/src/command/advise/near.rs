@@ -29,7 +29,7 @@ const RATIO_MUCH: f64 = 0.9;
 const STARTS_MUCH: f64 = 0.5;
 
 /// Prints the advice.
-pub fn run(config: &AdviseMaps) -> Result<(), Failure> {
+pub(super) fn run(config: &AdviseMaps) -> Result<(), Failure> {
     let (disk, of) = match &config.on {
         AdviseOn::Dir(dir) => (disk_of(dir)?, format!("the disk of {}", dir.display())),
         AdviseOn::Device(choice) => {

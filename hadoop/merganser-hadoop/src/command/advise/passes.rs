@@ -56,7 +56,7 @@ const AGAIN: f64 = 0.1;
 
 /// The disk, as a stream sees it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DiskRates {
+pub(super) struct DiskRates {
     /// Nanoseconds per byte of reads in order.
     pub read_ns: f64,
     /// Nanoseconds per byte of writes in order.
@@ -67,7 +67,7 @@ pub struct DiskRates {
 
 /// The settings that are advised on.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AdvisedSettings {
+pub(super) struct AdvisedSettings {
     /// `mapreduce.task.io.sort.mb`, in bytes.
     pub sort_bytes: f64,
     /// `mapreduce.task.io.sort.factor`.
@@ -80,7 +80,7 @@ pub struct AdvisedSettings {
 
 /// What a job costs with some settings.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct AdvisedCost {
+pub(super) struct AdvisedCost {
     /// Map tasks.
     pub maps: u64,
     /// Spills of each.
@@ -97,13 +97,13 @@ pub struct AdvisedCost {
 
 impl AdvisedCost {
     /// Seconds of the job.
-    pub fn seconds(&self) -> f64 {
+    pub(super) fn seconds(&self) -> f64 {
         self.map_seconds + self.reduce_seconds
     }
 }
 
 /// The largest sort buffer that fits in a task's heap; Hadoop takes less than 2 GiB.
-pub fn sort_bytes_max(job: &HadoopJob) -> f64 {
+pub(super) fn sort_bytes_max(job: &HadoopJob) -> f64 {
     (job.heap_bytes * SORT_SHARE_MAX).min((2047_u64 << 20) as f64)
 }
 
@@ -177,7 +177,7 @@ fn task_times(job: &HadoopJob, count: f64) -> f64 {
 }
 
 /// What `job` costs on `disk` with `settings`.
-pub fn cost(job: &HadoopJob, disk: &DiskRates, settings: &AdvisedSettings) -> AdvisedCost {
+pub(super) fn cost(job: &HadoopJob, disk: &DiskRates, settings: &AdvisedSettings) -> AdvisedCost {
     let maps = (job.input_bytes / settings.block_bytes).ceil().max(1.0);
     let at_once = job.tasks.min(maps);
     let output = job.input_bytes * job.ratio;
@@ -314,7 +314,7 @@ pub(super) mod tests {
     const MIB: f64 = (1 << 20) as f64;
 
     /// 10 GB through one reducer.
-    pub fn job() -> HadoopJob {
+    pub(crate) fn job() -> HadoopJob {
         HadoopJob {
             input_bytes: 10e9,
             ratio: 1.0,

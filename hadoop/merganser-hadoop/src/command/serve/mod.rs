@@ -10,7 +10,7 @@ use merganser_shell::signals::Cancel;
 use crate::config::HadoopServeConfig;
 
 /// Serves until a signal arrives.
-pub fn run(config: HadoopServeConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: HadoopServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     heap::keep_little();
     heap::give_back();
     let mut servers = Vec::new();

@@ -11,7 +11,7 @@ use merganser_hadoop_node::shuffle::protocol::BadMessage;
 type Decode<F> = fn(&[u8]) -> Result<Option<(F, usize)>, BadMessage>;
 
 /// A connection, whose answers are frames `F`.
-pub struct Client<F> {
+pub(crate) struct Client<F> {
     pub stream: UnixStream,
     /// The bytes of frames that were not handed out.
     bytes: Vec<u8>,
@@ -20,18 +20,18 @@ pub struct Client<F> {
 
 impl<F> Client<F> {
     /// Connects to the socket at `path`.
-    pub fn connect(path: &Path, decode: Decode<F>) -> Self {
+    pub(crate) fn connect(path: &Path, decode: Decode<F>) -> Self {
         let stream = UnixStream::connect(path).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a socket");
         Client { stream, bytes: Vec::new(), decode }
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("sent");
     }
 
     /// The next frame; `None` when the server has hung up.
-    pub fn next(&mut self) -> Option<F> {
+    pub(crate) fn next(&mut self) -> Option<F> {
         loop {
             if let Some((frame, len)) = (self.decode)(&self.bytes).expect("a frame") {
                 self.bytes.drain(..len);
@@ -48,7 +48,7 @@ impl<F> Client<F> {
         }
     }
 
-    pub fn frame(&mut self) -> F {
+    pub(crate) fn frame(&mut self) -> F {
         self.next().expect("an answer")
     }
 }

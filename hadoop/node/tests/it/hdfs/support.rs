@@ -11,19 +11,19 @@ use merganser_hadoop_node::hdfs::{
 };
 use merganser_sort::record::ifile::{header, vlong};
 
-pub const POOL: &str = "BP-1-127.0.0.1-1700000000000";
+pub(super) const POOL: &str = "BP-1-127.0.0.1-1700000000000";
 const FIRST_ID: i64 = 1_073_741_825;
 const HEADER: MetaHeader = MetaHeader { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
 
 /// A file of HDFS, all blocks of it on this node.
-pub struct HdfsFile {
+pub(super) struct HdfsFile {
     pub folder: tempfile::TempDir,
     pub bytes: Vec<u8>,
     block_bytes: usize,
 }
 
 impl HdfsFile {
-    pub fn new(bytes: &[u8], block_bytes: usize) -> Self {
+    pub(super) fn new(bytes: &[u8], block_bytes: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let file = HdfsFile { folder, bytes: bytes.to_vec(), block_bytes };
         for (n, block) in bytes.chunks(block_bytes).enumerate() {
@@ -38,7 +38,7 @@ impl HdfsFile {
     }
 
     /// The files of block `n`: its bytes, their checksums.
-    pub fn paths(&self, n: usize) -> (PathBuf, PathBuf) {
+    pub(super) fn paths(&self, n: usize) -> (PathBuf, PathBuf) {
         let id = FIRST_ID + n as i64;
         let below = format!(
             "current/{POOL}/current/finalized/subdir{}/subdir{}",
@@ -50,7 +50,7 @@ impl HdfsFile {
     }
 
     /// The DataNode's folder.
-    pub fn dir(&self) -> PathBuf {
+    pub(super) fn dir(&self) -> PathBuf {
         self.folder.path().join("dfs")
     }
 
@@ -71,7 +71,7 @@ impl HdfsFile {
     }
 
     /// A request for the split `start..end`, with a tail up to the end of the second line behind it.
-    pub fn split(&self, ssdlet: &str, start: usize, end: usize) -> MapRequest {
+    pub(super) fn split(&self, ssdlet: &str, start: usize, end: usize) -> MapRequest {
         let rest = &self.bytes[end..];
         let mut lines = rest.split_inclusive(|b| *b == b'\n');
         let two = [lines.next(), lines.next()].into_iter().flatten();
@@ -101,13 +101,13 @@ impl HdfsFile {
         }
     }
 
-    pub fn whole(&self, ssdlet: &str) -> MapRequest {
+    pub(super) fn whole(&self, ssdlet: &str) -> MapRequest {
         self.split(ssdlet, 0, self.bytes.len())
     }
 }
 
 /// Changes a byte of a file.
-pub fn change(path: &Path, at: usize) {
+pub(super) fn change(path: &Path, at: usize) {
     let mut bytes = fs::read(path).expect("there");
     bytes[at] ^= 0x20;
     fs::write(path, bytes).expect("written");
@@ -115,7 +115,7 @@ pub fn change(path: &Path, at: usize) {
 
 /// Spills of a map.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Spills {
+pub(super) struct Spills {
     /// Bytes of the current one.
     current: Vec<u8>,
     /// Bytes and index of each.
@@ -144,11 +144,11 @@ impl Sink for Spills {
 }
 
 /// A key and a value, as they are serialized.
-pub type Row = (Vec<u8>, Vec<u8>);
+pub(super) type Row = (Vec<u8>, Vec<u8>);
 
 impl Spills {
     /// The rows of each partition of spill `n`, whose frame is checked on the way.
-    pub fn rows_of(&self, n: usize) -> Vec<Vec<Row>> {
+    pub(super) fn rows_of(&self, n: usize) -> Vec<Vec<Row>> {
         let (bytes, index) = &self.spills[n];
         let mut at = 0;
         let mut partitions = Vec::new();
@@ -165,7 +165,7 @@ impl Spills {
     }
 
     /// The sums of numbers of all spills, by word, and by the partition that it was found in.
-    pub fn sums(&self) -> BTreeMap<(Vec<u8>, usize), i64> {
+    pub(super) fn sums(&self) -> BTreeMap<(Vec<u8>, usize), i64> {
         let mut sums = BTreeMap::new();
         for n in 0..self.spills.len() {
             for (partition, rows) in self.rows_of(n).into_iter().enumerate() {
@@ -193,7 +193,7 @@ fn rows(mut rest: &[u8]) -> Vec<Row> {
 }
 
 /// The bytes of a serialized `Text`.
-pub fn text(bytes: &[u8]) -> &[u8] {
+pub(super) fn text(bytes: &[u8]) -> &[u8] {
     let (len, at) = vlong(bytes).expect("a length");
     assert_eq!(bytes.len(), at + len as usize);
     &bytes[at..]
@@ -207,7 +207,7 @@ fn number(bytes: &[u8]) -> i64 {
 }
 
 /// The partition that `HashPartitioner` gives a word.
-pub fn partition(word: &[u8], partitions: usize) -> usize {
+pub(super) fn partition(word: &[u8], partitions: usize) -> usize {
     let code = word.iter().fold(1_i64, |hash, byte| {
         let signed = if *byte > 127 { i64::from(*byte) - 256 } else { i64::from(*byte) };
         (hash * 31 + signed) & 0xffff_ffff
@@ -216,7 +216,7 @@ pub fn partition(word: &[u8], partitions: usize) -> usize {
 }
 
 /// How often each word of `lines` occurs, by partition.
-pub fn count(lines: &[u8], partitions: usize) -> BTreeMap<(Vec<u8>, usize), i64> {
+pub(super) fn count(lines: &[u8], partitions: usize) -> BTreeMap<(Vec<u8>, usize), i64> {
     let mut counts = BTreeMap::new();
     let separates = |b: &u8| b" \t\n\r\x0c".contains(b);
     for word in lines.split(separates).filter(|word| !word.is_empty()) {
@@ -226,7 +226,7 @@ pub fn count(lines: &[u8], partitions: usize) -> BTreeMap<(Vec<u8>, usize), i64>
 }
 
 /// Lines of words, with `distinct` different ones.
-pub fn lines(count: usize, distinct: u32) -> Vec<u8> {
+pub(super) fn lines(count: usize, distinct: u32) -> Vec<u8> {
     let mut text = Vec::new();
     let mut state = 12_345_u32;
     for _ in 0..count {

@@ -41,7 +41,7 @@ pub(crate) struct ReadAhead {
 
 impl ReadAhead {
     /// Read-ahead of `units`.
-    pub fn new(units: u64) -> ReadAhead {
+    pub(crate) fn new(units: u64) -> ReadAhead {
         ReadAhead {
             units,
             ends: VecDeque::new(),
@@ -52,7 +52,7 @@ impl ReadAhead {
 
     /// A read of bytes `offset..end` has arrived. Returns whether it continues an earlier read, so
     /// that read-ahead is useful.
-    pub fn follows(&mut self, offset: u64, end: u64) -> bool {
+    pub(crate) fn follows(&mut self, offset: u64, end: u64) -> bool {
         if self.units == 0 {
             return false;
         }
@@ -67,24 +67,24 @@ impl ReadAhead {
     }
 
     /// The number of units that are read ahead.
-    pub fn units(&self) -> u64 {
+    pub(crate) fn units(&self) -> u64 {
         self.units
     }
 
     /// Whether `unit` was asked for.
-    pub fn has(&self, unit: LogicalUnit) -> bool {
+    pub(crate) fn has(&self, unit: LogicalUnit) -> bool {
         self.pages.contains_key(&unit.0)
     }
 
     /// `unit` was asked for.
-    pub fn expect(&mut self, unit: LogicalUnit) {
+    pub(crate) fn expect(&mut self, unit: LogicalUnit) {
         // Readers that wait for it continue to wait.
         self.pages.entry(unit.0).or_insert(AheadUnit::Coming(Vec::new()));
     }
 
     /// A reader wants `unit`. If the unit is in flight, `waiter` is notified when it arrives. If it
     /// is in the buffer, it is used up.
-    pub fn want(&mut self, unit: LogicalUnit, waiter: (u32, u32)) -> AheadState {
+    pub(crate) fn want(&mut self, unit: LogicalUnit, waiter: (u32, u32)) -> AheadState {
         match self.pages.get_mut(&unit.0) {
             None => AheadState::No,
             Some(AheadUnit::Coming(waiters)) => {
@@ -99,7 +99,7 @@ impl ReadAhead {
     }
 
     /// `unit` has arrived. Returns the readers that waited for it.
-    pub fn came(&mut self, unit: LogicalUnit) -> Vec<(u32, u32)> {
+    pub(crate) fn came(&mut self, unit: LogicalUnit) -> Vec<(u32, u32)> {
         let Some(AheadUnit::Coming(waiters)) = self.pages.remove(&unit.0) else {
             return Vec::new();
         };
@@ -117,7 +117,7 @@ impl ReadAhead {
     }
 
     /// Drops `unit`: it was used, or written.
-    pub fn used(&mut self, unit: LogicalUnit) {
+    pub(crate) fn used(&mut self, unit: LogicalUnit) {
         if matches!(self.pages.get(&unit.0), Some(AheadUnit::Here)) {
             self.pages.remove(&unit.0);
         }

@@ -64,7 +64,7 @@ pub(crate) struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    pub fn new(settings: &SsdSettings) -> WriteBuffer {
+    pub(crate) fn new(settings: &SsdSettings) -> WriteBuffer {
         let policy = settings.cache_policy();
         let lists = if policy == CachePolicy::Parallel { settings.dies() } else { 1 };
         WriteBuffer {
@@ -84,28 +84,28 @@ impl WriteBuffer {
     }
 
     /// Whether there is a buffer.
-    pub fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         self.policy != CachePolicy::None
     }
 
-    pub fn contains(&self, unit: LogicalUnit) -> bool {
+    pub(crate) fn contains(&self, unit: LogicalUnit) -> bool {
         self.slots.contains_key(&unit)
     }
 
     /// The bytes of `unit`, if it is in the buffer.
-    pub fn content(&self, unit: LogicalUnit) -> Option<Option<&[u8]>> {
+    pub(crate) fn content(&self, unit: LogicalUnit) -> Option<Option<&[u8]>> {
         self.slots.get(&unit).map(|&slot| self.entries[slot as usize].content.as_deref())
     }
 
     /// Whether all `units` fit; units that are already in the buffer take no additional space.
-    pub fn fits(&self, units: impl Iterator<Item = LogicalUnit>) -> bool {
+    pub(crate) fn fits(&self, units: impl Iterator<Item = LogicalUnit>) -> bool {
         let new = units.filter(|&unit| !self.contains(unit)).count() as u64;
         self.entries.len() as u64 + self.leaving + new <= self.capacity
     }
 
     /// Adds `unit` as the youngest of its list; `home` is the die for its number. Returns whether it was
     /// there before.
-    pub fn put(&mut self, unit: LogicalUnit, content: UnitBytes, home: u32) -> bool {
+    pub(crate) fn put(&mut self, unit: LogicalUnit, content: UnitBytes, home: u32) -> bool {
         let list = if self.policy == CachePolicy::Parallel { home } else { 0 };
         let entry = BufferedUnit { unit, content, list };
         match self.slots.entry(unit) {
@@ -126,7 +126,7 @@ impl WriteBuffer {
     }
 
     /// Drops `unit`.
-    pub fn drop_unit(&mut self, unit: LogicalUnit) -> Option<UnitBytes> {
+    pub(crate) fn drop_unit(&mut self, unit: LogicalUnit) -> Option<UnitBytes> {
         let slot = self.slots.remove(&unit)?;
         let entry = self.entries.remove(slot as usize);
         self.ages.remove(entry.list, slot);
@@ -134,17 +134,17 @@ impl WriteBuffer {
     }
 
     /// Whether no unit is in the buffer or on its way to flash.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.leaving == 0
     }
 
     /// The number of units on their way to flash.
-    pub fn leaving(&self) -> u64 {
+    pub(crate) fn leaving(&self) -> u64 {
         self.leaving
     }
 
     /// The groups that a full buffer evicts.
-    pub fn make_space(&mut self) -> VecDeque<ProgramGroup> {
+    pub(crate) fn make_space(&mut self) -> VecDeque<ProgramGroup> {
         match self.policy {
             CachePolicy::Parallel => {
                 let mut groups = VecDeque::new();
@@ -163,13 +163,13 @@ impl WriteBuffer {
     }
 
     /// The groups that leave although there is space.
-    pub fn leave_behind(&mut self) -> Option<ProgramGroup> {
+    pub(crate) fn leave_behind(&mut self) -> Option<ProgramGroup> {
         let full_page = self.policy == CachePolicy::Behind && self.entries.len() >= self.a_page;
         if full_page { self.oldest(0) } else { None }
     }
 
     /// A group of the remaining units, until the buffer is empty.
-    pub fn drain(&mut self) -> Option<ProgramGroup> {
+    pub(crate) fn drain(&mut self) -> Option<ProgramGroup> {
         (0..self.ages.lists()).find_map(|list| self.oldest(list))
     }
 
@@ -195,18 +195,18 @@ impl WriteBuffer {
     }
 
     /// Flash has programmed `units` units.
-    pub fn left(&mut self, units: u64) {
+    pub(crate) fn left(&mut self, units: u64) {
         self.leaving = self.leaving.checked_sub(units).expect("they were leaving");
     }
 
     /// Flash has taken the units of a group. Another group uses its empty list.
-    pub fn sent(&mut self, list: Vec<(LogicalUnit, UnitBytes)>) {
+    pub(crate) fn sent(&mut self, list: Vec<(LogicalUnit, UnitBytes)>) {
         debug_assert!(list.is_empty());
         self.spare.push(list);
     }
 
     /// Flash refused `group`: it stays in the buffer.
-    pub fn keep(&mut self, group: ProgramGroup) {
+    pub(crate) fn keep(&mut self, group: ProgramGroup) {
         self.left(group.units.len() as u64);
         let list = group.die.unwrap_or(0);
         for (unit, content) in group.units {

@@ -19,7 +19,7 @@ pub(crate) struct FullBlocks {
 }
 
 impl FullBlocks {
-    pub fn new(policy: GcPolicy, units_per_block: u32) -> FullBlocks {
+    pub(super) fn new(policy: GcPolicy, units_per_block: u32) -> FullBlocks {
         let count = if policy == GcPolicy::Greedy { units_per_block as usize + 1 } else { 1 };
         FullBlocks { buckets: vec![Vec::new(); count], lowest: count }
     }
@@ -30,7 +30,7 @@ impl FullBlocks {
 
     /// Adds `block`, which holds `valid` units. `positions` has the index of each block in its
     /// bucket.
-    pub fn insert(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
+    pub(super) fn insert(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
         let bucket = self.bucket(valid);
         positions[block.0 as usize] = self.buckets[bucket].len() as u32;
         self.buckets[bucket].push(block.0);
@@ -38,7 +38,7 @@ impl FullBlocks {
     }
 
     /// Removes `block`, which was added with `valid` units.
-    pub fn remove(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
+    pub(super) fn remove(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
         let bucket = self.bucket(valid);
         let at = positions[block.0 as usize] as usize;
         let removed = self.buckets[bucket].swap_remove(at);
@@ -49,7 +49,7 @@ impl FullBlocks {
     }
 
     /// Moves `block`, which had `valid` units and lost one, to its new bucket.
-    pub fn lost_one(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
+    pub(super) fn lost_one(&mut self, block: FlashBlock, valid: u32, positions: &mut [u32]) {
         if self.buckets.len() > 1 {
             self.remove(block, valid, positions);
             self.insert(block, valid - 1, positions);
@@ -61,12 +61,12 @@ impl FullBlocks {
     }
 
     /// The block with the fewest erases.
-    pub fn least_worn(&self, array: &Array) -> Option<FlashBlock> {
+    pub(super) fn least_worn(&self, array: &Array) -> Option<FlashBlock> {
         self.all().min_by_key(|&block| (array.erases(block), block))
     }
 
     /// The block to collect: one that holds fewer than `most` valid units.
-    pub fn victim(
+    pub(super) fn victim(
         &mut self,
         policy: GcPolicy,
         choices: u64,

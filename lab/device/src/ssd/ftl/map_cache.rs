@@ -57,7 +57,7 @@ pub(super) struct MapCache {
 
 impl MapCache {
     /// The cache of a device whose map is on flash.
-    pub fn new(settings: &SsdSettings) -> Option<MapCache> {
+    pub(super) fn new(settings: &SsdSettings) -> Option<MapCache> {
         (settings.map_cache_bytes > 0).then(|| MapCache {
             capacity: (settings.map_cache_bytes / ENTRY_BYTES).max(1) as usize,
             entries_per_page: settings.entries_per_map_page() as u32,
@@ -71,13 +71,13 @@ impl MapCache {
     }
 
     /// The page of the map that has the entry of `unit`.
-    pub fn page_of(&self, unit: LogicalUnit) -> u32 {
+    pub(super) fn page_of(&self, unit: LogicalUnit) -> u32 {
         unit.0 / self.entries_per_page
     }
 
     /// A request needs the entries of `units`, and makes them dirty if it changes them. Adds to `steps`
     /// what flash has to do first.
-    pub fn need(
+    pub(super) fn need(
         &mut self,
         units: impl Iterator<Item = LogicalUnit>,
         changes: bool,
@@ -110,7 +110,7 @@ impl MapCache {
     }
 
     /// Collection has moved `unit`. Returns whether its entry is cached, and so takes the change.
-    pub fn moved(&mut self, unit: LogicalUnit) -> bool {
+    pub(super) fn moved(&mut self, unit: LogicalUnit) -> bool {
         let slot = self.slots.get(&unit.0).copied();
         if let Some(slot) = slot {
             self.soil(slot);
@@ -119,7 +119,7 @@ impl MapCache {
     }
 
     /// `page` of the map is written: its entries are clean.
-    pub fn written(&mut self, page: u32) {
+    pub(super) fn written(&mut self, page: u32) {
         for unit in self.dirty.remove(&page).unwrap_or_default() {
             let slot = self.slots[&unit];
             self.entries[slot as usize].dirty = false;

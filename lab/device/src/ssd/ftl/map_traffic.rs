@@ -24,18 +24,18 @@ use crate::ssd::nand::timing::{Op, OpKind};
 
 impl Ftl {
     /// Whether the map is on flash, and entries are cached.
-    pub fn caches_map(&self) -> bool {
+    pub(crate) fn caches_map(&self) -> bool {
         self.cache.is_some()
     }
 
     /// Entries that were needed and cached, and those that were not.
-    pub fn map_lookups(&self) -> (u64, u64) {
+    pub(crate) fn map_lookups(&self) -> (u64, u64) {
         self.cache.as_ref().map_or((0, 0), |cache| (cache.hits, cache.misses))
     }
 
     /// A request needs the entries of `units`, and changes them or not. Returns the operations that it
     /// waits for, one after the other; those that it does not wait for are added to `ops`.
-    pub fn need_entries(
+    pub(crate) fn need_entries(
         &mut self,
         units: impl Iterator<Item = LogicalUnit>,
         changes: bool,
@@ -71,7 +71,7 @@ impl Ftl {
 
     /// Writes pages of the map that collection owes, at most a block of them: a collection that they make
     /// necessary may owe more, and the next write of the host continues.
-    pub fn pay_map(&mut self, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) {
+    pub(crate) fn pay_map(&mut self, now_ns: u64, random: &mut Random, ops: &mut Vec<Op>) {
         for _ in 0..self.data_pages {
             let Some(page) = self.owed.pop_first() else { return };
             ops.extend(self.read_of_map(page));
@@ -84,7 +84,7 @@ impl Ftl {
     }
 
     /// Writes the map of the first `units` units, as after long use.
-    pub fn write_whole_map(
+    pub(crate) fn write_whole_map(
         &mut self,
         units: u32,
         now_ns: u64,

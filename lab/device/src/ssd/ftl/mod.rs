@@ -148,7 +148,7 @@ pub(crate) struct Ftl {
 impl Ftl {
     /// # Errors
     /// When the system refuses the address space of the page map.
-    pub fn new(settings: &SsdSettings) -> io::Result<Ftl> {
+    pub(super) fn new(settings: &SsdSettings) -> io::Result<Ftl> {
         let array = Array::new(settings);
         let a_plane = array.blocks_per_plane;
         let planes = (settings.dies() * settings.planes) as u32;
@@ -192,17 +192,17 @@ impl Ftl {
     }
 
     /// The latest copy of `unit`.
-    pub fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
+    pub(super) fn find(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
         self.map.get(unit)
     }
 
     /// Unit `number` is looked up soon, if there is one.
-    pub fn expect(&self, number: u64) {
+    pub(super) fn expect(&self, number: u64) {
         self.map.expect(number);
     }
 
     /// The die for `unit` by its number.
-    pub fn home(&self, unit: LogicalUnit) -> u32 {
+    pub(super) fn home(&self, unit: LogicalUnit) -> u32 {
         let page = u64::from(unit.0) / self.derived.units_per_page;
         (page / self.settings.stripe_pages % u64::from(self.dies)) as u32
     }
@@ -212,7 +212,7 @@ impl Ftl {
     ///
     /// # Errors
     /// When no block has room; nothing has changed for these units then.
-    pub fn write(
+    pub(super) fn write(
         &mut self,
         units: &mut Vec<(LogicalUnit, UnitBytes)>,
         die: Option<u32>,
@@ -363,7 +363,7 @@ impl Ftl {
     }
 
     /// Removes the latest copy of `unit` from the map.
-    pub fn forget(&mut self, unit: LogicalUnit) {
+    pub(super) fn forget(&mut self, unit: LogicalUnit) {
         let Some(place) = self.find(unit) else { return };
         self.map.set(unit, None);
         let block = self.array.block_of(place);
@@ -378,7 +378,7 @@ impl Ftl {
     }
 
     /// The bytes that cross the channel for `bytes` of a page.
-    pub fn carried_bytes(&self, bytes: u64) -> u32 {
+    pub(super) fn carried_bytes(&self, bytes: u64) -> u32 {
         if bytes == self.settings.page_bytes {
             self.derived.page_carried
         } else if bytes == self.settings.map_unit_bytes {

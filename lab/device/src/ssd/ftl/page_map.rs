@@ -23,7 +23,7 @@ impl PageMap {
     ///
     /// # Errors
     /// When the system refuses that much address space.
-    pub fn new(units: u64) -> io::Result<PageMap> {
+    pub(super) fn new(units: u64) -> io::Result<PageMap> {
         Ok(PageMap { entries: Buffer::try_new(units as usize * ENTRY_BYTES)? })
     }
 
@@ -32,18 +32,18 @@ impl PageMap {
         at..at + ENTRY_BYTES
     }
 
-    pub fn get(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
+    pub(super) fn get(&self, unit: LogicalUnit) -> Option<PhysicalUnit> {
         let entry = self.entries[PageMap::range(unit)].try_into().expect("the bytes of an entry");
         u32::from_ne_bytes(entry).checked_sub(1).map(PhysicalUnit)
     }
 
-    pub fn set(&mut self, unit: LogicalUnit, place: Option<PhysicalUnit>) {
+    pub(super) fn set(&mut self, unit: LogicalUnit, place: Option<PhysicalUnit>) {
         let entry = place.map_or(0, |place| place.0 + 1);
         self.entries[PageMap::range(unit)].copy_from_slice(&entry.to_ne_bytes());
     }
 
     /// Asks for the memory of the entry of unit `number`, if there is one: it is looked up soon.
-    pub fn expect(&self, number: u64) {
+    pub(super) fn expect(&self, number: u64) {
         prefetch(
             &self.entries,
             usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(ENTRY_BYTES),

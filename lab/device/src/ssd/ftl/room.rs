@@ -17,12 +17,12 @@ pub(super) struct PlaneRoom {
 impl PlaneRoom {
     /// Whether the valid units leave room for `units` more and for collection. Collection wins a page
     /// only from a block that has at least a page of invalid units.
-    pub fn has_room(&self, units: u64) -> bool {
+    pub(super) fn has_room(&self, units: u64) -> bool {
         self.valid + units <= self.valid_max
     }
 
     /// The pages of the free blocks and of the open block at `frontier`, for blocks of this number of pages.
-    pub fn pages(&self, frontier: usize, pages_per_block: u32) -> u32 {
+    pub(super) fn pages(&self, frontier: usize, pages_per_block: u32) -> u32 {
         self.free_blocks * pages_per_block + self.open_pages[frontier]
     }
 }

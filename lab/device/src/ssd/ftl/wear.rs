@@ -18,7 +18,7 @@ pub(crate) struct WearLevelling {
 
 impl WearLevelling {
     /// Takes the next erased block to write: the block erased longest ago, or the least worn one.
-    pub fn next_free(self, free: &mut VecDeque<u32>, array: &Array) -> Option<FlashBlock> {
+    pub(super) fn next_free(self, free: &mut VecDeque<u32>, array: &Array) -> Option<FlashBlock> {
         if self.spread == 0 {
             return free.pop_front().map(FlashBlock);
         }
@@ -29,7 +29,7 @@ impl WearLevelling {
 
     /// The full block that should be collected because its data are cold: the least worn block, if
     /// it is too many erases behind the most worn free block.
-    pub fn cold(
+    pub(super) fn cold(
         self,
         full: &FullBlocks,
         free: &VecDeque<u32>,
@@ -43,7 +43,7 @@ impl WearLevelling {
     }
 
     /// Whether `block` can be written again.
-    pub fn endures(self, block: FlashBlock, array: &Array) -> bool {
+    pub(super) fn endures(self, block: FlashBlock, array: &Array) -> bool {
         array.erases(block) < self.endurance
     }
 }

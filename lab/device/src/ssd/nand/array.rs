@@ -50,7 +50,7 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    pub fn new(settings: &SsdSettings) -> Array {
+    pub(crate) fn new(settings: &SsdSettings) -> Array {
         let count = settings.dies() * settings.planes * settings.blocks_per_plane;
         let mut blocks = Vec::new();
         blocks.resize_with(count as usize, BlockState::default);
@@ -70,53 +70,53 @@ impl Array {
         }
     }
 
-    pub fn block_of(&self, place: PhysicalUnit) -> FlashBlock {
+    pub(crate) fn block_of(&self, place: PhysicalUnit) -> FlashBlock {
         FlashBlock(self.by_block.quotient(place.0.into()) as u32)
     }
 
     /// Whether both are on one page.
-    pub fn share_page(&self, a: PhysicalUnit, b: PhysicalUnit) -> bool {
+    pub(crate) fn share_page(&self, a: PhysicalUnit, b: PhysicalUnit) -> bool {
         self.by_page.quotient(a.0.into()) == self.by_page.quotient(b.0.into())
     }
 
     /// The page within its block.
-    pub fn page_of(&self, place: PhysicalUnit) -> u32 {
+    pub(crate) fn page_of(&self, place: PhysicalUnit) -> u32 {
         self.by_page.quotient(self.by_block.remainder(place.0.into())) as u32
     }
 
     /// The plane, numbered through all dies.
-    pub fn plane_of(&self, block: FlashBlock) -> u32 {
+    pub(crate) fn plane_of(&self, block: FlashBlock) -> u32 {
         self.by_plane.quotient(block.0.into()) as u32
     }
 
     /// The die of a plane, and the plane's number in it.
-    pub fn die_and_plane(&self, plane: u32) -> (u32, u32) {
+    pub(crate) fn die_and_plane(&self, plane: u32) -> (u32, u32) {
         let plane = u64::from(plane);
         (self.by_die.quotient(plane) as u32, self.by_die.remainder(plane) as u32)
     }
 
-    pub fn die_of(&self, block: FlashBlock) -> u32 {
+    pub(crate) fn die_of(&self, block: FlashBlock) -> u32 {
         self.die_and_plane(self.plane_of(block)).0
     }
 
-    pub fn programmed(&self, block: FlashBlock) -> u32 {
+    pub(crate) fn programmed(&self, block: FlashBlock) -> u32 {
         self.blocks[block.0 as usize].programmed
     }
 
-    pub fn valid(&self, block: FlashBlock) -> u32 {
+    pub(crate) fn valid(&self, block: FlashBlock) -> u32 {
         self.blocks[block.0 as usize].valid
     }
 
-    pub fn erases(&self, block: FlashBlock) -> u32 {
+    pub(crate) fn erases(&self, block: FlashBlock) -> u32 {
         self.blocks[block.0 as usize].erases
     }
 
-    pub fn touched_ns(&self, block: FlashBlock) -> u64 {
+    pub(crate) fn touched_ns(&self, block: FlashBlock) -> u64 {
         self.blocks[block.0 as usize].touched_ns
     }
 
     /// The place of the first unit of a page.
-    pub fn place_of(&self, block: FlashBlock, page: u32) -> PhysicalUnit {
+    pub(crate) fn place_of(&self, block: FlashBlock, page: u32) -> PhysicalUnit {
         PhysicalUnit(block.0 * self.units_per_block + page * self.units_per_page)
     }
 
@@ -125,7 +125,7 @@ impl Array {
     ///
     /// # Panics
     /// When the block is full, or the units are more than a page holds.
-    pub fn program(
+    pub(crate) fn program(
         &mut self,
         block: FlashBlock,
         page: u32,
@@ -157,13 +157,13 @@ impl Array {
     }
 
     /// Programs the last page of `block` with the summary of its other pages.
-    pub fn program_summary(&mut self, block: FlashBlock, now_ns: u64) {
+    pub(crate) fn program_summary(&mut self, block: FlashBlock, now_ns: u64) {
         let page = self.pages_per_block - 1;
         self.program(block, page, std::iter::empty(), now_ns);
     }
 
     /// The copy at `place` is no longer the latest.
-    pub fn give_up(&mut self, place: PhysicalUnit, unit: LogicalUnit) {
+    pub(crate) fn give_up(&mut self, place: PhysicalUnit, unit: LogicalUnit) {
         let block = self.block_of(place);
         let state = &mut self.blocks[block.0 as usize];
         let at = self.by_block.remainder(place.0.into()) as usize;
@@ -177,7 +177,7 @@ impl Array {
     }
 
     /// Takes the latest copy out of `place`, to move it.
-    pub fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> UnitBytes {
+    pub(crate) fn take(&mut self, place: PhysicalUnit, unit: LogicalUnit) -> UnitBytes {
         let at = self.by_block.remainder(place.0.into()) as usize;
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_mut();
@@ -187,14 +187,14 @@ impl Array {
     }
 
     /// The bytes at `place`.
-    pub fn content(&self, place: PhysicalUnit) -> Option<&[u8]> {
+    pub(crate) fn content(&self, place: PhysicalUnit) -> Option<&[u8]> {
         let block = self.block_of(place);
         let data = self.blocks[block.0 as usize].data.as_ref()?;
         data[self.by_block.remainder(place.0.into()) as usize].as_deref()
     }
 
     /// The units whose latest copies are in `block`, in the order of their physical units.
-    pub fn owners(
+    pub(crate) fn owners(
         &self,
         block: FlashBlock,
     ) -> impl Iterator<Item = (PhysicalUnit, LogicalUnit)> + '_ {
@@ -210,7 +210,7 @@ impl Array {
     ///
     /// # Panics
     /// When it holds the latest copy of anything.
-    pub fn erase(&mut self, block: FlashBlock) {
+    pub(crate) fn erase(&mut self, block: FlashBlock) {
         let state = &mut self.blocks[block.0 as usize];
         assert_eq!(state.valid, 0, "block {} still holds the only copy of units", block.0);
         state.programmed = 0;
@@ -220,7 +220,7 @@ impl Array {
     }
 
     /// The fewest and the most erases of a block.
-    pub fn wear(&self) -> (u32, u32) {
+    pub(crate) fn wear(&self) -> (u32, u32) {
         let erases = self.blocks.iter().map(|block| block.erases);
         erases.fold((u32::MAX, 0), |(least, most), e| (least.min(e), most.max(e)))
     }

@@ -12,22 +12,22 @@ pub(crate) struct Divisor {
 impl Divisor {
     /// # Panics
     /// When it is 0.
-    pub fn new(by: u64) -> Divisor {
+    pub(crate) fn new(by: u64) -> Divisor {
         assert!(by > 0, "nothing is divided by 0");
         Divisor { by, shift: by.is_power_of_two().then(|| by.trailing_zeros()) }
     }
 
-    pub fn quotient(self, number: u64) -> u64 {
+    pub(crate) fn quotient(self, number: u64) -> u64 {
         self.shift.map_or_else(|| number / self.by, |shift| number >> shift)
     }
 
     /// The quotient, rounded up.
-    pub fn quotient_up(self, number: u64) -> u64 {
+    pub(crate) fn quotient_up(self, number: u64) -> u64 {
         let down = self.quotient(number);
         down + u64::from(down * self.by != number)
     }
 
-    pub fn remainder(self, number: u64) -> u64 {
+    pub(crate) fn remainder(self, number: u64) -> u64 {
         number - self.quotient(number) * self.by
     }
 }

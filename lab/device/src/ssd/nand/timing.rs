@@ -126,7 +126,7 @@ pub(crate) fn carry_ns(bytes: u64, bytes_per_second: u64) -> u64 {
 }
 
 impl Flash {
-    pub fn new(settings: &SsdSettings) -> Flash {
+    pub(crate) fn new(settings: &SsdSettings) -> Flash {
         let mut dies = Vec::new();
         dies.resize_with(settings.dies() as usize, Die::default);
         let mut channels = Vec::new();
@@ -152,23 +152,23 @@ impl Flash {
     }
 
     /// Consecutive dies are on different channels.
-    pub fn channel_of(&self, die: u32) -> u32 {
+    pub(crate) fn channel_of(&self, die: u32) -> u32 {
         self.by_channel.remainder(die.into()) as u32
     }
 
     /// Counts an operation that will come to `die`, from the decision on.
-    pub fn expect(&mut self, die: u32) {
+    pub(crate) fn expect(&mut self, die: u32) {
         let channel = self.channel_of(die);
         self.channels[channel as usize].in_flight += 1;
     }
 
     /// Whether all dies of `channel` have work.
-    pub fn is_busy(&self, channel: u32) -> bool {
+    pub(crate) fn is_busy(&self, channel: u32) -> bool {
         self.channels.get(channel as usize).is_some_and(|c| c.in_flight >= self.ways)
     }
 
     /// Queues an expected operation at its die.
-    pub fn submit(&mut self, op: Op, engine: &mut EventQueue<SsdEvent>) {
+    pub(crate) fn submit(&mut self, op: Op, engine: &mut EventQueue<SsdEvent>) {
         self.dies[op.die as usize].waiting.push_back(op);
         self.suspend(op.die, engine);
         self.start(op.die, engine);
@@ -317,7 +317,7 @@ impl Flash {
 
     /// A step has ended: continues with the next one, and adds the owners of completed operations
     /// to `done`.
-    pub fn event(
+    pub(crate) fn event(
         &mut self,
         event: FlashEvent,
         engine: &mut EventQueue<SsdEvent>,
@@ -383,7 +383,7 @@ impl Flash {
     }
 
     /// The work of each component.
-    pub fn uses(&self) -> impl Iterator<Item = Use> + '_ {
+    pub(crate) fn uses(&self) -> impl Iterator<Item = Use> + '_ {
         let channels = (0..).zip(&self.channels).map(|(index, channel)| Use {
             part: Component::Channel,
             index,

@@ -8,7 +8,7 @@ use merganser_device::ssd::Ssd;
 use merganser_random::Random;
 
 /// A preset with some settings changed.
-pub fn ssd(preset: &str, settings: &[&str]) -> Ssd {
+pub(crate) fn ssd(preset: &str, settings: &[&str]) -> Ssd {
     let mut profile = SsdProfile::preset(preset).expect("a preset");
     for text in settings {
         profile.set(text).unwrap_or_else(|error| panic!("{error}"));
@@ -18,19 +18,19 @@ pub fn ssd(preset: &str, settings: &[&str]) -> Ssd {
 
 /// A request without data.
 #[derive(Debug, Clone, Copy)]
-pub struct Ask {
+pub(crate) struct Ask {
     pub kind: RequestKind,
     pub offset: u64,
     pub len: u64,
 }
 
 /// Requests of `len` bytes, one after the other over `total` bytes.
-pub fn sequential(kind: RequestKind, len: u64, total: u64) -> impl Iterator<Item = Ask> {
+pub(crate) fn sequential(kind: RequestKind, len: u64, total: u64) -> impl Iterator<Item = Ask> {
     (0..total / len).map(move |i| Ask { kind, offset: i * len, len })
 }
 
 /// `count` requests of `len` bytes at random multiples of it.
-pub fn random(
+pub(crate) fn random(
     kind: RequestKind,
     len: u64,
     space: u64,
@@ -42,7 +42,7 @@ pub fn random(
 }
 
 /// Runs `asks` with `depth` always in flight; gives all that has ended.
-pub fn closed_loop(
+pub(crate) fn closed_loop(
     ssd: &mut dyn Device,
     asks: impl IntoIterator<Item = Ask>,
     depth: usize,
@@ -68,13 +68,13 @@ pub fn closed_loop(
 }
 
 /// Runs `asks` at their arrivals, in nanoseconds; gives the mean response in nanoseconds.
-pub fn open_loop(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> f64 {
+pub(crate) fn open_loop(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> f64 {
     responses(ssd, asks).mean
 }
 
 /// Response times, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-pub struct Responses {
+pub(crate) struct Responses {
     pub total: u128,
     pub mean: f64,
     /// The standard deviation.
@@ -83,7 +83,7 @@ pub struct Responses {
 }
 
 /// Runs `asks` at their arrivals, in nanoseconds.
-pub fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> Responses {
+pub(crate) fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> Responses {
     let mut asks = asks.into_iter().enumerate().peekable();
     let (mut total, mut squares, mut max, mut count) = (0_u128, 0_u128, 0, 0_u64);
     loop {
@@ -112,7 +112,7 @@ pub fn responses(ssd: &mut Ssd, asks: impl IntoIterator<Item = (u64, Ask)>) -> R
 }
 
 /// Bytes a second of what has ended.
-pub fn throughput(ended: &[CompletedCommand]) -> f64 {
+pub(crate) fn throughput(ended: &[CompletedCommand]) -> f64 {
     let bytes: u64 = ended.iter().map(|done| *done.result.as_ref().expect("it went well")).sum();
     let last = ended.iter().map(|done| done.at.0).max().expect("something ended");
     bytes as f64 * 1e9 / last as f64
@@ -120,7 +120,7 @@ pub fn throughput(ended: &[CompletedCommand]) -> f64 {
 
 /// Panics unless `value` is within `part` of `expected`.
 #[track_caller]
-pub fn close(what: &str, value: f64, expected: f64, part: f64) {
+pub(crate) fn close(what: &str, value: f64, expected: f64, part: f64) {
     let off = value / expected - 1.0;
     println!("{what}: {value:.6} against {expected:.6} ({:+.2} %)", off * 100.0);
     assert!(off.abs() <= part, "{what}: {value} is not within {part} of {expected}");

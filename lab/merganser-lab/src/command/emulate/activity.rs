@@ -12,7 +12,7 @@ const POINTS: usize = 20_000;
 
 /// One kind of request.
 #[derive(Debug, Clone, Default)]
-pub struct DiskFlow {
+pub(super) struct DiskFlow {
     /// Requests.
     pub requests: u64,
     /// Requests that began where the last one of their kind had ended.
@@ -31,7 +31,7 @@ pub struct DiskFlow {
 
 /// A request in the plot of addresses.
 #[derive(Debug, Clone, Copy)]
-pub struct RequestPoint {
+pub(super) struct RequestPoint {
     /// Its arrival.
     pub at_ns: u64,
     /// Whether it is a read.
@@ -42,7 +42,7 @@ pub struct RequestPoint {
 
 /// All of it.
 #[derive(Debug, Clone)]
-pub struct DiskActivity {
+pub(super) struct DiskActivity {
     /// The width of a bin, in nanoseconds.
     pub bin_ns: u64,
     /// The last answer.
@@ -83,7 +83,7 @@ impl Default for DiskActivity {
 
 impl DiskActivity {
     /// Adds a request; they come in the order of their arrivals.
-    pub fn add(&mut self, served: &ServedRequest) {
+    pub(super) fn add(&mut self, served: &ServedRequest) {
         let &ServedRequest { ref request, real_ns, depth, .. } = served;
         let (from, to) = (request.arrival.0, request.arrival.0.saturating_add(real_ns));
         self.end_ns = self.end_ns.max(to);
@@ -145,7 +145,7 @@ impl DiskActivity {
     }
 
     /// Reads and writes with equally many bins.
-    pub fn flows(&self) -> [DiskFlow; 2] {
+    pub(super) fn flows(&self) -> [DiskFlow; 2] {
         let bins = (self.end_ns / self.bin_ns + 1) as usize;
         [&self.reads, &self.writes].map(|flow| {
             let mut flow = flow.clone();

@@ -27,7 +27,10 @@ use crate::config::BackingConfig;
 const TMPFS: FsWord = 0x0102_1994;
 
 /// Opens the data, or makes them. A disk in memory for which no size is given has `capacity_bytes`.
-pub fn open(config: &BackingConfig, capacity_bytes: u64) -> Result<Arc<dyn Storage>, Failure> {
+pub(super) fn open(
+    config: &BackingConfig,
+    capacity_bytes: u64,
+) -> Result<Arc<dyn Storage>, Failure> {
     match config {
         BackingConfig::Memory(bytes) => {
             // Pages that nothing was written to take no memory.
@@ -40,7 +43,11 @@ pub fn open(config: &BackingConfig, capacity_bytes: u64) -> Result<Arc<dyn Stora
 }
 
 /// Refuses an output that would overwrite the data, by whatever name or link it is reached.
-pub fn check_apart(config: &BackingConfig, output: &Path, option: &str) -> Result<(), Failure> {
+pub(super) fn check_apart(
+    config: &BackingConfig,
+    output: &Path,
+    option: &str,
+) -> Result<(), Failure> {
     let BackingConfig::File { path, .. } = config else { return Ok(()) };
     if is_same_file(path, output) {
         return Err(format!(

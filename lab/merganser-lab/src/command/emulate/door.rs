@@ -14,7 +14,7 @@ use merganser_storage::Storage;
 const DISK: &str = "disk";
 
 /// An open way to the disk.
-pub enum EmulatedDoor {
+pub(super) enum EmulatedDoor {
     /// The folder with the file.
     Mount(Mount),
     /// The server with the export.
@@ -23,7 +23,7 @@ pub enum EmulatedDoor {
 
 impl EmulatedDoor {
     /// Shows the disk: from now on, programs can use it.
-    pub fn open(config: &DoorConfig, disk: Arc<dyn Storage>) -> Result<Self, Failure> {
+    pub(super) fn open(config: &DoorConfig, disk: Arc<dyn Storage>) -> Result<Self, Failure> {
         match config {
             DoorConfig::Mount { mountpoint, allow_other } => {
                 let mount = Mount::disk(DiskOptions {
@@ -47,7 +47,7 @@ impl EmulatedDoor {
     }
 
     /// Serves until the folder is unmounted or a signal arrives.
-    pub fn serve(self, cancel: &Cancel) -> Result<(), Failure> {
+    pub(super) fn serve(self, cancel: &Cancel) -> Result<(), Failure> {
         match self {
             EmulatedDoor::Mount(mount) => mounting::serve(mount, cancel),
             EmulatedDoor::Nbd(server) => nbd::run(*server, cancel),

@@ -13,11 +13,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Bytes of a label.
-pub const LABEL_BYTES: u64 = 4096;
+pub(super) const LABEL_BYTES: u64 = 4096;
 
 /// The label of a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DiskLabel {
+pub(super) struct DiskLabel {
     /// Bytes of the disk. All of them are before the label.
     pub bytes: u64,
     /// Where a smaller disk ended whose label is still there: it becomes zeros.
@@ -29,7 +29,7 @@ impl DiskLabel {
     ///
     /// # Errors
     /// The system's own.
-    pub fn read(file: &File, len: u64) -> io::Result<Option<DiskLabel>> {
+    pub(super) fn read(file: &File, len: u64) -> io::Result<Option<DiskLabel>> {
         let Some(bytes) = len.checked_sub(LABEL_BYTES) else { return Ok(None) };
         let mut found = [0; LABEL_BYTES as usize];
         file.read_exact_at(&mut found, bytes)?;
@@ -44,7 +44,7 @@ impl DiskLabel {
     ///
     /// # Errors
     /// The system's own.
-    pub fn write(file: &File, bytes: u64, had: Option<u64>) -> io::Result<()> {
+    pub(super) fn write(file: &File, bytes: u64, had: Option<u64>) -> io::Result<()> {
         let label = DiskLabel { bytes, clear: had };
         file.write_all_at(&label.encode(), bytes)?;
         file.sync_all()?;
@@ -55,7 +55,7 @@ impl DiskLabel {
     ///
     /// # Errors
     /// The system's own.
-    pub fn settle(self, file: &File) -> io::Result<()> {
+    pub(super) fn settle(self, file: &File) -> io::Result<()> {
         let Some(at) = self.clear else { return Ok(()) };
         let zeros = [0; LABEL_BYTES as usize];
         let len = self.bytes.saturating_sub(at).min(LABEL_BYTES);

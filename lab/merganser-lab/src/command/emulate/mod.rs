@@ -41,7 +41,7 @@ use report::EmulatedRun;
 const NULL: &str = "null";
 
 /// Emulates a device until its door is closed, or a signal arrives.
-pub fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &EmulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     // Before a file is made, or grows: it is never cut again.
     let (model, capacity) = check(config)?;
     // Before the first thread that has to do with data.

@@ -19,7 +19,7 @@ const PLOT: &str = ".points svg { height: 24rem; } .points path { fill-opacity: 
     .invalid { border: 2px solid #c62828; border-radius: .6rem; padding: .6rem .8rem; font-weight: 600; }\n";
 
 /// The page's text.
-pub fn page(run: &EmulatedRun) -> String {
+pub(super) fn page(run: &EmulatedRun) -> String {
     let mut body = head(run);
     body.push_str("<main>\n");
     body.push_str(&addresses(run));

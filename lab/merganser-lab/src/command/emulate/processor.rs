@@ -13,14 +13,14 @@ use merganser_storage::thread::spawn;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// The processor is kept awake until this is dropped.
-pub struct AwakeProcessor {
+pub(super) struct AwakeProcessor {
     ends: Arc<AtomicBool>,
     awake: Option<JoinHandle<()>>,
 }
 
 impl AwakeProcessor {
     /// Moves this thread to the processor, and all threads that it starts from here on.
-    pub fn take(number: usize) -> Result<AwakeProcessor, Failure> {
+    pub(super) fn take(number: usize) -> Result<AwakeProcessor, Failure> {
         let failed = |error: io::Error| Failure::from(format!("--cpu {number}: {error}"));
         if number >= CpuSet::MAX_CPU {
             return Err(format!("--cpu {number}: no machine has so many processors").into());

@@ -27,13 +27,13 @@ use super::activity::DiskActivity;
 const PERIOD: Duration = Duration::from_millis(250);
 
 /// A recording that gets requests, and has written nothing.
-pub struct Prepared {
+pub(super) struct Prepared {
     list: Arc<List>,
     trace: Option<ReportFile>,
 }
 
 /// A recording that runs.
-pub struct TraceRecording {
+pub(super) struct TraceRecording {
     list: Arc<List>,
     thread: JoinHandle<(DiskActivity, Result<(), Failure>)>,
 }
@@ -60,13 +60,13 @@ struct Answered {
 
 impl Prepared {
     /// Opens the file of the trace, unless it is one that is being written. It keeps its content.
-    pub fn new(path: Option<&Path>) -> Result<Self, Failure> {
+    pub(super) fn new(path: Option<&Path>) -> Result<Self, Failure> {
         let trace = path.map(ReportFile::open).transpose()?;
         Ok(Prepared { list: Arc::new(List::default()), trace })
     }
 
     /// What gets the answered requests of an emulated device.
-    pub fn observer(&self) -> Observer {
+    pub(super) fn observer(&self) -> Observer {
         let list = Arc::clone(&self.list);
         Box::new(move |served| {
             let mut answered = list.state.lock();
@@ -77,7 +77,7 @@ impl Prepared {
     }
 
     /// Begins: the trace takes the place of what its file held.
-    pub fn start(self, title: &str) -> Result<TraceRecording, Failure> {
+    pub(super) fn start(self, title: &str) -> Result<TraceRecording, Failure> {
         let Prepared { list, trace } = self;
         let trace = trace.map(|kept| TraceFile::begin(kept, title)).transpose()?;
         let theirs = Arc::clone(&list);
@@ -89,7 +89,7 @@ impl Prepared {
 
 impl TraceRecording {
     /// Ends with the requests that were answered so far, and says whether the trace has all of them.
-    pub fn finish(self) -> (DiskActivity, Result<(), Failure>) {
+    pub(super) fn finish(self) -> (DiskActivity, Result<(), Failure>) {
         self.list.state.lock().ended = true;
         self.list.ended.notify_all();
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -12,7 +12,7 @@ use super::super::simulate::{data, table};
 use super::activity::{DiskActivity, DiskFlow};
 
 /// A run that has ended.
-pub struct EmulatedRun {
+pub(super) struct EmulatedRun {
     /// The model; `None` takes no time.
     pub model: Option<ModelledDevice>,
     /// The size of the disk.
@@ -31,17 +31,17 @@ pub struct EmulatedRun {
 
 impl EmulatedRun {
     /// The device's name.
-    pub fn name(&self) -> &str {
+    pub(super) fn name(&self) -> &str {
         &self.ended.results.device
     }
 
     /// One line about it.
-    pub fn about(&self) -> &'static str {
+    pub(super) fn about(&self) -> &'static str {
         self.model.as_ref().map_or("takes no time", ModelledDevice::about)
     }
 
     /// How late answers were, in one sentence.
-    pub fn lag_words(&self) -> String {
+    pub(super) fn lag_words(&self) -> String {
         let lag = &self.ended.lag;
         format!(
             "{} of {} requests late ({:.2} %), {:.2} % of the busy time; answers came {} after the \
@@ -57,12 +57,12 @@ impl EmulatedRun {
     }
 
     /// The share of requests that continue the last one of their kind.
-    pub fn in_order(flow: &DiskFlow) -> f64 {
+    pub(super) fn in_order(flow: &DiskFlow) -> f64 {
         if flow.requests == 0 { 0.0 } else { flow.in_order as f64 / flow.requests as f64 }
     }
 
     /// The table for people.
-    pub fn table(&self) -> String {
+    pub(super) fn table(&self) -> String {
         let EmulatedRun { activity, ended, .. } = self;
         let mut out = String::new();
         let _ = writeln!(
@@ -92,7 +92,7 @@ impl EmulatedRun {
     }
 
     /// The same as data.
-    pub fn data(&self) -> Value {
+    pub(super) fn data(&self) -> Value {
         let EmulatedRun { model, size, seed, slower, started_unix_ms, activity, ended } = self;
         let lag = &ended.lag;
         let [reads, writes] = activity.flows().map(|flow| {
@@ -145,7 +145,7 @@ impl EmulatedRun {
     }
 
     /// An error, when the run is not to be believed.
-    pub fn verdict(&self) -> Result<(), Failure> {
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
         let lag = &self.ended.lag;
         if lag.is_valid() {
             return Ok(());

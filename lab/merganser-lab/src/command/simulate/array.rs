@@ -31,7 +31,7 @@ struct PlayedTrace {
 }
 
 /// Plays each trace on a node of its own and prints the results.
-pub fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &SimulateArray, cancel: &Cancel) -> Result<(), Failure> {
     let runs: Result<Vec<PlayedTrace>, Failure> =
         config.traces.iter().map(|input| play(config, input, cancel)).collect();
     let runs = runs?;

@@ -8,7 +8,7 @@ use super::model::ModelledDevice;
 use super::table::{PERCENTILES, component_name};
 
 /// Everything of a run.
-pub fn of_run(run: &MeasuredRun) -> Value {
+pub(crate) fn of_run(run: &MeasuredRun) -> Value {
     let (streams, fairness) = super::stream_report::data(run);
     json!({
         "device": of_model(&run.model),
@@ -37,7 +37,7 @@ pub fn of_run(run: &MeasuredRun) -> Value {
 }
 
 /// A device and its parameters.
-pub fn of_model(model: &ModelledDevice) -> Value {
+pub(crate) fn of_model(model: &ModelledDevice) -> Value {
     let lines = model.parameters().into_iter();
     let parameters: Map<String, Value> = lines
         .map(|line| {
@@ -52,7 +52,7 @@ pub fn of_model(model: &ModelledDevice) -> Value {
 }
 
 /// The measured results.
-pub fn of_results(results: &DeviceResults) -> Value {
+pub(crate) fn of_results(results: &DeviceResults) -> Value {
     let uses: Vec<Value> = results
         .uses
         .iter()

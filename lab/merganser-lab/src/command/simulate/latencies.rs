@@ -14,7 +14,7 @@ use merganser_shell::failure::Failure;
 use merganser_shell::in_order::InOrder;
 
 /// The file, and the requests that wait.
-pub struct Latencies {
+pub(super) struct Latencies {
     kept: ReportFile,
     title: String,
     /// Times in the file count from here.
@@ -27,13 +27,13 @@ pub struct Latencies {
 
 impl Latencies {
     /// Requests from `start` on, below a comment with the title.
-    pub fn new(kept: ReportFile, title: String, start: SimTime) -> Self {
+    pub(super) fn new(kept: ReportFile, title: String, start: SimTime) -> Self {
         let (writer, failed) = (None, None);
         Latencies { kept, title, start, writer, waiting: InOrder::default(), failed }
     }
 
     /// A request that has ended.
-    pub fn add(&mut self, ended: &EndedRequest) {
+    pub(super) fn add(&mut self, ended: &EndedRequest) {
         if self.failed.is_some() {
             return;
         }
@@ -68,7 +68,7 @@ impl Latencies {
     ///
     /// # Errors
     /// The first error of writing, with the file's name.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
         let written = match self.failed.take() {
             Some(error) => Err(error),
             None => self.writer().and_then(TraceWriter::flush),

@@ -7,7 +7,7 @@ use merganser_shell::failure::Failure;
 use super::model::ModelledDevice;
 
 /// All devices, a line each.
-pub fn devices() -> String {
+pub(super) fn devices() -> String {
     let mut text = String::new();
     for name in ModelledDevice::names() {
         let model = ModelledDevice::preset(name).expect("a name of the list");
@@ -21,7 +21,7 @@ pub fn devices() -> String {
 }
 
 /// All parameters of a device.
-pub fn parameters(name: &str) -> Result<String, Failure> {
+pub(super) fn parameters(name: &str) -> Result<String, Failure> {
     let model = ModelledDevice::preset(name).map_err(|error| format!("--list: {error}"))?;
     let mut text = format!("{name}: {}\n", model.about());
     for line in model.parameters() {

@@ -8,7 +8,7 @@ use merganser_device::workload::Preconditioned;
 use super::model::ModelledDevice;
 
 /// Everything that is known of a run.
-pub struct MeasuredRun {
+pub(crate) struct MeasuredRun {
     /// The device.
     pub model: ModelledDevice,
     /// The seed of all random numbers.
@@ -29,7 +29,7 @@ pub struct MeasuredRun {
 
 impl MeasuredRun {
     /// How evenly the streams were slowed down; `None` unless all were active together.
-    pub fn fairness(&self) -> Option<Fairness> {
+    pub(crate) fn fairness(&self) -> Option<Fairness> {
         let slowdowns: Option<Vec<f64>> =
             self.streams.iter().map(MeasuredStream::slowdown).collect();
         Fairness::of(&slowdowns?)
@@ -37,7 +37,7 @@ impl MeasuredRun {
 }
 
 /// A stream of a run.
-pub struct MeasuredStream {
+pub(crate) struct MeasuredStream {
     /// Its name.
     pub name: String,
     /// Its workload, in words.
@@ -52,7 +52,7 @@ pub struct MeasuredStream {
 
 impl MeasuredStream {
     /// Its slowdown; `None` if the streams were never active together.
-    pub fn slowdown(&self) -> Option<f64> {
+    pub(crate) fn slowdown(&self) -> Option<f64> {
         self.shared.slowdown(&self.alone)
     }
 }

@@ -37,7 +37,7 @@ use merganser_shell::standard::print;
 use crate::config::SimulateConfig;
 
 /// Lists, plays, sorts or records.
-pub fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &SimulateConfig, cancel: &Cancel) -> Result<(), Failure> {
     match config {
         SimulateConfig::ListDevices => print(list::devices()),
         SimulateConfig::ListParameters(name) => print(&list::parameters(name)?),

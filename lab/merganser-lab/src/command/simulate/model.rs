@@ -11,7 +11,7 @@ use crate::config::DeviceChoice;
 
 /// A modelled device: an SSD or a disk.
 #[derive(Debug, Clone)]
-pub enum ModelledDevice {
+pub(crate) enum ModelledDevice {
     /// Flash.
     Ssd(Box<SsdProfile>),
     /// Platters.
@@ -20,7 +20,7 @@ pub enum ModelledDevice {
 
 impl ModelledDevice {
     /// The names of all presets.
-    pub fn names() -> impl Iterator<Item = &'static str> {
+    pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         SsdProfile::names().chain(HddProfile::names())
     }
 
@@ -28,7 +28,7 @@ impl ModelledDevice {
     ///
     /// # Errors
     /// If there is no such preset.
-    pub fn preset(name: &str) -> Result<Self, ProfileError> {
+    pub(crate) fn preset(name: &str) -> Result<Self, ProfileError> {
         if SsdProfile::names().any(|known| known == name) {
             return SsdProfile::preset(name).map(|profile| ModelledDevice::Ssd(Box::new(profile)));
         }
@@ -43,7 +43,7 @@ impl ModelledDevice {
     ///
     /// # Errors
     /// When there is no such device or parameter, or a value can't be.
-    pub fn chosen(choice: &DeviceChoice) -> Result<Self, Failure> {
+    pub(crate) fn chosen(choice: &DeviceChoice) -> Result<Self, Failure> {
         let mut model = Self::preset(&choice.name).map_err(|error| format!("--device: {error}"))?;
         for text in &choice.settings {
             model.set(text).map_err(|error| format!("--set {error}"))?;
@@ -55,7 +55,7 @@ impl ModelledDevice {
     ///
     /// # Errors
     /// A text that is not `name=value`, an unknown name, or a value out of range.
-    pub fn set(&mut self, text: &str) -> Result<(), ProfileError> {
+    pub(crate) fn set(&mut self, text: &str) -> Result<(), ProfileError> {
         match self {
             ModelledDevice::Ssd(profile) => profile.set(text),
             ModelledDevice::Hdd(profile) => profile.set(text),
@@ -66,7 +66,7 @@ impl ModelledDevice {
     ///
     /// # Errors
     /// When its values do not fit together.
-    pub fn device(&self, seed: u64, filled_bytes: u64) -> Result<Box<dyn Device>, Failure> {
+    pub(crate) fn device(&self, seed: u64, filled_bytes: u64) -> Result<Box<dyn Device>, Failure> {
         let made: Result<Box<dyn Device>, ProfileError> = match self {
             ModelledDevice::Ssd(profile) => Ssd::new(profile, seed).map(|mut ssd| {
                 ssd.precondition(filled_bytes.min(ssd.capacity_bytes()));
@@ -78,7 +78,7 @@ impl ModelledDevice {
     }
 
     /// Its name.
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         match self {
             ModelledDevice::Ssd(profile) => profile.name,
             ModelledDevice::Hdd(profile) => profile.name,
@@ -86,7 +86,7 @@ impl ModelledDevice {
     }
 
     /// One line about it.
-    pub fn about(&self) -> &'static str {
+    pub(crate) fn about(&self) -> &'static str {
         match self {
             ModelledDevice::Ssd(profile) => profile.about,
             ModelledDevice::Hdd(profile) => profile.about,
@@ -94,7 +94,7 @@ impl ModelledDevice {
     }
 
     /// The power of its components.
-    pub fn power(&self) -> DevicePower {
+    pub(crate) fn power(&self) -> DevicePower {
         match self {
             ModelledDevice::Ssd(profile) if profile.name == "nvme" => DevicePower::ssd(
                 1.0,
@@ -119,7 +119,7 @@ impl ModelledDevice {
     }
 
     /// Every parameter: name, value, unit, range, source and meaning.
-    pub fn parameters(&self) -> Vec<ParameterLine> {
+    pub(crate) fn parameters(&self) -> Vec<ParameterLine> {
         match self {
             ModelledDevice::Ssd(profile) => merganser_device::profile::ssd_parameters()
                 .iter()
@@ -148,7 +148,7 @@ impl ModelledDevice {
 }
 
 /// A parameter of a device.
-pub struct ParameterLine {
+pub(crate) struct ParameterLine {
     /// Its name in `--set`.
     pub name: &'static str,
     /// Its value, as a user writes it.

@@ -18,7 +18,7 @@ const READ_BYTES: usize = 1 << 16;
 ///
 /// # Errors
 /// When it can't be opened. A damaged one fails when it is read.
-pub fn open(input: &Input, cancel: &Cancel) -> Result<impl BufRead + use<>, Failure> {
+pub(super) fn open(input: &Input, cancel: &Cancel) -> Result<impl BufRead + use<>, Failure> {
     let reader = Box::new(input.open(cancel)?);
     let budget = Budget::new(MEMORY_BYTES);
     let MapInput::Stream { reader, .. } =

@@ -19,7 +19,7 @@ use text::Escaped;
 const PLOTS: &str = ".plot svg { height: auto; background: #ffffff; }\n";
 
 /// The page's text.
-pub fn page(run: &MeasuredRun) -> String {
+pub(super) fn page(run: &MeasuredRun) -> String {
     let MeasuredRun { model, results, .. } = run;
     let mut body = head(run);
     body.push_str("<main>\n");

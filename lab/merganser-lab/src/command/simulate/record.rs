@@ -22,7 +22,7 @@ use super::play::trace_sentence;
 use crate::config::{RecordOf, SimulateRecord, TraceReading};
 
 /// Writes a trace of something else.
-pub fn run(config: &SimulateRecord, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &SimulateRecord, cancel: &Cancel) -> Result<(), Failure> {
     let path = config.output.as_deref();
     match &config.of {
         RecordOf::Trace(input, reading) => convert(input, reading, path, cancel),

@@ -20,7 +20,7 @@ use super::{data, page, play, streams, table};
 use crate::config::{PlayedLoad, SimulateRun};
 
 /// Plays the requests and prints the results.
-pub fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &SimulateRun, cancel: &Cancel) -> Result<(), Failure> {
     let model = ModelledDevice::chosen(&config.device)?;
     let mut device = play::device(&model, config)?;
     check(&*device, config, cancel)?;

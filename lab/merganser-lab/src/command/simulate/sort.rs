@@ -32,7 +32,7 @@ use crate::config::SimulateSort;
 const PIECE: usize = 1 << 20;
 
 /// Sorts on a device, checks the result, and tells.
-pub fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure> {
     let model = ModelledDevice::chosen(&config.device)?;
     let device = model.device(config.device.seed, 0)?;
     // The host takes no time, so that only the device is measured.

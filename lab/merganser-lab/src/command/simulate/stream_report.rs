@@ -34,7 +34,7 @@ fn fairness_words(run: &MeasuredRun) -> String {
 }
 
 /// The lines of the table.
-pub fn table(run: &MeasuredRun) -> String {
+pub(super) fn table(run: &MeasuredRun) -> String {
     let mut out = "\n".to_owned();
     let _ = writeln!(
         out,
@@ -78,7 +78,7 @@ pub fn table(run: &MeasuredRun) -> String {
 }
 
 /// The section of the page.
-pub fn section(run: &MeasuredRun) -> String {
+pub(super) fn section(run: &MeasuredRun) -> String {
     if run.streams.is_empty() {
         return String::new();
     }
@@ -115,7 +115,7 @@ pub fn section(run: &MeasuredRun) -> String {
 }
 
 /// As data: the streams, and the fairness.
-pub fn data(run: &MeasuredRun) -> (Value, Value) {
+pub(super) fn data(run: &MeasuredRun) -> (Value, Value) {
     let class = |of: &Class| {
         json!({
             "requests": of.requests,

@@ -53,7 +53,7 @@ fn drawn<'a>(
 }
 
 /// Whether the device can be asked for the requests.
-pub fn check(
+pub(super) fn check(
     device: &dyn Device,
     choices: &[StreamChoice],
     config: &SimulateRun,
@@ -63,7 +63,7 @@ pub fn check(
 }
 
 /// Plays all streams to `device`.
-pub fn together(
+pub(super) fn together(
     device: &mut dyn Device,
     choices: &[StreamChoice],
     config: &SimulateRun,
@@ -80,7 +80,7 @@ pub fn together(
 }
 
 /// Plays each stream to a device of its own, and compares the requests that its share compares.
-pub fn alone(
+pub(super) fn alone(
     model: &ModelledDevice,
     choices: &[StreamChoice],
     shares: Vec<Share>,

@@ -11,11 +11,11 @@ use merganser_pages::text;
 use super::measured::MeasuredRun;
 
 /// The percentiles of latency that are shown.
-pub const PERCENTILES: [(f64, &str); 6] =
+pub(crate) const PERCENTILES: [(f64, &str); 6] =
     [(0.5, "p50"), (0.9, "p90"), (0.99, "p99"), (0.999, "p99.9"), (0.9999, "p99.99"), (1.0, "max")];
 
 /// The table.
-pub fn of_run(run: &MeasuredRun) -> String {
+pub(crate) fn of_run(run: &MeasuredRun) -> String {
     let MeasuredRun { model, results, .. } = run;
     let mut out = String::new();
     let capacity = text::bytes(results.capacity_bytes);
@@ -60,7 +60,7 @@ pub fn of_run(run: &MeasuredRun) -> String {
 }
 
 /// Whether most reads of an SSD were of places that were never written.
-pub fn read_nothing(results: &DeviceResults) -> bool {
+pub(crate) fn read_nothing(results: &DeviceResults) -> bool {
     results.flash.is_some_and(|flash| {
         let found = flash.page_reads + flash.cached_pages + flash.buffered_pages;
         results.reads.requests > 0 && found < results.reads.requests / 2
@@ -68,7 +68,7 @@ pub fn read_nothing(results: &DeviceResults) -> bool {
 }
 
 /// Of requests, parts, flash and energy.
-pub fn of_results(results: &DeviceResults) -> String {
+pub(crate) fn of_results(results: &DeviceResults) -> String {
     let mut out = String::new();
     let heads: String = PERCENTILES.iter().map(|(_, name)| format!("{name:>11}")).collect();
     let _ = writeln!(
@@ -87,7 +87,7 @@ pub fn of_results(results: &DeviceResults) -> String {
 }
 
 /// Of parts, flash and energy.
-pub fn of_parts(results: &DeviceResults) -> String {
+pub(crate) fn of_parts(results: &DeviceResults) -> String {
     let mut out = "\n".to_owned();
     let _ = writeln!(out, "{:<12}{:>6}{:>14}{:>14}", "busy", "parts", "mean", "most");
     for (part, count, mean, most) in results.utilisations() {
@@ -166,7 +166,7 @@ fn row(name: &str, results: &DeviceResults, class: &Class) -> String {
 }
 
 /// The name of a component.
-pub fn component_name(part: Component) -> &'static str {
+pub(crate) fn component_name(part: Component) -> &'static str {
     match part {
         Component::Link => "link",
         Component::Processor => "processor",
@@ -194,7 +194,7 @@ fn tally_words(tally: &Tally) -> String {
 }
 
 /// A workload in words.
-pub fn words(of: &Workload) -> String {
+pub(crate) fn words(of: &Workload) -> String {
     let pattern = match of.pattern {
         AccessPattern::Sequential => "sequential".to_owned(),
         AccessPattern::Strided(gap) => format!("strided by {}", text::memory(gap)),

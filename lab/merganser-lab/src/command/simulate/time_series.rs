@@ -18,7 +18,7 @@ fn curves(results: &DeviceResults, of: impl Fn(&Bin, u64) -> [f64; 2]) -> Curves
 }
 
 /// The axis of virtual time.
-pub fn ticks(results: &DeviceResults) -> String {
+pub(super) fn ticks(results: &DeviceResults) -> String {
     let tick = |quarter| text::seconds(results.seconds() * f64::from(quarter) / 4.0);
     let ticks: String = (0..=4).map(|quarter| format!("<span>{}</span>", tick(quarter))).collect();
     format!("<div class=\"row\"><div class=\"who\"></div><div class=\"axis\">{ticks}</div></div>\n")
@@ -28,7 +28,7 @@ const LEGEND: &str = "<ul class=\"legend\"><li><i class=\"reading\"></i>reads</l
                       <li><i class=\"writing\"></i>writes</li></ul>\n";
 
 /// The sections of the page.
-pub fn sections(results: &DeviceResults) -> String {
+pub(super) fn sections(results: &DeviceResults) -> String {
     if results.series.bins().is_empty() {
         return String::new();
     }
@@ -101,7 +101,7 @@ fn rule(found: &Steadiness) -> String {
 }
 
 /// In words.
-pub fn words(found: &Steadiness) -> String {
+pub(super) fn words(found: &Steadiness) -> String {
     let of = |tracked: &Tracked| {
         let (name, last) = (tracked.name.trim_end_matches(", ns"), tracked.last);
         let not = if last.is_steady() { "" } else { "NOT " };
@@ -112,7 +112,7 @@ pub fn words(found: &Steadiness) -> String {
 }
 
 /// The steady state as data.
-pub fn steady(found: &Steadiness) -> Value {
+pub(super) fn steady(found: &Steadiness) -> Value {
     let tracked = |of: &Tracked| {
         json!({
             "figure": of.name,
@@ -136,7 +136,7 @@ pub fn steady(found: &Steadiness) -> Value {
 }
 
 /// The series as data; null if only the device has seen the requests.
-pub fn data(results: &DeviceResults) -> Value {
+pub(super) fn data(results: &DeviceResults) -> Value {
     let bins = results.series.bins();
     if bins.is_empty() {
         return Value::Null;

@@ -12,30 +12,30 @@ use merganser_sort::{Budget, Silent};
 use merganser_storage::Storage;
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 
-pub const LINES: Format = Format::Lines { delimiter: b'\n' };
-pub const EVERY_COMBINE: [Combine; 6] =
+pub(super) const LINES: Format = Format::Lines { delimiter: b'\n' };
+pub(super) const EVERY_COMBINE: [Combine; 6] =
     [Combine::Sum, Combine::Min, Combine::Max, Combine::Count, Combine::First, Combine::None];
 
 /// The work of a test SSDlet on one record and the place of its first byte.
-pub type Each = fn(&[u8], u64, &mut Emitter<'_>) -> Result<(), SsdletError>;
+pub(super) type Each = fn(&[u8], u64, &mut Emitter<'_>) -> Result<(), SsdletError>;
 
 /// An SSDlet of one function.
-pub struct Plain {
+pub(super) struct Plain {
     description: SsdletDescription,
     each: Each,
 }
 
 impl Plain {
-    pub fn keyed(input: Format, combine: Combine, value: Type, each: Each) -> Self {
+    pub(super) fn keyed(input: Format, combine: Combine, value: Type, each: Each) -> Self {
         let output = SsdletOutput::Keyed { key: Type::Bytes, value, combine };
         Self::new(input, output, each)
     }
 
-    pub fn ordered(input: Format, each: Each) -> Self {
+    pub(super) fn ordered(input: Format, each: Each) -> Self {
         Self::new(input, SsdletOutput::Ordered { format: LINES }, each)
     }
 
-    pub fn new(input: Format, output: SsdletOutput, each: Each) -> Self {
+    pub(super) fn new(input: Format, output: SsdletOutput, each: Each) -> Self {
         let name = "plain".to_owned();
         Plain { description: SsdletDescription { name, input, output, worker_bytes: 100 }, each }
     }
@@ -76,7 +76,7 @@ impl Worker for PlainWorker {
 }
 
 /// Hands out each word of a line with a number that depends on the word's place.
-pub fn words(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+pub(super) fn words(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
     let line = record.strip_suffix(b"\n").unwrap_or(record);
     for (i, word) in line.split(|byte| *byte == b' ').enumerate() {
         let number = (offset as i64 * 31 + i as i64) % 1009 - 400;
@@ -86,7 +86,7 @@ pub fn words(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), Ss
 }
 
 /// As [`words`], faster ways in turn.
-pub fn spans(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
+pub(super) fn spans(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
     let line = record.strip_suffix(b"\n").unwrap_or(record);
     let mut at = 0;
     for (i, word) in line.split(|byte| *byte == b' ').enumerate() {
@@ -103,7 +103,7 @@ pub fn spans(record: &[u8], offset: u64, out: &mut Emitter<'_>) -> Result<(), Ss
 
 /// Rows that came out.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Rows {
+pub(super) struct Rows {
     pub keyed: Vec<(Vec<u8>, Vec<u8>)>,
     pub ordered: Vec<u8>,
     /// A limit of calls.
@@ -131,7 +131,7 @@ impl RowSink for Rows {
 }
 
 /// What a naive program makes of `values`, by key, in the order of the input.
-pub fn model(
+pub(super) fn model(
     emitted: &BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
     combine: Combine,
     of: Type,
@@ -163,7 +163,10 @@ pub fn model(
 }
 
 /// What `ssdlet` hands out for whole inputs, collected.
-pub fn collected(ssdlet: &Plain, inputs: &[Vec<u8>]) -> merganser_map::ssdlet::CollectedOutput {
+pub(super) fn collected(
+    ssdlet: &Plain,
+    inputs: &[Vec<u8>],
+) -> merganser_map::ssdlet::CollectedOutput {
     let mut collect = merganser_map::ssdlet::CollectedOutput::default();
     let mut worker = ssdlet.worker().expect("a worker");
     for (input, bytes) in inputs.iter().enumerate().filter(|(_, bytes)| !bytes.is_empty()) {
@@ -179,13 +182,13 @@ pub fn collected(ssdlet: &Plain, inputs: &[Vec<u8>]) -> merganser_map::ssdlet::C
     collect
 }
 
-pub fn storage(bytes: &[u8]) -> Arc<dyn Storage> {
+pub(super) fn storage(bytes: &[u8]) -> Arc<dyn Storage> {
     MemoryStorage::from_bytes("input", bytes)
 }
 
 /// Settings of one run.
 #[derive(Debug, Clone, Copy)]
-pub struct How {
+pub(super) struct How {
     pub threads: usize,
     pub partition: PartitionSize,
     pub memory: u64,
@@ -209,11 +212,11 @@ impl Default for How {
 
 impl How {
     /// Chunks of this number of bytes, and no spills.
-    pub fn chunks(bytes: u64, threads: usize) -> Self {
+    pub(super) fn chunks(bytes: u64, threads: usize) -> Self {
         How { partition: PartitionSize::Bytes(bytes), threads, temp: false, ..How::default() }
     }
 
-    pub fn options(self) -> MapOptions {
+    pub(super) fn options(self) -> MapOptions {
         MapOptions {
             budget: Budget::new(self.memory),
             threads: self.threads,
@@ -222,7 +225,7 @@ impl How {
         }
     }
 
-    pub fn inputs(self, inputs: &[Vec<u8>]) -> Vec<MapInput> {
+    pub(super) fn inputs(self, inputs: &[Vec<u8>]) -> Vec<MapInput> {
         let input = |bytes: &Vec<u8>| {
             if self.streams {
                 let reader = Box::new(std::io::Cursor::new(bytes.clone()));
@@ -235,7 +238,7 @@ impl How {
     }
 
     /// Maps `inputs` into rows; memory is all given back.
-    pub fn map(
+    pub(super) fn map(
         self,
         ssdlet: &dyn Ssdlet,
         inputs: Vec<MapInput>,
@@ -245,7 +248,7 @@ impl How {
         Ok((rows, report))
     }
 
-    pub fn map_to(
+    pub(super) fn map_to(
         self,
         ssdlet: &dyn Ssdlet,
         inputs: Vec<MapInput>,
@@ -261,7 +264,7 @@ impl How {
 }
 
 /// Bytes that look like a text of few words, some of them long, with empty lines and blanks.
-pub fn text(bytes: usize, distinct: u64, seed: u64) -> Vec<u8> {
+pub(super) fn text(bytes: usize, distinct: u64, seed: u64) -> Vec<u8> {
     let mut random = merganser_testkit::Random::new(seed);
     let mut text = Vec::with_capacity(bytes + 40);
     while text.len() < bytes {

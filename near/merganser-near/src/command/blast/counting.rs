@@ -20,7 +20,7 @@ const READ_BYTES: usize = 1 << 20;
 
 /// Counts sequences, letters and bytes of all files, decompressed where they are compressed. It ends early, as if it was
 /// cancelled, once `vain` is set: the counts are not needed then.
-pub fn count(
+pub(super) fn count(
     config: &BlastConfig,
     progress: &dyn Progress,
     cancel: &Cancel,

@@ -38,7 +38,7 @@ const NO_COUNTS: &str = "blastdbcmd -info: does not say the counts of the databa
 const WHOLE: &str = "whole";
 
 /// Merges the archives of all partitions, and writes the output into `partial`.
-pub fn finish(
+pub(super) fn finish(
     config: &BlastConfig,
     facts: &SearchFacts,
     (work, partial): (&Path, &Path),

@@ -46,7 +46,7 @@ struct SearchFacts {
 }
 
 /// Searches.
-pub fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     check_output(config)?;
     let tools = BlastTools::find(config.search.program)?;
     let query = FileMark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;

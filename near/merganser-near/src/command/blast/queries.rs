@@ -17,7 +17,7 @@ const READ_BYTES: usize = 64 << 10;
 
 /// The contents of the file of queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Queries {
+pub(super) enum Queries {
     /// Nothing but blanks.
     None,
     /// Something that BLAST decides about.
@@ -28,7 +28,7 @@ pub enum Queries {
 ///
 /// # Errors
 /// A file that BLAST can't read, or that names sequences instead of holding them.
-pub fn look(config: &BlastConfig) -> Result<Queries, Failure> {
+pub(super) fn look(config: &BlastConfig) -> Result<Queries, Failure> {
     let on_query = |error: io::Error| Failure::on(&config.query, &error);
     let file = File::open(&config.query).map_err(on_query)?;
     let mut front = Vec::new();

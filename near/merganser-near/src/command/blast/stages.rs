@@ -12,12 +12,12 @@ use super::tools::{command, quoted, search, usual_batch};
 use crate::config::{BlastConfig, VOLUME};
 
 /// The stages.
-pub const FORMAT: &str = "format";
-pub const SEARCH: &str = "search";
+pub(super) const FORMAT: &str = "format";
+pub(super) const SEARCH: &str = "search";
 /// A file next to where the database of a partition would be, if none of its sequences has letters.
-pub const NO_LETTERS: &str = "no-letters";
+pub(super) const NO_LETTERS: &str = "no-letters";
 
-pub fn settings(
+pub(super) fn settings(
     config: &BlastConfig,
     facts: &SearchFacts,
     folder: PathBuf,
@@ -93,12 +93,12 @@ fn search_command(config: &BlastConfig, facts: &SearchFacts) -> String {
 }
 
 /// The options of a search whose output is printed in its own form.
-pub fn printed_options(search: &BlastSearch) -> Vec<String> {
+pub(super) fn printed_options(search: &BlastSearch) -> Vec<String> {
     let format = ["-outfmt".to_owned(), search.format.text.clone()];
     [search.options.clone(), formatter_options(search), format.to_vec()].concat()
 }
 
 /// Those that the formatter has, too.
-pub fn formatter_options(search: &BlastSearch) -> Vec<String> {
+pub(super) fn formatter_options(search: &BlastSearch) -> Vec<String> {
     [search.limit.words(), search.line_length.clone()].concat()
 }

@@ -24,7 +24,7 @@ const UNKNOWN_LETTERS: usize = 30;
 
 /// The programs that a search needs, all installed.
 #[derive(Debug, Clone, Copy)]
-pub struct BlastTools {
+pub(super) struct BlastTools {
     program: BlastProgram,
 }
 
@@ -33,7 +33,7 @@ impl BlastTools {
     ///
     /// # Errors
     /// A sentence that says what to install.
-    pub fn find(program: BlastProgram) -> Result<Self, Failure> {
+    pub(super) fn find(program: BlastProgram) -> Result<Self, Failure> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         for tool in ["makeblastdb", program.name(), "blastdbcmd", "blast_formatter"] {
             if !std::env::split_paths(&path).any(|folder| folder.join(tool).is_file()) {
@@ -50,7 +50,7 @@ impl BlastTools {
     ///
     /// # Errors
     /// A program that does not say it.
-    pub fn version(self) -> Result<String, Failure> {
+    pub(super) fn version(self) -> Result<String, Failure> {
         let program = self.program.name();
         let ran = Command::new(program).arg("-version").stdin(Stdio::null()).output();
         let ran = ran.map_err(|error| Failure::on(Path::new(program), &error))?;
@@ -64,7 +64,7 @@ impl BlastTools {
 }
 
 /// What a command wrote.
-pub struct Said {
+pub(super) struct Said {
     /// To standard output.
     pub printed: Vec<u8>,
     /// To standard error.
@@ -72,17 +72,17 @@ pub struct Said {
 }
 
 /// The shell's command for a program in a folder, with the same surroundings for all.
-pub fn command(folder: &str, command: &str) -> String {
+pub(super) fn command(folder: &str, command: &str) -> String {
     format!("cd {folder} && {SURROUNDINGS} && {command}")
 }
 
 /// The letters of queries in a batch, for a program; `None` for its own choice.
-pub fn usual_batch(program: BlastProgram) -> Option<u64> {
+pub(super) fn usual_batch(program: BlastProgram) -> Option<u64> {
     (program == BlastProgram::Blastn).then_some(BATCH_LETTERS)
 }
 
 /// A search of a database in batches of this size, without its output.
-pub fn search(
+pub(super) fn search(
     program: BlastProgram,
     batch: Option<u64>,
     query: &str,
@@ -95,7 +95,7 @@ pub fn search(
 }
 
 /// A word of a command for sh (which does not know the `$'...'` of [`merganser_shell::shown`]), in which a pipeline finds no places.
-pub fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     // Two quotes end and begin the quoted text, so that sh joins it again: `'q{''k}.fa'`.
     format!("'{}'", word.replace('\'', "'\\''").replace('{', "{''"))
 }
@@ -104,7 +104,7 @@ pub fn quoted(word: &str) -> String {
 ///
 /// # Errors
 /// The sentence of a program that fails; the end, if it is asked for.
-pub fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure> {
+pub(super) fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure> {
     let names = PlainNames::of(folder).map_err(|error| Failure::on(folder, &error))?;
     let line = command(names.folder(), words);
     let printed = folder.join("printed");
@@ -120,7 +120,7 @@ pub fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure>
 ///
 /// # Errors
 /// The sentence of BLAST; the end, if it is asked for.
-pub fn try_search(
+pub(super) fn try_search(
     program: BlastProgram,
     query: &str,
     options: &[String],
@@ -139,7 +139,7 @@ pub fn try_search(
 }
 
 /// A sequence of unknown letters, which nothing is like, as FASTA.
-pub fn unknown(molecule: Molecule) -> String {
+pub(super) fn unknown(molecule: Molecule) -> String {
     let letter = match molecule {
         Molecule::Nucleotide => "N",
         Molecule::Protein => "X",

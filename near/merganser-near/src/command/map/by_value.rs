@@ -42,12 +42,12 @@ const OF_PIECES: MemoryShare =
     MemoryShare { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
 
 /// The least memory in which rows are sorted, in bytes.
-pub fn least_bytes() -> u64 {
+pub(super) fn least_bytes() -> u64 {
     OF_PIECES.least_beside(sort_least_bytes())
 }
 
 /// How the rows are sorted.
-pub struct ByValue {
+pub(super) struct ByValue {
     /// The type of values.
     pub of: Type,
     /// The memory of the sort.
@@ -65,7 +65,7 @@ impl ByValue {
     ///
     /// # Errors
     /// Those of `map`; those of the sort and of `rows`.
-    pub fn run<W: Write + Send, T>(
+    pub(super) fn run<W: Write + Send, T>(
         self,
         rows: &mut RowWriter<W>,
         progress: &dyn Progress,

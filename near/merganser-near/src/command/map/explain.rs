@@ -30,7 +30,7 @@ const FOOTPRINT: u64 = 3;
 ///
 /// # Errors
 /// When an input can't be read, or there is too little memory.
-pub fn text(
+pub(super) fn text(
     config: &MapConfig,
     description: &SsdletDescription,
     temp: &[Arc<FileDirectory>],

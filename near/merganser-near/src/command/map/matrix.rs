@@ -29,7 +29,7 @@ use merganser_pages::text;
 ///
 /// # Errors
 /// Factors that are no matrices, or don't fit; an output that can't be written.
-pub fn run(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &MapConfig, raw: &[RawMatrix], cancel: &Cancel) -> Result<(), Failure> {
     let path = match &config.destination {
         Destination::File(path) => path,
         Destination::Stdout | Destination::View(_) => {

@@ -53,7 +53,7 @@ use split::MemorySplit;
 use top::TopRows;
 
 /// Opens everything, maps, makes the result visible, and reports.
-pub fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &MapConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     let mapper = match &config.program {
         MapProgram::Ssdlet { name, args } => CommandMapper::open(config, name, args, cancel)?,

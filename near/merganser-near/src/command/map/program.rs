@@ -14,7 +14,7 @@ use crate::sentences::Told;
 ///
 /// # Errors
 /// When no SSDlet has this name, or its arguments make no sense.
-pub fn open(
+pub(super) fn open(
     name: &ProgramName,
     args: &Value,
     limits: GuestLimits,

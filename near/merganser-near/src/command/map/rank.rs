@@ -12,13 +12,13 @@
 use merganser_map::ssdlet::Type;
 
 /// Appends the rank of a row.
-pub fn rank(of: Type, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn rank(of: Type, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     rank_of_value(of, value, out);
     out.extend_from_slice(key);
 }
 
 /// The key of a row whose rank is `rank`.
-pub fn key_of_rank(of: Type, rank: &[u8]) -> &[u8] {
+pub(super) fn key_of_rank(of: Type, rank: &[u8]) -> &[u8] {
     match of {
         Type::I64 | Type::F64 => rank.get(8..).unwrap_or_default(),
         Type::Text | Type::Bytes | Type::Decimal => {

@@ -19,7 +19,7 @@ use crate::config::{MapConfig, ProgramName};
 use crate::sentences::Told;
 
 /// An open SSDlet.
-pub enum CommandMapper {
+pub(super) enum CommandMapper {
     /// In this process.
     Here(Box<dyn Ssdlet>),
     /// On nodes.
@@ -28,7 +28,7 @@ pub enum CommandMapper {
 
 /// The shape of a [`CommandMapper`]'s rows.
 #[derive(Debug, Clone)]
-pub struct What {
+pub(super) struct What {
     /// The SSDlet's formats and options.
     pub description: SsdletDescription,
     /// How many rows are wanted, if it is not all of them.
@@ -40,7 +40,7 @@ impl CommandMapper {
     ///
     /// # Errors
     /// When there is no such SSDlet, or its arguments make no sense; those of nodes.
-    pub fn open(
+    pub(super) fn open(
         config: &MapConfig,
         name: &ProgramName,
         args: &serde_json::Value,
@@ -62,7 +62,7 @@ impl CommandMapper {
     }
 
     /// The shape of its rows.
-    pub fn what(&self) -> What {
+    pub(super) fn what(&self) -> What {
         match self {
             CommandMapper::Here(ssdlet) => {
                 What { description: ssdlet.description().clone(), rows_most: ssdlet.rows_most() }
@@ -76,7 +76,7 @@ impl CommandMapper {
 }
 
 /// An SSDlet, its open inputs, and what it may take.
-pub struct MapWork<'a> {
+pub(super) struct MapWork<'a> {
     config: &'a MapConfig,
     mapper: CommandMapper,
     inputs: Vec<MapInput>,
@@ -87,7 +87,7 @@ pub struct MapWork<'a> {
 
 impl<'a> MapWork<'a> {
     /// The work of `config` in the memory of `budget`, which is what `split` has for it.
-    pub fn new(
+    pub(super) fn new(
         config: &'a MapConfig,
         mapper: CommandMapper,
         inputs: Vec<MapInput>,
@@ -102,7 +102,7 @@ impl<'a> MapWork<'a> {
     ///
     /// # Errors
     /// The least that works.
-    pub fn check_memory(&self) -> Result<(), Failure> {
+    pub(super) fn check_memory(&self) -> Result<(), Failure> {
         match &self.mapper {
             CommandMapper::Here(ssdlet) => {
                 let about = ssdlet.description();
@@ -117,7 +117,11 @@ impl<'a> MapWork<'a> {
     ///
     /// # Errors
     /// The SSDlet's, the inputs', the engine's and the sink's own.
-    pub fn run(self, output: MapOutput<'_>, progress: &dyn Progress) -> Result<MapReport, Failure> {
+    pub(super) fn run(
+        self,
+        output: MapOutput<'_>,
+        progress: &dyn Progress,
+    ) -> Result<MapReport, Failure> {
         let (ssdlet, output) = match (self.mapper, output) {
             (CommandMapper::Here(ssdlet), output) => (ssdlet, output),
             (CommandMapper::Nodes(farm), MapOutput::Rows(sink)) => return farm.map(sink, progress),
@@ -132,7 +136,11 @@ impl<'a> MapWork<'a> {
 }
 
 /// The options of the engine, in the memory of `budget`.
-pub fn options(config: &MapConfig, budget: Budget, temp: &[Arc<FileDirectory>]) -> MapOptions {
+pub(super) fn options(
+    config: &MapConfig,
+    budget: Budget,
+    temp: &[Arc<FileDirectory>],
+) -> MapOptions {
     MapOptions {
         budget,
         threads: config.threads,
@@ -145,7 +153,7 @@ pub fn options(config: &MapConfig, budget: Budget, temp: &[Arc<FileDirectory>]) 
 ///
 /// # Errors
 /// The least that works.
-pub fn check_memory(
+pub(super) fn check_memory(
     config: &MapConfig,
     about: &SsdletDescription,
     inputs: &[MapInput],
@@ -158,6 +166,6 @@ pub fn check_memory(
 }
 
 /// A folder whose reads and writes are in the report.
-pub fn recorded(folder: &Arc<FileDirectory>) -> Arc<dyn Directory> {
+pub(super) fn recorded(folder: &Arc<FileDirectory>) -> Arc<dyn Directory> {
     Activity::here().directory(Arc::clone(folder) as Arc<dyn Directory>)
 }

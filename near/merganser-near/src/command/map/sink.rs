@@ -15,12 +15,12 @@ use super::top::TopRows;
 const PIECE_BYTES: usize = 64 << 10;
 
 /// An output's error, on its way through the engine.
-pub fn refused(error: io::Error) -> SsdletError {
+pub(super) fn refused(error: io::Error) -> SsdletError {
     merganser_sort::Error::from(error).into()
 }
 
 /// All rows.
-pub struct ToRows<'a, W>(pub &'a mut RowWriter<W>);
+pub(super) struct ToRows<'a, W>(pub &'a mut RowWriter<W>);
 
 impl<W: Write + Send> RowSink for ToRows<'_, W> {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
@@ -35,7 +35,7 @@ impl<W: Write + Send> RowSink for ToRows<'_, W> {
 }
 
 /// The rows with the largest values.
-pub struct ToTop(pub TopRows);
+pub(super) struct ToTop(pub TopRows);
 
 impl RowSink for ToTop {
     fn keyed(&mut self, key: &[u8], value: &[u8]) -> Result<bool, SsdletError> {
@@ -50,7 +50,7 @@ impl RowSink for ToTop {
 }
 
 /// Records as they are.
-pub struct ToRecords<'a> {
+pub(super) struct ToRecords<'a> {
     output: &'a mut ResultOutput,
     piece: Vec<u8>,
     /// Ends a record that is the value of a row.
@@ -59,7 +59,7 @@ pub struct ToRecords<'a> {
 
 impl<'a> ToRecords<'a> {
     /// Writes records of this format to `output`.
-    pub fn new(output: &'a mut ResultOutput, format: Format) -> Self {
+    pub(super) fn new(output: &'a mut ResultOutput, format: Format) -> Self {
         let terminator: &[u8] = match format {
             Format::Lines { delimiter: 0 } => b"\0",
             Format::Lines { .. } | Format::Csv { .. } => b"\n",
@@ -72,7 +72,7 @@ impl<'a> ToRecords<'a> {
     ///
     /// # Errors
     /// The output's own.
-    pub fn finish(mut self) -> Result<(), Failure> {
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
         self.flush().map_err(|error| Failure::named(&error))
     }
 

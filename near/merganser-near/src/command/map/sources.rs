@@ -12,7 +12,7 @@ use merganser_sort::run::magic::ContentKind;
 ///
 /// # Errors
 /// When one can't be read, or is no `content`.
-pub fn open(
+pub(crate) fn open(
     inputs: &[Input],
     content: ContentKind,
     budget: &Budget,

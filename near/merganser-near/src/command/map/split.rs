@@ -20,7 +20,7 @@ const OF_SORT: MemoryShare = MemoryShare { share: 2, bytes_min: 0 };
 
 /// A division of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemorySplit {
+pub(super) struct MemorySplit {
     all_bytes: u64,
     /// The part of chosen rows.
     part: Option<MemoryShare>,
@@ -30,7 +30,7 @@ pub struct MemorySplit {
 
 impl MemorySplit {
     /// The division for `config` and an SSDlet with this output.
-    pub fn new(config: &MapConfig, output: &SsdletOutput) -> Self {
+    pub(super) fn new(config: &MapConfig, output: &SsdletOutput) -> Self {
         let (part, chosen_least_bytes) = match (output, config.choice) {
             (SsdletOutput::Ordered { .. }, _) | (_, Choice::ByKey) => (None, 0),
             (_, Choice::ByValue) => (Some(OF_SORT), by_value::least_bytes()),
@@ -40,12 +40,12 @@ impl MemorySplit {
     }
 
     /// Bytes for the map.
-    pub fn map_bytes(self) -> u64 {
+    pub(super) fn map_bytes(self) -> u64 {
         self.all_bytes - self.chosen_bytes()
     }
 
     /// Bytes for the rows of `--top`, or the second sort.
-    pub fn chosen_bytes(self) -> u64 {
+    pub(super) fn chosen_bytes(self) -> u64 {
         self.part.map_or(0, |part| part.of(self.all_bytes))
     }
 
@@ -56,7 +56,7 @@ impl MemorySplit {
     }
 
     /// The least memory of all in which the chosen rows have `bytes`.
-    pub fn least_with_chosen(self, bytes: u64) -> u64 {
+    pub(super) fn least_with_chosen(self, bytes: u64) -> u64 {
         self.part.map_or(bytes, |part| part.least_with(bytes))
     }
 
@@ -64,7 +64,7 @@ impl MemorySplit {
     ///
     /// # Errors
     /// [`Error::Memory`] with the least of all.
-    pub fn check(self, map_least_bytes: u64) -> Result<(), Error> {
+    pub(super) fn check(self, map_least_bytes: u64) -> Result<(), Error> {
         let (least_bytes, limit_bytes) = (self.least_bytes(map_least_bytes), self.all_bytes);
         if limit_bytes < least_bytes {
             return Err(Error::Memory { owner: "mapping", least_bytes, limit_bytes });
@@ -73,7 +73,7 @@ impl MemorySplit {
     }
 
     /// An error of the map, whose memory is its part, as one of all memory.
-    pub fn of_map(self, error: Error) -> Error {
+    pub(super) fn of_map(self, error: Error) -> Error {
         match error {
             Error::Memory { owner, least_bytes, .. } => {
                 let (least_bytes, limit_bytes) = (self.least_bytes(least_bytes), self.all_bytes);
@@ -84,7 +84,7 @@ impl MemorySplit {
     }
 
     /// The same for an error of the chosen rows.
-    pub fn of_chosen(self, error: Error) -> Error {
+    pub(super) fn of_chosen(self, error: Error) -> Error {
         match error {
             Error::Memory { owner, least_bytes, .. } => {
                 let least_bytes = self.least_with_chosen(least_bytes);

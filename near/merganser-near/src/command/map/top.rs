@@ -18,7 +18,7 @@ const TOO_MANY: &str = "--top: the largest rows take more than an eighth of --me
 const ROW_BYTES: u64 = 128;
 
 /// The `most` rows with the largest values; among equal values, those with the smallest keys.
-pub struct TopRows {
+pub(super) struct TopRows {
     of: Type,
     most: usize,
     /// The row with the largest rank on top: it is the first to go.
@@ -43,7 +43,7 @@ impl TopRow {
 
 impl TopRows {
     /// No rows yet; at most `most` of them, whose values are of type `of`, in the memory of `budget`.
-    pub fn new(of: Type, most: u64, budget: Budget) -> Self {
+    pub(super) fn new(of: Type, most: u64, budget: Budget) -> Self {
         TopRows {
             of,
             most: usize::try_from(most).unwrap_or(usize::MAX),
@@ -59,7 +59,7 @@ impl TopRows {
     ///
     /// # Errors
     /// When the rows do not fit into memory.
-    pub fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), SsdletError> {
+    pub(super) fn take(&mut self, key: &[u8], value: &[u8]) -> Result<(), SsdletError> {
         self.rank.clear();
         rank::rank(self.of, key, value, &mut self.rank);
         if self.heap.len() >= self.most {
@@ -90,7 +90,7 @@ impl TopRows {
     ///
     /// # Errors
     /// Those of `row`.
-    pub fn finish(
+    pub(super) fn finish(
         self,
         by_key: bool,
         mut row: impl FnMut(&[u8], &[u8]) -> io::Result<()>,

@@ -31,7 +31,7 @@ use crate::config::PipelineConfig;
 use crate::sentences::Told;
 
 /// Runs the pipeline, or continues it.
-pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
     let job = PipelineJob {
         inputs: &config.inputs,
@@ -46,7 +46,7 @@ pub fn run(config: &PipelineConfig, cancel: &Cancel) -> Result<(), Failure> {
 }
 
 /// A pipeline into a file.
-pub struct PipelineJob<'a> {
+pub(super) struct PipelineJob<'a> {
     /// The inputs, in order.
     pub inputs: &'a [Input],
     /// What they should hold.
@@ -65,7 +65,7 @@ pub struct PipelineJob<'a> {
 }
 
 /// Runs a pipeline, or continues it.
-pub fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn execute(job: &PipelineJob<'_>, cancel: &Cancel) -> Result<(), Failure> {
     let report_file = report_file(job)?;
     let target = Target::new(job.output)?;
     let replaced = target.check_file()?;

@@ -15,7 +15,7 @@ const STEPS: f64 = 1000.0;
 const THREADS_SHOWN: usize = 64;
 
 /// The page's text. It is XML too: every tag is closed.
-pub fn page(output: &str, settings: &PipelineSettings, report: &PipelineReport) -> String {
+pub(super) fn page(output: &str, settings: &PipelineSettings, report: &PipelineReport) -> String {
     let mut body = head(output, report);
     body.push_str("<main>\n");
     body.push_str(&time_lines(report));

@@ -9,7 +9,7 @@ use merganser_pipeline::{PipelineSettings, PipelineWatch, Standing};
 use merganser_shell::signals::Cancel;
 
 /// When the end is asked for, and how the reads of the inputs are ended then.
-pub struct Cancels {
+pub(super) struct Cancels {
     /// The command's own.
     pub command: Cancel,
     /// That of the inputs: it ends reads that wait, also when the pipeline has failed.
@@ -24,7 +24,7 @@ impl Cancels {
 }
 
 /// A bar when stderr is a terminal and `quiet` was not asked for; either way `cancels` are passed on.
-pub fn on_stderr(
+pub(super) fn on_stderr(
     settings: &PipelineSettings,
     quiet: bool,
     cancels: Cancels,

@@ -12,7 +12,7 @@ pub(super) use node::token;
 use crate::config::ServeConfig;
 
 /// Serves until a signal arrives.
-pub fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
+pub(super) fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
     heap::keep_little();
     heap::give_back();
     let mut servers = Vec::new();

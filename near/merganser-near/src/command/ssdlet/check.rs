@@ -17,7 +17,7 @@ use crate::config::SsdletCheck;
 const SAMPLE_BYTES_MAX: usize = 64 << 20;
 
 /// Checks it and prints what was found.
-pub fn run(config: &SsdletCheck) -> Result<(), Failure> {
+pub(super) fn run(config: &SsdletCheck) -> Result<(), Failure> {
     let limits = merganser_guests::of_engine(config.limits);
     let module = read(&config.file, limits.module_bytes)?;
     let sample = config.sample.as_deref().map(|path| sample(path, &module)).transpose()?;
@@ -106,7 +106,7 @@ fn table(checked: &CheckedGuest, is_given: bool) -> String {
 }
 
 /// A format in words.
-pub fn format_name(format: Format) -> String {
+pub(super) fn format_name(format: Format) -> String {
     match format {
         Format::Lines { delimiter: b'\n' } => "lines".to_owned(),
         Format::Lines { delimiter } => format!("lines that end with byte {delimiter}"),
@@ -120,7 +120,7 @@ pub fn format_name(format: Format) -> String {
 }
 
 /// An output in words.
-pub fn output_name(output: &SsdletOutput) -> String {
+pub(super) fn output_name(output: &SsdletOutput) -> String {
     let of = |of: Type| match of {
         Type::Text => "text",
         Type::Bytes => "bytes",

@@ -8,7 +8,7 @@ use merganser_shell::standard;
 use serde_json::{Value, json};
 
 /// Prints the list.
-pub fn run(dir: Option<&Path>, json: bool) -> Result<(), Failure> {
+pub(super) fn run(dir: Option<&Path>, json: bool) -> Result<(), Failure> {
     let all = match dir {
         None => built_in(),
         Some(dir) => files(dir)?,

@@ -20,7 +20,7 @@ use merganser_shell::shown;
 use crate::config::SsdletConfig;
 
 /// Does it.
-pub fn run(config: &SsdletConfig) -> Result<(), Failure> {
+pub(super) fn run(config: &SsdletConfig) -> Result<(), Failure> {
     match config {
         SsdletConfig::New { language, dir, name } => new::run(*language, dir, name),
         SsdletConfig::Check(check) => check::run(check),

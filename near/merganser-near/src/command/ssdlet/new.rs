@@ -12,7 +12,7 @@ use merganser_wasm::template::{self, Language};
 use crate::args::LanguageName;
 
 /// Makes the folder `dir` with a project for the SSDlet `name`.
-pub fn run(language: LanguageName, dir: &Path, name: &str) -> Result<(), Failure> {
+pub(super) fn run(language: LanguageName, dir: &Path, name: &str) -> Result<(), Failure> {
     let language = match language {
         LanguageName::C => Language::C,
         LanguageName::Rust => Language::Rust,

@@ -12,7 +12,7 @@ use super::{Choice, MapProgram};
 
 /// The nodes of `--on`.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Nodes {
+pub(crate) struct Nodes {
     /// Each `HOST:PORT`, in the order of the result; at least one.
     pub addresses: Vec<String>,
     /// The file with their token.

@@ -13,7 +13,7 @@ use crate::args::ProgramArgs;
 
 /// An option that was typed, as an argument of SSDlets.
 #[derive(Debug)]
-pub struct TypedOption {
+pub(super) struct TypedOption {
     /// The option.
     pub flag: &'static str,
     /// The argument's name in JSON.
@@ -25,7 +25,7 @@ pub struct TypedOption {
 impl TypedOption {
     /// Whether it is an option of `builtin`. Two arguments have one name and two meanings: match counts
     /// records (a boolean), and for sample it is the number of records.
-    pub fn is_of(&self, builtin: &Builtin) -> bool {
+    pub(super) fn is_of(&self, builtin: &Builtin) -> bool {
         let known = builtin.arguments.iter().any(|known| known.name == self.argument);
         known
             && match self.flag {
@@ -40,7 +40,7 @@ impl TypedOption {
 ///
 /// # Errors
 /// Keys that can't be read, and texts that are no conditions.
-pub fn options(typed: ProgramArgs) -> Result<Vec<TypedOption>, Failure> {
+pub(super) fn options(typed: ProgramArgs) -> Result<Vec<TypedOption>, Failure> {
     let ProgramArgs {
         args: _,
         raw: _,
@@ -117,7 +117,7 @@ fn digits(flag: &str, typed: Option<&str>) -> Result<Option<Value>, Failure> {
 ///
 /// # Errors
 /// A text that is no JSON, and a number that a reader of JSON would round.
-pub fn json(flag: &str, typed: &str) -> Result<Value, Failure> {
+pub(super) fn json(flag: &str, typed: &str) -> Result<Value, Failure> {
     if let Some(digits) = builtin::rounded_number(typed) {
         return Err(format!(
             "{flag}: JSON would round {digits}; write {{\"number\": \"{digits}\"}}, or use the options"

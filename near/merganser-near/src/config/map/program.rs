@@ -26,7 +26,7 @@ const MATRIX: &str = "matrix";
 
 /// What runs.
 #[derive(Debug, PartialEq)]
-pub enum MapProgram {
+pub(crate) enum MapProgram {
     /// An SSDlet.
     Ssdlet {
         /// Which.
@@ -43,7 +43,7 @@ pub enum MapProgram {
 
 /// Which SSDlet.
 #[derive(Debug, PartialEq, Eq)]
-pub enum ProgramName {
+pub(crate) enum ProgramName {
     /// One that is part of this program.
     Builtin(String),
     /// A file in WebAssembly.
@@ -79,7 +79,7 @@ impl MapProgram {
     /// # Errors
     /// An option that it does not take; arguments that are no JSON object, or are given twice; keys
     /// that can't be read.
-    pub fn new(
+    pub(crate) fn new(
         ssdlet: &OsStr,
         format: Option<Format>,
         inputs: &[Input],
