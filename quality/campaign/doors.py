@@ -145,7 +145,7 @@ class Shuffle(Framed):
         self.folder = trial.folder / "local"
         self.folder.mkdir()
         (self.folder / "spill").write_bytes(LINES)
-        return ["hadoop", "hadoop", "serve", "--shuffle", self.path, "--local-dir", self.folder, "--memory", "64M"]
+        return ["hadoop", "serve", "--shuffle", self.path, "--local-dir", self.folder, "--memory", "64M"]
 
     def body(self, chance):
         count = chance.choice([0, 1, 2, 60, 4096])
@@ -164,7 +164,7 @@ class Maps(Framed):
 
     def words(self, trial):
         (trial.folder / "data/current").mkdir(parents=True)
-        return ["hadoop", "hadoop", "serve", "--hdfs", self.path, "--hdfs-data-dir", "data", "--memory", "64M", "--job-ssdlets"]
+        return ["hadoop", "serve", "--hdfs", self.path, "--hdfs-data-dir", "data", "--memory", "64M", "--job-ssdlets"]
 
     def body(self, chance):
         if chance.random() < 0.2:

@@ -42,7 +42,7 @@ const OTHER_DESCRIPTORS: u64 = 16;
 /// nothing.
 const DIRECT_BYTES_MIN: u64 = 64 << 10;
 
-/// What standard input is called in sentences and notes.
+/// The name of standard input in sentences and notes.
 const STDIN_CALLED: &str = "standard input";
 
 /// An input, as named.
@@ -99,7 +99,7 @@ impl Input {
         if name == Path::new("-") { Input::Stdin } else { Input::File(name.to_owned()) }
     }
 
-    /// What a result is told of it.
+    /// The input as the library of results knows it.
     pub fn source(&self) -> ResultSource<'_> {
         match self {
             Input::Stdin => ResultSource::Stream(STDIN_CALLED),

@@ -283,7 +283,7 @@ class Cluster:
         path = node.folder / "merge.sock"
         path.unlink(missing_ok=True)
         # Stock Hadoop leaves its outputs in the cache too, because its native library is not installed.
-        words = [merganser, "hadoop", "hadoop", "serve", "--shuffle", path, "--memory", f"{memory_mb}M", "--keep-cache"]
+        words = [merganser, "hadoop", "serve", "--shuffle", path, "--memory", f"{memory_mb}M", "--keep-cache"]
         for place in node.local_dirs:
             words += ["--local-dir", place]
         self.running[name] = Process(name, words, self.folder / "logs" / f"{name}.log", self.group)
@@ -294,7 +294,7 @@ class Cluster:
         """Starts the process that runs map tasks next to the DataNodes of this machine; the path of its socket."""
         path = self.folder / "map.sock"
         path.unlink(missing_ok=True)
-        words = [merganser, "hadoop", "hadoop", "serve", "--hdfs", path, "--memory", f"{memory_mb}M", "--maps", maps]
+        words = [merganser, "hadoop", "serve", "--hdfs", path, "--memory", f"{memory_mb}M", "--maps", maps]
         for data_dir in self.data_dirs:
             words += ["--hdfs-data-dir", data_dir]
         self.running["map"] = Process("map", words, self.folder / "logs" / "map.log", self.group)

@@ -1,4 +1,4 @@
-//! What commands that run guests have in common: guests are SSDlets in WebAssembly.
+//! Options and limits of guests, for the commands that run them. Guests are SSDlets in WebAssembly.
 //!
 //! ```text
 //!   args     the options that limit a guest

@@ -99,7 +99,7 @@ struct AdmissionState {
 #[derive(Debug)]
 pub struct Permit {
     admission: Arc<Admission>,
-    /// What was given.
+    /// The memory and threads that were given.
     pub shares: Shares,
 }
 

@@ -7,7 +7,7 @@
 //! - [`faulty`] wraps a directory that fails as a seed says, and forgets data that was not synced.
 //! - [`within`] fails a test that would hang.
 //! - [`has`] says whether another program can be run, [`has_blast`] whether BLAST+ can; [`install_program`] copies one.
-//! - [`program`] is the `merganser` that was built, and [`check_program`] what every program of the project does.
+//! - [`program`] is the `merganser` that was built, and [`check_program`] holds one against the rules of all programs.
 //! - [`word_counts`] reads the rows of a word count.
 //!
 //! Everything is drawn from a seed with [`Random`], and every complaint names it.

@@ -1,4 +1,4 @@
-//! What every program of the project does.
+//! A test for every program of the project.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,7 +7,7 @@ fn run(program: &str, words: &[&str]) -> Output {
     Command::new(Path::new(program)).args(words).output().expect("it starts")
 }
 
-/// Holds `program` against what every program of the project does: its outline and its help have `commands`, and a command
+/// Holds `program` against the rules of all programs of the project: its outline and its help have `commands`, and a command
 /// that it lacks is one sentence.
 ///
 /// # Panics

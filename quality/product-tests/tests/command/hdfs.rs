@@ -45,8 +45,7 @@ fn serve(dir: &Path) -> Server {
 }
 
 fn serve_with(dir: &Path, more: &[&str]) -> Server {
-    let arguments =
-        [&["hadoop", "hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"], more].concat();
+    let arguments = [&["hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"], more].concat();
     let mut child = merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let stderr = child.stderr.as_mut().expect("piped");
@@ -108,7 +107,7 @@ fn a_process_of_another_user_says_that_it_may_not_read() {
     let request = request(dir.path(), 10);
     // The program where this user may find it.
     let program = dir.path().join("merganser");
-    for name in ["merganser", "merganser-near"] {
+    for name in ["merganser", "merganser-hadoop"] {
         install_program(
             Path::new(merganser_testkit::program()).with_file_name(name),
             &dir.path().join(name),
@@ -130,7 +129,7 @@ fn a_process_of_another_user_says_that_it_may_not_read() {
         fs::set_permissions(&closed, mode(0o700)).expect("mine");
         let mut command = std::process::Command::new(&program);
         command
-            .args(["hadoop", "hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"])
+            .args(["hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"])
             .uid(user)
             .gid(user);
         command.current_dir(dir.path()).stdin(Stdio::null()).stderr(Stdio::piped());
@@ -240,7 +239,7 @@ fn a_kill_is_seen_by_the_task_and_the_next_process_serves() {
     assert_eq!(names(dir.path()), ["dfs", "s"]);
 
     let mut server = serve(dir.path());
-    let again = ["hadoop", "hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"];
+    let again = ["hadoop", "serve", "--hdfs", "s", "--hdfs-data-dir", "dfs"];
     let refused = fails(dir.path(), &again);
     assert_eq!(refused, "s: a process listens there already; stop it or name another path");
     let mut stream = ask(dir.path(), &request);

@@ -278,15 +278,15 @@ fn memory_and_threads_are_asked_of_the_nodes() {
 }
 
 #[test]
-fn merges_and_sessions_run_in_one_process() {
+fn calls_and_sessions_run_in_one_process() {
     let dir = folder();
-    let mut node = node(dir.path(), &["--shuffle", "s", "--local-dir", "."]);
+    let mut node = node(dir.path(), &["--log-folder", "calls"]);
     fs::write(dir.path().join("data/a"), "x y x\n").expect("written");
     assert_eq!(counted(&node.known, "a").len(), 2);
-    assert!(dir.path().join("s").exists());
+    assert!(dir.path().join("calls/wordcount").exists(), "each SSDlet has a folder for calls");
     signal(&node.child, libc::SIGTERM);
     assert_eq!(node.child.wait().expect("it ends").code(), Some(0));
-    assert_eq!(names(dir.path()), ["data", "token"], "the socket is removed");
+    assert_eq!(names(dir.path()), ["calls", "data", "token"]);
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn what_is_too_open_is_refused_at_the_start() {
     assert!(told.contains("--tls-key"), "{told}");
     let told = refused(&["data", "--allow-upload"]);
     assert!(told.contains("--ssdlets"), "{told}");
-    let told = fails(dir.path(), &["hadoop", "hadoop", "serve", "--shuffle", "s"]);
+    let told = fails(dir.path(), &["hadoop", "serve", "--shuffle", "s"]);
     assert!(told.contains("--local-dir"), "{told}");
     let told = fails(dir.path(), &["hadoop", "serve", "--local-dir", "."]);
     assert!(told.contains("--shuffle"), "{told}");

@@ -1,4 +1,4 @@
-//! `serve`, as real processes: merges, signals, kills, and the files that are left behind.
+//! `hadoop serve`, as real processes: merges, signals, kills, and the files that are left behind.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use crate::{fails, folder, merganser, names, prints, signal};
 
 /// Starts it in `dir` and waits until it listens at `s`.
 fn serve(dir: &Path) -> Child {
-    let arguments = ["hadoop", "hadoop", "serve", "--shuffle", "s", "--local-dir", "."];
+    let arguments = ["hadoop", "serve", "--shuffle", "s", "--local-dir", "."];
     let mut child = merganser(dir, &arguments).stderr(Stdio::piped()).spawn().expect("it starts");
     let mut line = String::new();
     let stderr = child.stderr.as_mut().expect("piped");
@@ -90,6 +90,28 @@ fn sigterm_lets_a_merge_end_and_removes_the_socket() {
 }
 
 #[test]
+fn merges_and_maps_run_in_one_process() {
+    let dir = folder();
+    fs::create_dir(dir.path().join("dfs")).expect("made");
+    let words = ["hadoop", "serve", "--shuffle", "s", "--local-dir", "."];
+    let maps = ["--hdfs", "m", "--hdfs-data-dir", "dfs"];
+    let mut child = merganser(dir.path(), &[&words[..], &maps].concat());
+    let mut child = child.stderr(Stdio::piped()).spawn().expect("it starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+    for begin in ["merganser: merges for clients of s: ", "merganser: map tasks for clients of m: "]
+    {
+        let line = lines.next().expect("a line").expect("text");
+        assert!(line.starts_with(begin), "{line}");
+    }
+    for socket in ["s", "m"] {
+        UnixStream::connect(dir.path().join(socket)).expect("it listens");
+    }
+    signal(&child, libc::SIGTERM);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(names(dir.path()), ["dfs"], "the sockets are removed");
+}
+
+#[test]
 fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
     let dir = folder();
     let (spill, request) = request(dir.path());
@@ -102,8 +124,7 @@ fn the_socket_of_a_killed_server_is_replaced_and_a_live_one_is_not() {
     assert_eq!(names(dir.path()), ["s", "spill_0.out"]);
 
     let mut child = serve(dir.path());
-    let refused =
-        fails(dir.path(), &["hadoop", "hadoop", "serve", "--shuffle", "s", "--local-dir", "."]);
+    let refused = fails(dir.path(), &["hadoop", "serve", "--shuffle", "s", "--local-dir", "."]);
     assert_eq!(refused, "s: a process listens there already; stop it or name another path");
     let mut stream = UnixStream::connect(dir.path().join("s")).expect("it listens");
     stream.write_all(&request).expect("sent");

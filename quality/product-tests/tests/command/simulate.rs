@@ -69,7 +69,7 @@ fn impossible_settings_are_one_sentence() {
     assert_eq!(share, "--read: share of reads: 2, expected 0 to 1");
     let missing = said(&["run", "--trace", "missing"]);
     assert!(missing.starts_with("missing: No such file"), "{missing}");
-    assert_eq!(said(&[]), "simulate: say run, sort, record or array, or --list");
+    assert_eq!(said(&[]), "simulate: say run, sort, rates, record or array, or --list");
     fs::write(dir.path().join("bad"), "0,1,512,R,0.5\n0,2,512,X,0.6\n").expect("written");
     let line = said(&["run", "--device", "cheetah", "--trace", "bad"]);
     assert_eq!(line, "bad: line 2, column 9: found 'X', expected R or W");

@@ -10,7 +10,7 @@ use crate::sentences::told;
 /// A page, in bytes.
 const PAGE: u64 = 4096;
 
-/// What is known about a volume.
+/// The facts that are known about a volume.
 pub(super) struct VolumeFacts {
     /// Its nature, and its counts.
     pub found: VolumeDescription,

@@ -17,7 +17,7 @@ struct ToldRates {
     other_stream_ns: f64,
 }
 
-/// What `streams` get of a modelled device whose first `job_bytes` are theirs.
+/// The rates of `streams` on a modelled device whose first `job_bytes` are theirs.
 ///
 /// # Errors
 /// The sentence of the program, or that it can't be run.
