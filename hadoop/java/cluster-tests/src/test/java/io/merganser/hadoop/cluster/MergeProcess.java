@@ -35,7 +35,8 @@ final class MergeProcess implements AutoCloseable {
     Stream<Path> places =
         named.isEmpty()
             ? Stream.of(
-                Path.of("../../../target/release/merganser"), Path.of("../../../target/debug/merganser"))
+                Path.of("../../../target/release/merganser"),
+                Path.of("../../../target/debug/merganser"))
             : Stream.of(Path.of(named));
     Optional<Path> found = places.map(Path::toAbsolutePath).filter(Files::isExecutable).findFirst();
     if (found.isEmpty() && System.getenv("CI") != null) {

@@ -49,7 +49,8 @@ final class ProcessCheck {
       return;
     }
     String advice = "until it is repaired the NodeManager merges in Java.";
-    if (!socketIsThere("process", Keys.SOCKET, socket, "merganser hadoop serve --shuffle", advice)) {
+    if (!socketIsThere(
+        "process", Keys.SOCKET, socket, "merganser hadoop serve --shuffle", advice)) {
       return;
     }
     try (ProcessProbe probe = new ProcessProbe(Path.of(socket))) {

@@ -12,7 +12,8 @@ import java.util.Optional;
 import java.util.function.LongSupplier;
 
 /**
- * The merge process of this node, {@code merganser hadoop serve --shuffle}, as the NodeManager sees it.
+ * The merge process of this node, {@code merganser hadoop serve --shuffle}, as the NodeManager sees
+ * it.
  *
  * <pre>
  *   MergeProcess   idle connections, and the merges that may run

@@ -174,10 +174,12 @@ class NodeCheckTest {
       found = process(ProcessCheck::node, Level.OK, Level.NOTE);
       assertTrue(found.get(1).sentence().contains("too old to say which folders"));
     }
-    assertSays("Is merganser hadoop serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
+    assertSays(
+        "Is merganser hadoop serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
     Files.delete(socket);
     try (FakeProcess process = new FakeProcess(socket, -1, "")) {
-      assertSays("Is merganser hadoop serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
+      assertSays(
+          "Is merganser hadoop serve --hdfs running", process(ProcessCheck::node, Level.ERROR));
     }
     conf.set(Keys.NODE_SOCKET, "relative.sock");
     assertSays("absolute path", process(ProcessCheck::node, Level.ERROR));

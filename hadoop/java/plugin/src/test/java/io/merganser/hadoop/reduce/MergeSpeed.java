@@ -24,8 +24,8 @@ import org.apache.hadoop.util.Progress;
 
 /**
  * Measures how fast a reducer can read records that are merged from files: natively, in Java, and
- * by Hadoop's merge of the same files in one pass. Run by {@code hadoop/java/plugin/merge-speed FOLDER
- * MB}. The files are read from the page cache.
+ * by Hadoop's merge of the same files in one pass. Run by {@code hadoop/java/plugin/merge-speed
+ * FOLDER MB}. The files are read from the page cache.
  */
 public final class MergeSpeed {
   private static final int ROUNDS = 5;

@@ -23,8 +23,8 @@ import org.apache.hadoop.security.UserGroupInformation;
 
 /**
  * Measures how fast a NodeManager gets merged map outputs, several at once: from the merge process
- * through its socket, and from its own merge in Java. Run by {@code hadoop/java/plugin/fetch-speed FOLDER
- * MB MERGANSER}. Spills are read from the page cache, and nothing is sent.
+ * through its socket, and from its own merge in Java. Run by {@code hadoop/java/plugin/fetch-speed
+ * FOLDER MB MERGANSER}. Spills are read from the page cache, and nothing is sent.
  */
 public final class FetchSpeed {
   private static final int ROUNDS = 3;
