@@ -21,15 +21,15 @@
 //! errors, which end a command as any other error does.
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::fmt::{self, Write as _};
-use std::io;
+use std::fmt;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 use merganser_storage::contained::{self, Cause};
 
-use crate::{failure, signals};
+use crate::last_words::{CrashLine, tell};
+use crate::signals;
 
 /// Exit status of every error.
 const STATUS: i32 = 2;
@@ -123,11 +123,6 @@ fn panicked(panic: &PanicHookInfo<'_>) {
     end(format_args!("internal error at {file}:{line}: {message}; please report it"))
 }
 
-/// Prints one line to stderr without memory of the heap, and without a lock.
-pub fn tell(what: fmt::Arguments<'_>) {
-    CrashLine::of(format_args!("{}: {what}", failure::called())).write();
-}
-
 /// Prints the reason, removes unfinished files, and ends the process. It never waits for a lock that a
 /// thread of this process may hold.
 fn end(why: fmt::Arguments<'_>) -> ! {
@@ -144,50 +139,6 @@ fn end(why: fmt::Arguments<'_>) -> ! {
     }
     // SAFETY: ends the process; exit handlers, which may wait for other threads, are left out.
     unsafe { libc::_exit(STATUS) }
-}
-
-/// One line of text that takes no memory of the heap.
-struct CrashLine {
-    bytes: [u8; 1024],
-    len: usize,
-}
-
-impl CrashLine {
-    /// As much of it as has room.
-    fn of(text: fmt::Arguments<'_>) -> Self {
-        let mut line = CrashLine { bytes: [0; 1024], len: 0 };
-        let _ = line.write_fmt(text);
-        line
-    }
-
-    fn is_in(&self, text: &str) -> bool {
-        let number_ends = |at: usize| !text.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
-        let text = text.as_bytes().windows(self.len).enumerate();
-        text.into_iter()
-            .any(|(at, part)| *part == self.bytes[..self.len] && number_ends(at + self.len))
-    }
-
-    /// Writes it to stderr, with an end, at once.
-    fn write(mut self) {
-        self.bytes[self.len] = b'\n';
-        // Past the lock of the standard library's handle. When even stderr is closed, the status still
-        // tells.
-        let _ = rustix::io::write(io::stderr(), &self.bytes[..=self.len]);
-    }
-}
-
-impl fmt::Write for CrashLine {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        for byte in text.bytes() {
-            // The last place is for the line's end.
-            if self.len == self.bytes.len() - 1 {
-                return Err(fmt::Error);
-            }
-            self.bytes[self.len] = if byte.is_ascii_control() { b' ' } else { byte };
-            self.len += 1;
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -347,7 +298,7 @@ mod tests {
     #[ignore = "ends the process; run by another test"]
     fn panics_for_a_thread() {
         prepare();
-        let refused = io::Error::from_raw_os_error(libc::EAGAIN);
+        let refused = std::io::Error::from_raw_os_error(libc::EAGAIN);
         panic!("failed to spawn thread: {refused:?}");
     }
 
@@ -356,15 +307,5 @@ mod tests {
     fn panics_with_the_list_locked() {
         prepare();
         signals::with_unfinished(|| panic!("holds it"));
-    }
-
-    #[test]
-    fn lines_are_cut_and_hold_no_controls() {
-        let line = CrashLine::of(format_args!("a\x1b[2Jb\n{}", "x".repeat(5000)));
-        assert_eq!(line.len, 1023);
-        assert!(line.bytes.starts_with(b"a [2Jb x"));
-        let found = |number, text| CrashLine::of(format_args!("code: {number}")).is_in(text);
-        assert!(found(12, "Os { code: 12, kind }") && found(12, "code: 12"));
-        assert!(!found(12, "code: 122") && !found(12, "code"));
     }
 }

@@ -18,6 +18,7 @@ pub mod crash;
 pub mod failure;
 pub mod in_order;
 pub mod input;
+mod last_words;
 pub mod mounting;
 pub mod nbd;
 pub mod opened;

@@ -21,7 +21,7 @@ use signal_hook::flag::register_usize;
 use signal_hook::iterator::backend::SignalDelivery;
 use signal_hook::iterator::exfiltrator::SignalOnly;
 
-use crate::crash;
+use crate::last_words;
 
 /// The time that work in progress has to notice a signal. After this time, or at a second signal,
 /// the process just ends. Some waits never look at the flag: for a disk that does not answer, for a
@@ -193,7 +193,9 @@ pub fn remove_unfinished() {
         let removed = (0..10).any(|_| matches!(remove_folder(path), Ok(()) | Err(Errno::NOENT)));
         if !removed {
             let name = path.to_bytes().escape_ascii();
-            crash::tell(format_args!("{name}: unfinished, but it can't be removed; remove it"));
+            last_words::tell(format_args!(
+                "{name}: unfinished, but it can't be removed; remove it"
+            ));
         }
     }
     // The lock is kept, so that no work can finish any more.

@@ -38,21 +38,23 @@ mod resume;
 mod run;
 mod schedule;
 mod stage;
+mod standing;
 mod summary;
 mod template;
 mod tool;
 mod tries;
 
 pub use border::{BadRecord, BorderFinder};
-pub use error::{CommandEnding, PipelineError, StageFailure};
+pub use error::{CommandEnding, PipelineError, SettingsError, StageFailure};
 pub use input::{InputSource, PipelineInput};
 pub use merganser_results::pipeline::{
     InputNote, JournalHeader, MergeBy, PARTIAL_NAME, PARTITIONS_MAX, PARTS_NAME, PartitionCut,
     Partitions, PieceFormat, PipelineEvent, PipelineRecord, PipelineWork,
 };
 pub use names::PlainNames;
-pub use plan::{PipelineSettings, PipelineStage, SettingsError, StagePool};
+pub use plan::{PipelineSettings, PipelineStage, StagePool};
 pub use report::{PipelineReport, PoolTotals, Predictions, StageRun, StageTotals};
-pub use run::{PipelineOutcome, PipelineWatch, Standing, finish, run};
+pub use run::{PipelineOutcome, PipelineWatch, finish, run};
+pub use standing::Standing;
 pub use template::{TemplateError, is_stage_name};
 pub use tool::{ToolRun, run_tool};

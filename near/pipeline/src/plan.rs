@@ -7,8 +7,9 @@ use merganser_results::pipeline::{MergeBy, PARTITIONS_MAX, Partitions, PieceForm
 use merganser_sort::journal::{CommandNote, JournalText};
 use merganser_sort::run::magic::ContentKind;
 
+use super::error::SettingsError;
 use super::folder::WorkPaths;
-use super::template::{MergeTemplate, ResultForm, Template, TemplateError, is_stage_name};
+use super::template::{MergeTemplate, ResultForm, Template, is_stage_name};
 
 /// A stage of a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,53 +67,6 @@ pub struct PipelineSettings {
     pub folder: PathBuf,
     /// The command, for a user who finds the folder.
     pub command: CommandNote,
-}
-
-/// Settings that can't be.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// Nothing to do.
-    #[error("a pipeline has at least one stage")]
-    NoStage,
-    /// A name that is part of the names of files.
-    #[error("'{0}' is no name: up to 32 letters, digits, '-' and '_'")]
-    Name(String),
-    /// These names have a meaning of their own.
-    #[error("'{0}' can't be the name of a stage; take another one")]
-    Reserved(String),
-    /// Two stages of one name.
-    #[error("two stages have the name '{0}'")]
-    Twice(String),
-    /// A pool that is not there.
-    #[error("the stage '{stage}' is in the pool '{pool}', which has no threads")]
-    NoPool {
-        /// The stage.
-        stage: String,
-        /// Its pool.
-        pool: String,
-    },
-    /// A command that can't be.
-    #[error("the stage '{stage}': {error}")]
-    Command {
-        /// The stage.
-        stage: String,
-        /// The fault.
-        error: TemplateError,
-    },
-    /// A merge that can't be.
-    #[error("the merge: {0}")]
-    Merge(TemplateError),
-    /// The last stage has no result that can be merged.
-    #[error(
-        "the last stage, '{0}', writes a folder, which can't be merged; let it write {{out}}, or print its result"
-    )]
-    LastWritesFolder(String),
-    /// A number of partitions that can't be.
-    #[error("the number of partitions is 1 to {}", PARTITIONS_MAX)]
-    Count,
-    /// Nothing would ever be cut.
-    #[error("a partition has at least 1 byte")]
-    Bytes,
 }
 
 /// A stage whose command was understood.

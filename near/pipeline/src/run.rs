@@ -16,22 +16,8 @@ use super::plan::PipelineSettings;
 use super::report::PipelineReport;
 use super::resume;
 use super::schedule::PipelineContext;
+use super::standing::Standing;
 use super::summary;
-
-/// How far a pipeline is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
-    /// Bytes that were cut.
-    pub cut_bytes: u64,
-    /// Bytes of all inputs, if they are known.
-    pub total_bytes: Option<u64>,
-    /// Partitions that were cut.
-    pub cut: usize,
-    /// Whether these are all.
-    pub all_cut: bool,
-    /// Partitions that passed each stage.
-    pub passed: Vec<usize>,
-}
 
 /// A watcher of a pipeline: it sees how far the pipeline is, and says whether it continues.
 pub trait PipelineWatch: Sync {

@@ -25,7 +25,7 @@ use super::journal::PipelineJournal;
 use super::names::PlainNames;
 use super::plan::{PipelinePlan, PipelineSettings};
 use super::report::StageRun;
-use super::run::Standing;
+use super::standing::Standing;
 use super::summary;
 use merganser_results::pipeline::{PartitionCut, PipelineEvent, PipelineProgress, tree_bytes};
 

@@ -69,7 +69,7 @@ fn range(view: &View, config: &CatConfig) -> Result<Range<u64>, Failure> {
             };
             let (from, to) = (key("--from-key", from)?, key("--to-key", to)?);
             if from.as_ref().zip(to.as_ref()).is_some_and(|(from, to)| from > to) {
-                return Err(upside_down());
+                return Err(result::upside_down());
             }
             let start = from.map_or(Ok(records_from), |key| view.offset_of_key(&key))?;
             let end = to.map_or(Ok(size), |key| view.offset_of_key(&key))?;
@@ -122,11 +122,6 @@ fn refuse_beyond(
     }
     let view = shown::name(&config.view);
     Err(format!("{flag}: begins at {start}, and {view} has {there} {what}").into())
-}
-
-/// The sentence about keys in the wrong order.
-pub(in crate::command) fn upside_down() -> Failure {
-    "--to-key: comes before --from-key in the order of the view; exchange them".to_owned().into()
 }
 
 /// The key of the view that was typed.

@@ -17,7 +17,6 @@ use merganser_sort::view::Manifest;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::{Directory, Storage};
 
-use crate::command::cat::upside_down;
 use crate::config::CatPart;
 
 /// The result in the folder at `path`; `None` if no map made it.
@@ -195,6 +194,11 @@ pub(super) fn verify(
     })?;
     verifier.feed(&records)?;
     Ok(verifier.finish()?)
+}
+
+/// The sentence about keys in the wrong order.
+pub(in crate::command) fn upside_down() -> Failure {
+    "--to-key: comes before --from-key in the order of the view; exchange them".to_owned().into()
 }
 
 #[cfg(test)]

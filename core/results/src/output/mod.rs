@@ -3,6 +3,7 @@
 
 mod stream;
 
+pub use crate::error::OutputError;
 pub use stream::closed_pipe;
 
 use std::ffi::OsStr;
@@ -19,26 +20,6 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use crate::ResultsError;
 use crate::stopped::{Cancellation, Stopped};
 use stream::OutputStream;
-
-/// Why an output can't be written.
-#[derive(Debug, thiserror::Error)]
-pub enum OutputError {
-    /// A directory has its name.
-    #[error("{}: is a directory", .0.display())]
-    Directory(PathBuf),
-    /// A file has its name, and no new file may be made in the folder of that. It is not written in place: a kill in
-    /// between would leave neither the old content nor the new.
-    #[error("{}: no new file may be made in its folder", .0.display())]
-    NoRoomBeside(PathBuf),
-    /// Its name ends as one of a compressed file does, in a form that is not written here.
-    #[error("{}: .{ending} is not written here", path.display())]
-    Unwritten {
-        /// The name.
-        path: PathBuf,
-        /// Its end.
-        ending: &'static str,
-    },
-}
 
 /// A write to a device or a named pipe has failed. It is the inner error of an [`io::Error`].
 #[derive(Debug, thiserror::Error)]

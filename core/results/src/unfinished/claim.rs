@@ -1,9 +1,7 @@
 //! The hidden name of an input while its bytes are given back.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,10 +9,8 @@ use std::time::{Duration, Instant};
 use merganser_sort::journal::{FileNote, SortJournal};
 
 use super::publish::rename_to_free;
-use super::{LOCK_PATIENCE, note_of};
+use super::{LOCK_PATIENCE, claimed_path, find, is_at, is_restored, note_of};
 use crate::{Notice, ResultsError};
-
-const SUFFIX: &str = ".merganser-consumed";
 
 /// Why an input can't be consumed, or not any more.
 pub const OTHER_LINK: &str =
@@ -29,20 +25,6 @@ pub enum ClaimError {
     /// The input has got another hard link.
     #[error("{}: {OTHER_LINK}", .0.display())]
     OtherLink(PathBuf),
-}
-
-/// The hidden name of the input at `path`, in the same folder.
-pub fn claimed_path(path: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(SUFFIX);
-    path.with_file_name(name)
-}
-
-/// The name of the input, if `name` is a hidden name.
-pub fn claimed_name(name: &OsStr) -> Option<OsString> {
-    let inner = name.as_bytes().strip_prefix(b".")?.strip_suffix(SUFFIX.as_bytes())?;
-    (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
 }
 
 /// Gives the input at `path` its hidden name, durably, so that no other program takes the rest of the
@@ -146,25 +128,10 @@ pub fn unclaim_all(journal: &SortJournal, tell: &dyn Fn(&Notice)) -> Result<(), 
     Ok(())
 }
 
-/// Whether the file at `path` is `known`.
-///
-/// # Errors
-/// The system's own.
-pub fn is_at(path: &Path, known: &FileNote) -> io::Result<bool> {
-    Ok(find(path)?.is_some_and(|found| found.is_file() && known.is_same_file(&note_of(&found))))
-}
-
 /// Whether the file at the hidden name is `known`, or a copy of it that was put there.
 fn is_claimed(hidden: &Path, known: &FileNote) -> io::Result<bool> {
     let is_it = |found: &Metadata| found.is_file() && known.is_same_file(&note_of(found));
     Ok(find(hidden)?.is_some_and(|found| is_it(&found) || is_restored(&found, known)))
-}
-
-/// Whether a file at a hidden name, which no other program uses, has the size and the time of the
-/// last change of `known`. Such a file was restored from a copy.
-pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
-    let now = note_of(found);
-    found.is_file() && (now.size, now.modified_unix_ns) == (known.size, known.modified_unix_ns)
 }
 
 /// Whether an input of a sort has its hidden name. Until it has its own one back, another command
@@ -173,20 +140,6 @@ pub fn has_claimed(journal: &SortJournal) -> bool {
     journal.inputs.iter().any(|input| {
         is_claimed(&claimed_path(Path::new(input.path.as_os_str())), &input.file).unwrap_or(true)
     })
-}
-
-/// The metadata of the file with a name, without following links; `None` only if the system says
-/// that no file has the name. Any other failure is an error, because a file that can't be seen may
-/// still exist.
-///
-/// # Errors
-/// The system's own.
-pub fn find(path: &Path) -> io::Result<Option<Metadata>> {
-    match path.symlink_metadata() {
-        Ok(found) => Ok(Some(found)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn sync_parent(path: &Path) -> io::Result<()> {

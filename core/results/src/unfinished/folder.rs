@@ -1,9 +1,7 @@
 //! The folder of unfinished work: whose it is, and that only one process works in it.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,99 +13,12 @@ use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, own};
 use rustix::fs::{Mode, fchmod};
 
+use super::contents::{WorkContents, is_ours};
 use super::publish::{open_own_file, rename_to_free};
-use super::verdict::{Verdict, WorkContents, is_ours, judge};
-use super::{LOCK_PATIENCE, LockHolder, ResultAttributes, Target, holder_of, unclaim_all};
+use super::verdict::{Verdict, judge};
+use super::{LOCK_PATIENCE, ResultAttributes, Target, holder_of, unclaim_all, work_name};
+use crate::error::WorkError;
 use crate::{Notice, ResultsError};
-
-const PREFIX: &str = ".";
-const SUFFIX: &str = ".unfinished";
-
-/// The name of the folder of unfinished work of a result.
-pub fn work_name(result: &OsStr) -> OsString {
-    let mut name = OsString::from(PREFIX);
-    name.push(result);
-    name.push(SUFFIX);
-    name
-}
-
-/// The name of the result, if `name` is that of a folder of unfinished work.
-pub fn is_work_name(name: &OsStr) -> Option<OsString> {
-    let inner = name.as_bytes().strip_prefix(PREFIX.as_bytes())?;
-    let inner = inner.strip_suffix(SUFFIX.as_bytes())?;
-    (!inner.is_empty()).then(|| OsStr::from_bytes(inner).to_owned())
-}
-
-/// Why a folder of unfinished work can't be used, or a result can't get its name.
-#[derive(Debug, thiserror::Error)]
-pub enum WorkError {
-    /// Something else has the folder's name.
-    #[error("{}: is no folder; move it away, it is in the way", .0.display())]
-    NoFolder(PathBuf),
-    /// Another user made it.
-    #[error(
-        "{}: belongs to user {user}, not to you; give the result another name or place",
-        path.display()
-    )]
-    OtherUser {
-        /// The folder.
-        path: PathBuf,
-        /// The number of its owner.
-        user: u32,
-    },
-    /// Others may have written what it holds.
-    #[error(
-        "{}: other users may write there, so what it holds can't be trusted; move it away",
-        .0.display()
-    )]
-    Writable(PathBuf),
-    /// Another process works in it.
-    #[error("{}: another process is making this now", target.display())]
-    Busy {
-        /// The result.
-        target: PathBuf,
-        /// That process, if the system names it.
-        by: Option<LockHolder>,
-    },
-    /// It has, or may have, records that are nowhere else.
-    #[error("{}: holds records of an interrupted command", path.display())]
-    Kept {
-        /// The folder.
-        path: PathBuf,
-        /// What it is.
-        verdict: Verdict,
-        /// Why one of its files can't be read.
-        trouble: Option<Box<ResultsError>>,
-    },
-    /// A file is in it that no command of this program writes there.
-    #[error("{}: holds {name:?}, which no merganser command writes there", path.display())]
-    Stranger {
-        /// The folder.
-        path: PathBuf,
-        /// The name of the file.
-        name: OsString,
-    },
-    /// The result is complete, and the folder stays.
-    #[error("the result is complete, but {} can't be removed: {error}", path.display())]
-    NotRemoved {
-        /// The folder.
-        path: PathBuf,
-        /// The system's error.
-        error: io::Error,
-    },
-    /// A view that is to be made has its name already.
-    #[error("{}: exists", .0.display())]
-    ViewExists(PathBuf),
-    /// Another file has got the name of a result while that was made.
-    #[error(
-        "{}: another file has taken this name since the work began; move it away, then repeat the command",
-        .0.display()
-    )]
-    Taken(PathBuf),
-    /// Something that is no file has got the name of a file of ours.
-    #[error("{}: is no regular file any more", .0.display())]
-    NotRegular(PathBuf),
-}
 
 /// The folder of unfinished work of a result, locked. All files in it were written by this user: no
 /// other user may write there, and a folder that another user prepared is refused.

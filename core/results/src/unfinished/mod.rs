@@ -12,6 +12,8 @@
 //! | `folder` | the folder of unfinished work: its owner, and the lock that admits one process |
 //! | `publish` | giving a complete file its name without taking the name from another program's file |
 //! | `claim` | the hidden name of an input whose bytes are given back |
+//! | `names`, `look` | the names next to a result and an input; the file that has a name now |
+//! | `contents` | the files in a folder of unfinished work |
 //! | `verdict` | what a folder of unfinished work is, and whether it may be removed |
 //! | `holders` | which process has a lock, for messages |
 //! | `view` | a view that grows in such a folder, from inputs that stay |
@@ -19,8 +21,11 @@
 
 mod attributes;
 mod claim;
+mod contents;
 mod folder;
 mod holders;
+mod look;
+mod names;
 mod publish;
 mod target;
 mod verdict;
@@ -30,18 +35,21 @@ use std::time::Duration;
 
 pub use attributes::ResultAttributes;
 pub use claim::{
-    ClaimError, OTHER_LINK, claim, claim_unlinked, claimed_name, claimed_path, find, has_claimed,
-    is_at, is_restored, lock_file, open_input, unclaim_all,
+    ClaimError, OTHER_LINK, claim, claim_unlinked, has_claimed, lock_file, open_input, unclaim_all,
 };
-pub use folder::{WorkError, WorkFolder, is_work_name, work_name};
+pub use contents::WorkContents;
+pub use folder::WorkFolder;
 pub use holders::{LockHolder, holder_of};
+pub use look::{find, is_at, is_restored, note_of};
+pub use names::{claimed_name, claimed_path, is_work_name, work_name};
 pub use publish::publish;
-pub use target::{NAME_BYTES_MAX, Replaced, SpecialKind, Target, TargetError, may_remove, note_of};
+pub use target::{NAME_BYTES_MAX, Replaced, Target, may_remove};
 pub use verdict::{
-    Evidence, NextStep, NoteFacts, PipelineFacts, SortFacts, Verdict, WorkContents, WorkFacts,
-    judge,
+    Evidence, NextStep, NoteFacts, PipelineFacts, SortFacts, Verdict, WorkFacts, judge,
 };
 pub use view::{DoomedFolders, UnfinishedView};
+
+pub use crate::error::{SpecialKind, TargetError, WorkError};
 
 /// How long a lock may stay taken before another process counts as at work.
 const LOCK_PATIENCE: Duration = Duration::from_millis(500);

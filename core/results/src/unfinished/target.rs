@@ -1,78 +1,19 @@
 //! The name of a result, resolved once.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
 
-use merganser_sort::journal::FileNote;
 use merganser_storage::file::{self, OutputKind, own};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::ResultAttributes;
 use crate::ResultsError;
+use crate::error::{SpecialKind, TargetError};
 
 /// The longest name that Linux file systems take, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-
-/// Why no result can have a name.
-#[derive(Debug, thiserror::Error)]
-pub enum TargetError {
-    /// It is no name at all, such as `..`.
-    #[error("'{}' is no file name", .0.display())]
-    NoName(PathBuf),
-    /// A directory has the name.
-    #[error("{}: is a directory", .0.display())]
-    Directory(PathBuf),
-    /// Something has the name that is neither file nor directory.
-    #[error("{}: is {kind}, which can't hold a result that is made in stages", path.display())]
-    Special {
-        /// The name.
-        path: PathBuf,
-        /// What has it.
-        kind: SpecialKind,
-    },
-    /// A file of another user has the name, and only that user may replace it.
-    #[error("{}: belongs to another user in a folder where only owners may replace files", .0.display())]
-    OtherOwner(PathBuf),
-    /// The folder of unfinished work could not have its name.
-    #[error(
-        "{}: the name is {over_bytes} bytes too long, since unfinished work has a longer one next to it",
-        path.display()
-    )]
-    LongName {
-        /// The name.
-        path: PathBuf,
-        /// The bytes that are too many.
-        over_bytes: usize,
-    },
-}
-
-/// What is neither a file nor a directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SpecialKind {
-    /// A named pipe.
-    Fifo,
-    /// A socket.
-    Socket,
-    /// A symbolic link.
-    Link,
-    /// A device.
-    Device,
-}
-
-impl fmt::Display for SpecialKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            SpecialKind::Fifo => "a named pipe",
-            SpecialKind::Socket => "a socket",
-            SpecialKind::Link => "a symbolic link",
-            SpecialKind::Device => "a device",
-        })
-    }
-}
 
 /// A file that a result is to replace.
 #[derive(Debug)]
@@ -196,18 +137,4 @@ pub fn may_remove(folder: &Path, owner: u32) -> Result<bool, ResultsError> {
     }
     let access = Access::WRITE_OK | Access::EXEC_OK;
     Ok(accessat(CWD, folder, access, AtFlags::EACCESS).is_ok())
-}
-
-/// The identity of a file, and the outer signs of its content: size and times.
-pub fn note_of(found: &Metadata) -> FileNote {
-    let nanoseconds =
-        |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);
-    let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    FileNote {
-        device: found.dev(),
-        inode: found.ino(),
-        born_unix_ns: born.and_then(|born| i64::try_from(born.as_nanos()).ok()),
-        size: found.len(),
-        modified_unix_ns: nanoseconds(found.mtime(), found.mtime_nsec()),
-    }
 }

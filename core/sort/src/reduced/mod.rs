@@ -37,8 +37,8 @@ pub use error::ResultError;
 pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
 pub use reducer::{REDUCER_BYTES, Reducer};
 pub use rows::{RowMerge, RowStream};
-pub use view::{ResultDescription, ResultRow, ResultRows, ResultView};
-pub use written::{WRITER_BYTES, mark_unreduced, order, write_reduced, write_run};
+pub use view::{ResultDescription, ResultRow, ResultRows, ResultView, order};
+pub use written::{WRITER_BYTES, mark_unreduced, write_reduced, write_run};
 
 /// The type of a key or a value. Keys are compared byte by byte, whatever their type. A number is stored
 /// in another way as a key ([`key_of_i64`], [`key_of_f64`]), so that keys are in the order of numbers.

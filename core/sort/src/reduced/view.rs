@@ -16,11 +16,17 @@ use super::cutter::RecordCutter;
 use super::encoding::Encoding;
 use super::reducer::{REDUCER_BYTES, Reducer};
 use super::rows::RowStream;
-use super::written::order;
 use super::{Combine, ResultError, Type};
 use crate::budget::{MemoryShare, Reservation};
+use crate::key::OrderSpec;
+use crate::record::Format;
 use crate::view::{MapResult, View, ViewStream};
 use crate::{Budget, Error, Result};
+
+/// The order of a result's records.
+pub fn order() -> OrderSpec {
+    OrderSpec::new(Format::Keyed)
+}
 
 /// The meaning of the rows of a result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,7 @@ use merganser_storage::Directory;
 use super::ResultError;
 use super::encoding::Encoding;
 use super::rows::RowStream;
-use super::view::ResultDescription;
-use crate::key::OrderSpec;
-use crate::record::Format;
+use super::view::{ResultDescription, order};
 use crate::run::{Compression, RunBuilder, RunWriter};
 use crate::view::{Manifest, Segment};
 use crate::{Budget, Error};
@@ -21,11 +19,6 @@ const BUILDER_BYTES: u64 = 4 << 20;
 /// The least memory in which [`write_reduced`] works, in bytes. Fences take a hundredth of the rows, which are in
 /// tables then; what the workers had is free.
 pub const WRITER_BYTES: u64 = BUILDER_BYTES + (256 << 10);
-
-/// The order of a result's records.
-pub fn order() -> OrderSpec {
-    OrderSpec::new(Format::Keyed)
-}
 
 /// Writes rows, each key once, as a view of one run in the empty `folder`; how many there are.
 pub fn write_reduced<E: From<Error>>(

@@ -6,6 +6,7 @@ use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -87,4 +88,9 @@ pub(super) fn remove_attribute(file: &File, name: &CStr) -> io::Result<()> {
 /// The path of an open file in /proc, which leads to it whatever its name is.
 fn path_of(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
+}
+
+/// The name that the system gives an open file now, without links.
+pub(super) fn real_path(file: &File) -> io::Result<PathBuf> {
+    std::fs::read_link(path_of(file))
 }

@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use super::at::real_path;
 use super::own::FileRefusal;
-use super::resolve::path_of;
 
 const DEVICES: &str = "/dev";
 /// A file system of its own, for files in memory.
@@ -17,7 +17,7 @@ const SHARED_MEMORY: &str = "/dev/shm";
 /// Accepts a folder in which a file may be made: any that is not `/dev`, below it, or in its file system,
 /// by whatever name it is reached. `/dev/shm` is for files.
 pub(super) fn check_folder(folder: &File) -> Result<(), FileRefusal> {
-    let path = path_of(folder).unwrap_or_default();
+    let path = real_path(folder).unwrap_or_default();
     let below = |of: &str| path.starts_with(of);
     if below(SHARED_MEMORY) {
         return Ok(());

@@ -18,7 +18,8 @@ use super::error::FileError;
 use super::kind::FileKind;
 use super::open_file::DirectRefusal;
 use super::own::{self, CAREFUL};
-use super::storage::{FileStorage, wall_clock};
+use super::storage::FileStorage;
+use super::wall::wall_clock;
 use super::{Engines, FileOptions, Mode, at};
 use crate::{Clock, Directory, Hold, Storage};
 
@@ -320,6 +321,27 @@ fn create_nameless(folder: &File) -> io::Result<File> {
             Ok(file) => {
                 at::remove(folder, name)?;
                 return Ok(file);
+            }
+        }
+    }
+}
+
+impl FileStorage {
+    /// Makes a file without a name in the folder at `path`, which only this user can read and which goes with its last
+    /// handle. It takes one descriptor less than [`FileDirectory`], which holds the folder.
+    ///
+    /// # Errors
+    /// The system's own.
+    pub fn create_unnamed_in(path: impl AsRef<Path>) -> io::Result<Arc<FileStorage>> {
+        let path = path.as_ref();
+        let mut how = OpenOptions::new();
+        how.read(true).write(true).mode(0o600).custom_flags(OFlags::TMPFILE.bits().cast_signed());
+        match how.open(path) {
+            Err(e) if lacks_unnamed(&e) => FileDirectory::open(path)?.create_unnamed_file(),
+            Err(e) => Err(FileError::wrap(&path.display().to_string(), "create", e)),
+            Ok(file) => {
+                let name = format!("{} (unnamed)", path.display());
+                Self::from_file(file, name, true, FileOptions::default())
             }
         }
     }

@@ -61,6 +61,7 @@ mod resolve;
 mod ring;
 mod storage;
 mod threads;
+mod wall;
 
 use std::fmt;
 use std::io;

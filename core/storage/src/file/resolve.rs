@@ -153,7 +153,7 @@ impl ResolvedOutput {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.place {
-            Some(place) => match path_of(&place.folder) {
+            Some(place) => match at::real_path(&place.folder) {
                 Ok(folder) => folder.join(&place.name),
                 Err(_) => self.given.clone(),
             },
@@ -323,7 +323,7 @@ impl ResolvedName {
 
 /// The place of an open file, by what the kernel calls it.
 fn place_of(file: &File, found: &Metadata) -> io::Result<ResolvedName> {
-    let path = path_of(file)?;
+    let path = at::real_path(file)?;
     let no_name = || io::Error::new(io::ErrorKind::NotFound, "this open file has no name");
     match walk(&path)? {
         Walked::Found(place, last) if identity(&last.metadata()?) == identity(found) => {
@@ -332,10 +332,6 @@ fn place_of(file: &File, found: &Metadata) -> io::Result<ResolvedName> {
         }
         _ => Err(no_name()),
     }
-}
-
-pub(super) fn path_of(file: &File) -> io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Refuses what another user may have put into a sticky folder that all users may write. The folder's

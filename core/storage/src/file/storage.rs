@@ -6,24 +6,17 @@ use std::num::NonZeroU64;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use rustix::fs::{Advice, OFlags, fadvise};
 
-use super::directory::lacks_unnamed;
 use super::error::FileError;
 use super::flight::Flight;
 use super::open_file::{DirectRefusal, Lost, OpenFile};
+use super::wall::wall_clock;
 use super::{Engines, FileOptions, Mode, at};
 use crate::numbers::u64_of;
-use crate::{Clock, Completions, Operation, RealClock, Storage};
-
-static WALL: LazyLock<Arc<RealClock>> = LazyLock::new(|| Arc::new(RealClock::new()));
-
-/// The one clock of all real files.
-pub(super) fn wall_clock() -> Arc<dyn Clock> {
-    Arc::clone(&WALL) as Arc<dyn Clock>
-}
+use crate::{Clock, Completions, Operation, Storage};
 
 /// A regular file or block device.
 pub struct FileStorage {
@@ -68,25 +61,6 @@ impl FileStorage {
         };
         let file = open().map_err(|e| FileError::wrap(&name, "open", e))?;
         Self::from_file(file, name.clone(), writable, options)
-    }
-
-    /// Makes a file without a name in the folder at `path`, which only this user can read and which goes with its last
-    /// handle. It takes one descriptor less than [`FileDirectory`](super::FileDirectory), which holds the folder.
-    ///
-    /// # Errors
-    /// The system's own.
-    pub fn create_unnamed_in(path: impl AsRef<Path>) -> io::Result<Arc<FileStorage>> {
-        let path = path.as_ref();
-        let mut how = OpenOptions::new();
-        how.read(true).write(true).mode(0o600).custom_flags(OFlags::TMPFILE.bits().cast_signed());
-        match how.open(path) {
-            Err(e) if lacks_unnamed(&e) => super::FileDirectory::open(path)?.create_unnamed_file(),
-            Err(e) => Err(FileError::wrap(&path.display().to_string(), "create", e)),
-            Ok(file) => {
-                let name = format!("{} (unnamed)", path.display());
-                Self::from_file(file, name, true, FileOptions::default())
-            }
-        }
     }
 
     /// Takes over `file`, which is open for reading and, if `writable`, for writing; `name` is what

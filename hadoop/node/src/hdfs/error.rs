@@ -6,8 +6,6 @@ use std::io;
 
 use merganser_map::ssdlet::Sha256;
 
-use super::module::hex;
-
 /// A block, as HDFS names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HdfsBlock {
@@ -181,4 +179,9 @@ impl From<merganser_sort::Error> for HdfsError {
     fn from(error: merganser_sort::Error) -> Self {
         HdfsError::Busy { what: error.to_string() }
     }
+}
+
+/// In hexadecimal digits.
+pub(super) fn hex(sha256: &Sha256) -> String {
+    sha256.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -106,11 +106,6 @@ impl fmt::Debug for Modules {
     }
 }
 
-/// In hexadecimal digits.
-pub(super) fn hex(sha256: &Sha256) -> String {
-    sha256.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Weak;

@@ -31,8 +31,9 @@ pub use crate::talk::SocketBindError;
 
 use super::answer::{AnswerFrames, FRAME_PATIENCE};
 use super::counts::MapServerCounts;
+use super::error::hex;
 use super::mapper;
-use super::module::{Compile, Modules, hex};
+use super::module::{Compile, Modules};
 use super::protocol::{
     FOLDER_BYTES_MAX, FOLDERS_MAX, HdfsErrorKind, HdfsRequest, Hello, MapFrame, MapServerState,
     RequestHead, VERSION,

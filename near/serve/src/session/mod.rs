@@ -39,6 +39,7 @@ mod error;
 mod guest_limits;
 mod holdings;
 mod in_use;
+mod meter;
 pub mod request;
 mod results;
 mod run;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::{Budget, Progress};
@@ -31,32 +31,6 @@ const OPEN_FILES: usize = 8;
 const FILE_BYTES: usize = 512;
 const RANGE_BYTES: usize = 160;
 const RANGES_FREE_BYTES: usize = 1 << 20;
-
-/// How far a run is, and whether it shall end.
-#[derive(Debug, Default)]
-pub(super) struct RunMeter {
-    pub(super) bytes_total: AtomicU64,
-    done: AtomicU64,
-    pub(super) cancelled: AtomicBool,
-}
-
-impl RunMeter {
-    /// Bytes of input that are done.
-    pub(super) fn bytes_done(&self) -> u64 {
-        let total = self.bytes_total.load(Ordering::Relaxed);
-        self.done.load(Ordering::Relaxed).min(total)
-    }
-}
-
-impl Progress for RunMeter {
-    fn advance(&self, bytes: u64) {
-        self.done.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    fn cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Relaxed)
-    }
-}
 
 /// Does the run `begun` of `session`, and tells the session how it ended.
 pub(super) fn run(

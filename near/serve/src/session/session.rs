@@ -10,9 +10,9 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::holdings::{self, HeldBytes};
+use super::meter::RunMeter;
 use super::request::{NAMES_BYTES_MAX, RANGES_MAX, SessionRange, SetRequest};
 use super::results::FinishedRows;
-use super::run::RunMeter;
 use super::scratch::{ScratchBytes, ScratchSpace};
 use super::state::{SessionEvent, SessionState};
 use super::{SessionError, SessionResult};

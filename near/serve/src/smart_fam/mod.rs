@@ -31,6 +31,7 @@ mod log;
 mod node;
 mod record;
 mod result;
+mod serving;
 mod wait;
 mod work;
 
@@ -38,8 +39,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub use client::{CallError, CallResult, ModuleClient};
-pub use node::{Serve, make_folder, serve};
+pub use node::{make_folder, serve};
 pub use record::{BODY_MAX, CallAnswer, CallOutcome, CallRequest, MAGIC};
+pub use serving::Serve;
 pub use wait::PollIntervals;
 
 /// Results up to this many bytes are in the answer itself.

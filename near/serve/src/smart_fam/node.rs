@@ -6,11 +6,9 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use merganser_storage::Directory;
 use merganser_storage::file::descriptors;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
@@ -18,10 +16,10 @@ use rustix::io::Errno;
 use super::counts::NumberCounts;
 use super::log::{LogItem, LogReader, LogWriter, is_permanent};
 use super::record::{self, CallAnswer, CallOutcome};
-use super::wait::{PollIntervals, Waiter};
+use super::serving::Serve;
+use super::wait::Waiter;
 use super::work::answer;
 use super::{FolderError, answer_file, is_name, is_rows_file, request_file};
-use merganser_map::ssdlet::Installed;
 
 /// Locked in the folder while a node serves it.
 const LOCK_NAME: &str = ".lock";
@@ -40,26 +38,6 @@ const QUIET: Duration = Duration::from_secs(5);
 /// For so long a client is left in peace after an error that may pass. Without a pause, an append that fails and is cut
 /// off would wake the node by inotify to fail again.
 const RETRY: Duration = Duration::from_millis(250);
-
-/// What a node serves.
-pub struct Serve {
-    /// The folder of the protocol.
-    pub folder: PathBuf,
-    /// Inputs are files below it.
-    pub data: PathBuf,
-    /// The SSDlets that may be called; a folder is made for each.
-    pub modules: Vec<String>,
-    /// Opens them.
-    pub installed: Installed,
-    /// Memory of a map, in bytes.
-    pub memory_bytes: u64,
-    /// Workers of a map.
-    pub threads: usize,
-    /// Where a map puts what does not fit into memory. Without any, that is an error.
-    pub temp: Vec<Arc<dyn Directory>>,
-    /// How it waits for requests.
-    pub waiting: PollIntervals,
-}
 
 /// Serves until `stop` is set. Requests are served one after another, those of all clients in turn.
 ///
@@ -524,10 +502,12 @@ impl AnswerLog {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
+    use std::sync::Arc;
 
     use serde_json::json;
 
     use super::super::record::CallRequest;
+    use super::super::wait::PollIntervals;
     use super::*;
     use merganser_map::ssdlet::builtin;
 

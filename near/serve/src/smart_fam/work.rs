@@ -9,9 +9,9 @@ use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Storage;
 use merganser_storage::contained::{self, Cause};
 
-use super::node::Serve;
 use super::record::{CallOutcome, CallRequest};
 use super::result::ResultSink;
+use super::serving::Serve;
 use crate::session::DataFolder;
 use merganser_map::ssdlet::{SsdletError, SsdletOutput};
 use merganser_map::{MapInput, MapOptions, MapOutput, PartitionSize, map};

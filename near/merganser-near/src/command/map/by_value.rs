@@ -12,11 +12,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use merganser_map::ssdlet::{SsdletError, Type};
-use merganser_map::{RowSink, sort_least_bytes, sort_threads};
+use merganser_map::{RowSink, sort_threads};
 use merganser_shell::failure::Failure;
 use merganser_shell::rows::{RowWriter, keyed};
 use merganser_sort::activity::Activity;
-use merganser_sort::budget::{MemoryShare, Reservation};
+use merganser_sort::budget::Reservation;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::reduced::RecordCutter;
@@ -29,22 +29,7 @@ use merganser_storage::Directory;
 use merganser_storage::thread::spawn_scoped;
 
 use super::rank;
-use super::split::MemorySplit;
-
-/// Rows go to the sort in pieces of this size, but for a row that is longer.
-const PIECE_BYTES: usize = 64 << 10;
-/// Pieces on their way.
-const PIECES: usize = 2;
-/// Pieces that have memory: those on their way, one at each end, and the rank of a row.
-const PIECES_HELD: u64 = PIECES as u64 + 3;
-/// The part of the memory for them and for a row that the output of the sort cuts. The sort has the rest.
-const OF_PIECES: MemoryShare =
-    MemoryShare { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
-
-/// The least memory in which rows are sorted, in bytes.
-pub(super) fn least_bytes() -> u64 {
-    OF_PIECES.least_beside(sort_least_bytes())
-}
+use super::split::{MemorySplit, OF_PIECES, PIECE_BYTES, PIECES, PIECES_HELD};
 
 /// How the rows are sorted.
 pub(super) struct ByValue {
