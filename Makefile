@@ -148,11 +148,12 @@ fmt:
 	@$(CARGO) fmt --all --check
 	@.ci/java spotless:check
 
-# One name, one type; and which crate may know which.
+# One name, one type; which crate may know which; and no modules that import one another.
 names:
 	@.ci/setup base rust
 	@.ci/names
 	@. .ci/toolchain && .ci/arrows
+	@.ci/circles
 
 clippy:
 	@$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
