@@ -16,7 +16,7 @@ help:
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
-	@echo '                  (WING=core, near, hadoop, array or lab: the lints and tests of its crates alone)'
+	@echo '                  (WING=core, near, hadoop, array or lab: its lints, its tests and those of its program)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (lab/bench/README.md)'
@@ -121,7 +121,7 @@ check:
 	@.ci/steps --beside fuzz lints-and-tests
 	@.ci/steps test-times
 else
-# One wing alone: its lints and the tests of its crates. Tests of all programs together are in product-tests.
+# One wing alone: its lints, the tests of its crates, and those of its program; the core's with every wing.
 check:
 	@.ci/setup base rust fuse nbd blast compressors guests
 	@. .ci/toolchain && .ci/arrows $(WING) > /dev/null
@@ -131,12 +131,23 @@ endif
 # The crates of a wing, as .ci/arrows has them.
 WING_CRATES = $(shell . .ci/toolchain && .ci/arrows $(WING))
 
+# The programs that the tests of a wing run: its own, the core's, and for a lab those that make its devices and volumes.
+WING_PROGRAMS_core := merganser
+WING_PROGRAMS_near := merganser merganser-near
+WING_PROGRAMS_hadoop := merganser merganser-hadoop
+WING_PROGRAMS_array := merganser merganser-array-command
+WING_PROGRAMS_lab := merganser merganser-array-command merganser-lab
+WING_TESTS := -p merganser-product-tests --no-default-features --features \
+	"$(patsubst core,,$(WING))"
+
 wing-clippy:
 	@$(CARGO) clippy $(WING_CRATES:%=-p %) --all-targets --locked -- -D warnings
 
 wing-test: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 wing-test:
 	@$(CARGO) test $(WING_CRATES:%=-p %) --locked --no-fail-fast
+	@$(CARGO) build $(WING_PROGRAMS_$(WING):%=-p %) --bins --locked
+	@$(CARGO) test $(WING_TESTS) --tests --locked --no-fail-fast
 
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:

@@ -36,6 +36,7 @@ mod sampling;
 mod store;
 pub(crate) mod stream;
 #[cfg(any(test, feature = "trial"))]
+#[cfg_attr(not(feature = "trial"), allow(unreachable_pub, reason = "the tests alone name it"))]
 pub mod trial;
 
 use std::io::Read;

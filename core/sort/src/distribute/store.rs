@@ -57,6 +57,7 @@ const SAMPLE_BYTES_MAX: usize = 1 << 20;
 /// Which bucket a free writer takes, and which buckets may hold memory. The engine uses one policy;
 /// the feature `trial` adds the others, to be compared with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(not(feature = "trial"), allow(unreachable_pub, reason = "it is named by `trial` alone"))]
 pub enum WritePolicy {
     /// The bucket with most pending blocks; any bucket may hold any share of the memory.
     #[default]

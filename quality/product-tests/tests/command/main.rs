@@ -22,29 +22,48 @@
 //! - `verify`: checking, compared with GNU sort
 //! - `views`: views made, read in parts, verified, copied out
 //! - `wings`: commands that other programs have
+#![cfg_attr(
+    not(feature = "whole"),
+    allow(dead_code, unused_imports, reason = "other wings use them")
+)]
 
+#[cfg(feature = "lab")]
 mod active_sort;
+#[cfg(feature = "whole")]
 mod advise_job;
 mod dropin;
 mod generate;
+#[cfg(feature = "hadoop")]
 mod hdfs;
+#[cfg(feature = "whole")]
 mod help;
+#[cfg(feature = "whole")]
 mod magic;
+#[cfg(feature = "whole")]
 mod mistakes;
+#[cfg(feature = "near")]
 mod node;
 mod packed;
 mod places;
+#[cfg(feature = "whole")]
 mod readme;
 mod reports;
+#[cfg(feature = "lab")]
 mod reproduce;
+#[cfg(feature = "whole")]
 mod sequences;
+#[cfg(feature = "hadoop")]
 mod serve;
+#[cfg(feature = "lab")]
 mod simulate;
+#[cfg(feature = "lab")]
 mod simulate_over_time;
+#[cfg(feature = "near")]
 mod smart_fam;
 mod usage;
 mod verify;
 mod views;
+#[cfg(feature = "whole")]
 mod wings;
 
 use std::ffi::OsStr;

@@ -311,8 +311,4 @@ fn what_is_too_open_is_refused_at_the_start() {
     assert!(told.contains("--tls-key"), "{told}");
     let told = refused(&["data", "--allow-upload"]);
     assert!(told.contains("--ssdlets"), "{told}");
-    let told = fails(dir.path(), &["hadoop", "serve", "--shuffle", "s"]);
-    assert!(told.contains("--local-dir"), "{told}");
-    let told = fails(dir.path(), &["hadoop", "serve", "--local-dir", "."]);
-    assert!(told.contains("--shuffle"), "{told}");
 }

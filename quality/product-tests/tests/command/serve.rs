@@ -90,6 +90,15 @@ fn sigterm_lets_a_merge_end_and_removes_the_socket() {
 }
 
 #[test]
+fn a_socket_and_its_folders_come_together() {
+    let dir = folder();
+    let told = fails(dir.path(), &["hadoop", "serve", "--shuffle", "s"]);
+    assert!(told.contains("--local-dir"), "{told}");
+    let told = fails(dir.path(), &["hadoop", "serve", "--local-dir", "."]);
+    assert!(told.contains("--shuffle"), "{told}");
+}
+
+#[test]
 fn merges_and_maps_run_in_one_process() {
     let dir = folder();
     fs::create_dir(dir.path().join("dfs")).expect("made");

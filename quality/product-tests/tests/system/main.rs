@@ -34,18 +34,29 @@
 //! `MERGANSER_BLAST_CASES`, `MERGANSER_CSV_CASES`, `MERGANSER_CRASHES` and `MERGANSER_DAMAGES` ask for more cases than a quick run takes.
 //! `MERGANSER` names another binary to test.
 #![allow(clippy::print_stderr, reason = "skipped tests and seeds are printed")]
+#![cfg_attr(
+    not(feature = "whole"),
+    allow(dead_code, unused_imports, reason = "other wings use them")
+)]
 
+#[cfg(feature = "whole")]
 mod apart;
+#[cfg(feature = "array")]
 mod array;
+#[cfg(feature = "near")]
 mod blast;
 mod buckets;
 mod consume;
 mod crash;
 mod csv;
+#[cfg(feature = "whole")]
 mod devices;
 mod differential;
+#[cfg(feature = "whole")]
 mod disks;
+#[cfg(feature = "lab")]
 mod emulate;
+#[cfg(feature = "whole")]
 mod export;
 mod faults;
 mod formats;
@@ -53,13 +64,18 @@ mod harness;
 mod hostile;
 mod inputs;
 mod limits;
+#[cfg(feature = "near")]
 mod map;
 mod memory;
 mod mount;
+#[cfg(feature = "near")]
 mod pipeline;
 mod preload;
+#[cfg(feature = "whole")]
 mod reported;
 mod sandbox;
+#[cfg(feature = "near")]
 mod ssdlet;
+#[cfg(feature = "whole")]
 mod streams;
 mod view;
