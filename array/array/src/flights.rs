@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   take ──► a buffer, filled by the caller ── write ──► parts under way ──► spare again
-//!                                                          │ settle waits for all of them
+//!                                                          │ wait_for_all waits for all of them
 //!                                                          ▼
 //!                                             a failure is the result of each later call
 //! ```
@@ -96,13 +96,13 @@ impl Flights {
     ///
     /// # Errors
     /// The first failure of any write since the beginning.
-    pub(crate) fn settle(&mut self) -> io::Result<()> {
+    pub(crate) fn wait_for_all(&mut self) -> io::Result<()> {
         self.land();
         self.succeeded()
     }
 
     /// Waits until all writes have ended, well or not. Reads then see the bytes that were written, or those that a
-    /// failed write left; [`Flights::settle`] reports the failure.
+    /// failed write left; [`Flights::wait_for_all`] reports the failure.
     pub(crate) fn land(&mut self) {
         while self.under_way.iter().any(Option::is_some) {
             self.wait();
@@ -193,7 +193,7 @@ mod tests {
             let address = buffer.as_ptr();
             let at = u64::from(round) * 20;
             flights.write(buffer, &[(3, Some(at)), (2, None), (5, Some(at + 10))]).expect("begun");
-            flights.settle().expect("written");
+            flights.wait_for_all().expect("written");
             let expected = [vec![round; 3], vec![0; 7], vec![round; 5], vec![0; 5]].concat();
             assert_eq!(disk.read_vec(at, 20).expect("read"), expected);
             assert_eq!(flights.spare[0].as_ptr(), address);
@@ -212,12 +212,12 @@ mod tests {
         let mut flights = Flights::new(disk, 10, 2);
         let mut write = |at| {
             let buffer = flights.take().expect("memory");
-            (flights.write(buffer, &[(10, Some(at))]), flights.settle())
+            (flights.write(buffer, &[(10, Some(at))]), flights.wait_for_all())
         };
-        let (begun, settled) = write(0);
-        assert!(begun.is_ok() && settled.is_ok());
+        let (begun, waited) = write(0);
+        assert!(begun.is_ok() && waited.is_ok());
         assert!(write(10).1.expect_err("fails").to_string().contains("memory/bad"));
-        let (begun, settled) = write(20);
-        assert!(begun.is_err() && settled.is_err(), "the second was lost");
+        let (begun, waited) = write(20);
+        assert!(begun.is_err() && waited.is_err(), "the second was lost");
     }
 }

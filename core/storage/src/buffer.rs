@@ -39,7 +39,7 @@ struct Mapping {
     len: usize,
 }
 
-// SAFETY: a mapping is plain memory; who may touch which byte is settled by the disjoint `Buffer`s.
+// SAFETY: a mapping is plain memory; who may touch which byte is decided by the disjoint `Buffer`s.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; `Mapping` itself hands out no reference to its bytes.
 unsafe impl Sync for Mapping {}

@@ -189,7 +189,7 @@ impl Guest {
 
     /// Fuel that was used since the last call of this.
     pub(crate) fn meter(&mut self) -> u64 {
-        self.settle();
+        self.meter_fuel();
         std::mem::take(&mut self.metered)
     }
 
@@ -242,14 +242,14 @@ impl Guest {
         if self.is_broken {
             return Err(self.fault("it has failed before".to_owned()));
         }
-        self.settle();
+        self.meter_fuel();
         self.allowance = fuel;
         let set = self.store.set_fuel(fuel);
         set.map_err(|error| self.fault(error.to_string()))
     }
 
     /// Adds what was used to the meter.
-    fn settle(&mut self) {
+    fn meter_fuel(&mut self) {
         let left = self.store.get_fuel().unwrap_or(0);
         self.metered = self.metered.saturating_add(self.allowance.saturating_sub(left));
         self.allowance = left;

@@ -204,7 +204,7 @@ impl Log {
             self.synced_by(&syncing, ended)?;
         }
         if !self.is_synced() {
-            self.outgoing.settle()?;
+            self.outgoing.wait_for_all()?;
             self.array.sync()?;
             self.synced = self.next_seq() - 1;
             self.unsynced_blocks = 0;
@@ -216,7 +216,7 @@ impl Log {
     fn sync_meanwhile(&mut self) -> Result<()> {
         if self.syncing.is_none() {
             // It has to begin after the writes have ended.
-            self.outgoing.settle()?;
+            self.outgoing.wait_for_all()?;
             let (completions, last) = (Completions::new(), self.next_seq() - 1);
             self.array.submit(0, Operation::Sync, &completions);
             self.syncing = Some(Syncing { completions, last, blocks: self.unsynced_blocks });
@@ -244,7 +244,7 @@ impl Log {
 
     /// Reads a whole record: its first block, decoded, and its pages, which may be damaged.
     pub(crate) fn read(&mut self, resident: &Resident) -> Result<(RecordHeader, Vec<u8>)> {
-        self.outgoing.settle()?;
+        self.outgoing.wait_for_all()?;
         let at = resident.place.at * BLOCK;
         let bytes = self.array.read_vec(at, usize_of(resident.blocks) * PAGE);
         let bytes = bytes.map_err(Error::of_read)?;

@@ -68,16 +68,16 @@ impl Outgoing {
     }
 
     /// Writes all that was added, and waits until no write is under way. A failure stays, and is the
-    /// result of the next [`Outgoing::settle`].
+    /// result of the next [`Outgoing::wait_for_all`].
     pub(super) fn land(&mut self) {
         let _ = self.write();
         self.flights.land();
     }
 
     /// Writes all that was added, and waits until it is written.
-    pub(super) fn settle(&mut self) -> io::Result<()> {
+    pub(super) fn wait_for_all(&mut self) -> io::Result<()> {
         self.write()?;
-        self.flights.settle()
+        self.flights.wait_for_all()
     }
 }
 

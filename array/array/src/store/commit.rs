@@ -23,9 +23,9 @@ impl PageStore {
     }
 
     /// Writes the staged pages, and waits until no page is on its way any more.
-    fn settle_staged(&mut self) -> Result<()> {
+    fn wait_for_staged(&mut self) -> Result<()> {
         self.write_staged()?;
-        Ok(self.staged.settle()?)
+        Ok(self.staged.wait_for_all()?)
     }
 
     /// Makes everything durable that was put, unmapped or lost, and [`PageStore::log_tail`], as one.
@@ -41,7 +41,7 @@ impl PageStore {
         if due || !self.journal.has_room(self.changes.len()) {
             return self.checkpoint(false);
         }
-        self.settle_staged()?;
+        self.wait_for_staged()?;
         if self.unsynced {
             self.array.sync()?;
             self.unsynced = false;
@@ -84,7 +84,7 @@ impl PageStore {
     /// Commits, and writes all tables, so that the journal is empty. `clean` says that the volume is
     /// closed.
     pub(crate) fn checkpoint(&mut self, clean: bool) -> Result<()> {
-        self.settle_staged()?;
+        self.wait_for_staged()?;
         self.free_pending();
         if let Some(mut index) = self.index.take() {
             let filled = self.fill_index(&mut index);

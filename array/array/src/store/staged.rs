@@ -110,9 +110,9 @@ impl Staged {
     }
 
     /// Waits for the batches that are written.
-    pub(super) fn settle(&mut self) -> io::Result<()> {
+    pub(super) fn wait_for_all(&mut self) -> io::Result<()> {
         self.under_way.clear();
-        self.flights.settle()
+        self.flights.wait_for_all()
     }
 }
 
@@ -158,7 +158,7 @@ mod tests {
             assert!(staged.write(|place| place * PAGE as u64).expect("begun"));
             assert!(!staged.write(|_| unreachable!()).expect("nothing"));
         }
-        staged.settle().expect("written");
+        staged.wait_for_all().expect("written");
         for (place, byte) in (0..).zip(&model) {
             let read = disk.read_vec(place * PAGE as u64, PAGE).expect("reads");
             assert!(read.iter().all(|found| found == byte), "page {place}");

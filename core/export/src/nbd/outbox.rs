@@ -194,7 +194,7 @@ impl Outbox {
 
     /// Waits until every ticket is posted or dropped, even when no client hears the answers: until
     /// then workers have something to do for this client.
-    pub(super) fn settle(&self) {
+    pub(super) fn wait_for_tickets(&self) {
         let under_way = |state: &mut OutboxState| state.unanswered > 0;
         self.room.wait_while(&mut self.lock(), under_way);
     }

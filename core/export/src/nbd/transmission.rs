@@ -64,7 +64,7 @@ pub(super) fn serve(
             }
         }
         // Otherwise clients that ask and leave, again and again, would pile up work.
-        outbox.settle();
+        outbox.wait_for_tickets();
         writer.join().map_err(|_| io::Error::other("the writer panicked"))
     })
 }

@@ -109,7 +109,7 @@ impl FixedBucket<'_> {
             sort_part(&mut grouped[from..end], &mut tags[from..end], parts.ilog2());
             from = end;
         }
-        self.settle(layout, tags);
+        self.order_ties(layout, tags);
         let numbers = layout.numbers;
         match self.record_bytes {
             8 => self.gather(tags, numbers, out, 8),
@@ -137,7 +137,7 @@ impl FixedBucket<'_> {
     }
 
     /// Orders tags of equal key bits by whole keys; `tags` are sorted.
-    fn settle(&self, layout: TagLayout, tags: &mut [u64]) {
+    fn order_ties(&self, layout: TagLayout, tags: &mut [u64]) {
         let mut from = 0;
         while let Some(tied) = tags[from..].windows(2).position(|two| layout.tied(two[0], two[1])) {
             from += tied;

@@ -149,14 +149,14 @@ impl Partition {
             low += 1;
         }
         if low < high && self.prefixes[low] == prefix {
-            return self.settle(low, prefix, full());
+            return self.bucket_of_tie(low, prefix, full());
         }
         low
     }
 
     /// Splitters from `low` on begin with the same eight bytes as the key.
     #[inline(never)]
-    fn settle(&self, low: usize, prefix: u64, key: &[u8]) -> usize {
+    fn bucket_of_tie(&self, low: usize, prefix: u64, key: &[u8]) -> usize {
         let same = self.prefixes[low..].partition_point(|p| *p == prefix);
         low + self.keys[low..low + same].partition_point(|splitter| &splitter[..] <= key)
     }

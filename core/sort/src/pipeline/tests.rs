@@ -113,7 +113,7 @@ fn start(squares: Squares, threads: usize) -> (Pipeline<Squares>, Arc<Seen>) {
 }
 
 /// Waits until a count no longer changes.
-fn settled(count: &AtomicU64) -> u64 {
+fn at_rest(count: &AtomicU64) -> u64 {
     let mut before = u64::MAX;
     loop {
         let now = count.load(Ordering::Relaxed);
@@ -126,7 +126,7 @@ fn settled(count: &AtomicU64) -> u64 {
 }
 
 /// Waits until a count is as expected, and checks that it stays so.
-fn settles_at(count: &AtomicU64, expected: u64) {
+fn comes_to_rest_at(count: &AtomicU64, expected: u64) {
     let until = Instant::now() + Duration::from_secs(20);
     while count.load(Ordering::Relaxed) < expected && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
@@ -165,7 +165,7 @@ fn an_error_comes_after_all_items_before_it_and_ends_the_pipeline() {
             assert_eq!(error, format!("item {fails}"));
             assert_eq!(pipeline.next().expect("ends"), None);
             let most = fails + 4 * threads.max(1) as u64 * (Squares::AHEAD + 1);
-            let begun = settled(&seen.begun);
+            let begun = at_rest(&seen.begun);
             // Fast workers may be far ahead, but stop.
             assert!(threads > 0 || begun <= most, "{begun} of {most}");
             assert!(begun < 10_000, "{begun}");
@@ -204,22 +204,22 @@ fn workers_wait_for_the_reader_and_its_memory() {
     let threads = 3;
     let (mut pipeline, seen) = start(Squares { near: 4, ..squares(1000) }, threads);
     // No more are made than wait for the reader.
-    settles_at(&seen.made, 4);
+    comes_to_rest_at(&seen.made, 4);
     // Each worker makes one item and has begun those ahead.
     let most = 4 + threads as u64 * (1 + Squares::AHEAD);
     assert!(seen.begun.load(Ordering::Relaxed) <= most);
     pipeline.next().expect("made");
-    settles_at(&seen.made, 5);
+    comes_to_rest_at(&seen.made, 5);
 
     let (mut pipeline, seen) = start(Squares { allowance: 6, ..squares(1000) }, threads);
-    settles_at(&seen.made, 6);
+    comes_to_rest_at(&seen.made, 6);
     for _ in 0..6 {
         pipeline.next().expect("made");
     }
     assert!(!pipeline.is_ready() && !pipeline.is_at_end());
     pipeline.give_back(|source| source.left += 2);
     assert_eq!(pipeline.next().expect("made"), Some(36));
-    settles_at(&seen.made, 8);
+    comes_to_rest_at(&seen.made, 8);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Sorts a buffer of fixed-length records, in place or into a second one (TritonSort 5.2).
 //!
 //! ```text
-//!   records ──► count ──► scatter ──► tags in buckets ──► flag passes, sort, settle ──┬─► permute   in place
+//!   records ──► count ──► scatter ──► tags in buckets ──► flag passes, sort, ties ──┬─► permute   in place
 //!   n bytes     keys read twice       16 a record         16 a record and pass        └─► gather    into a second buffer
 //! ```
 //!
@@ -186,7 +186,7 @@ fn sort_tags(keys: &BufferKeys<'_>, tags: &mut [Tag], threads: usize) {
     }
     on_threads(threads, jobs, |bucket: &mut [Tag]| {
         sort_bucket(bucket);
-        settle(keys, bucket);
+        order_ties(keys, bucket);
     });
 }
 
@@ -278,7 +278,7 @@ const FEW: usize = 64;
 /// Orders each group of equal prefixes in `tags`, which are sorted, eight bytes deeper at a time.
 /// Where keys end, they are equal, and their tags in input order already. The tags' prefixes end up
 /// as whatever was compared last.
-fn settle(keys: &BufferKeys<'_>, tags: &mut [Tag]) {
+fn order_ties(keys: &BufferKeys<'_>, tags: &mut [Tag]) {
     if keys.key_bytes <= 8 {
         return;
     }
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(sorted, b"fig  2fig  1fig  0pear 1plum 3");
     }
 
-    /// Audit finding F15, in a size that Miri can follow: tags, keys that are settled deeper, and one
+    /// Audit finding F15, in a size that Miri can follow: tags, keys whose ties are decided deeper, and one
     /// walk in place.
     #[test]
     fn f15_sanitized_numbers_take_the_place_of_tags() {

@@ -1,8 +1,8 @@
 //! The records of a chunk, as their tags point to them.
 
 use super::long::LongRecords;
-use super::settle::Tagged;
 use super::tag::Tag;
+use super::ties::Tagged;
 use super::word::KeyAlphabet;
 use crate::access::resort_bytes;
 use crate::key::{self, Order};

@@ -1,11 +1,11 @@
 //! A chunk becomes a run: tags out, tags sorted, records gathered in tag order into write buffers.
 //!
 //! ```text
-//!   chunk ──spans──► extract (all cores) ──tags──► sort ──► settle equal prefixes ──► gather ──► pieces
+//!   chunk ──spans──► extract (all cores) ──tags──► sort ──► order ties ──► gather ──► pieces
 //!          per input byte:  read 1, write 16/len       move 16/len a pass        read 1, write 1
 //! ```
 //!
-//! `extract` makes the tags, `radix` and `settle` sort them, and `gather` moves the records.
+//! `extract` makes the tags, `radix` and `ties` sort them, and `gather` moves the records.
 
 use merganser_storage::Buffer;
 
@@ -14,8 +14,8 @@ use super::chunk_view::{ChunkView, ENTRY_HEAD_BYTES};
 use super::extract::{ChunkResume, Extraction, learn_alphabet};
 use super::gather::SortedTags;
 use super::long::LongRecords;
-use super::settle::{Tagged, sort_tagged};
 use super::tag::Tag;
+use super::ties::{Tagged, sort_tagged};
 use super::word::KeyAlphabet;
 use crate::budget::Reservation;
 use crate::key::Order;

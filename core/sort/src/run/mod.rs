@@ -24,7 +24,7 @@
 //!   word         the bits of a key that go into eight bytes
 //!   radix        sorts tags by all their bits
 //!   short_sort   the last pass of that sort, within the first-level cache
-//!   settle       orders tags whose prefixes are equal
+//!   ties         orders tags whose prefixes are equal
 //!   buffer_sort  a buffer of fixed-length records, sorted in place or into a second one
 //!   permute      moves the records of a buffer to their places by following cycles
 //! ```
@@ -48,9 +48,9 @@ pub(crate) mod piece;
 pub mod radix;
 pub mod reader;
 pub(crate) mod release;
-pub(crate) mod settle;
 mod short_sort;
 pub mod tag;
+pub(crate) mod ties;
 pub(crate) mod unpack_ahead;
 pub(crate) mod word;
 pub(crate) mod write_behind;

@@ -13,7 +13,7 @@
 //! The word is the key's first eight bytes, big-endian, or about twelve in the codes of an alphabet
 //! (`run/word.rs`). It compares as the key does. So the `u128` order is the key order wherever the
 //! prefixes differ, and input order (place) where they are equal. `run/radix.rs` sorts by it, and
-//! `run/settle.rs` then orders the longer keys whose prefixes are equal.
+//! `run/ties.rs` then orders the longer keys whose prefixes are equal.
 
 pub use crate::prefix::prefix_at;
 

@@ -217,8 +217,8 @@ impl Controller {
             self.send_to_flash(group);
         }
         let stuck = self.worn_out && self.buffer.leaving() == 0;
-        let settled = self.programming == 0 && self.stalled.is_empty();
-        if settled && (self.buffer.is_empty() || stuck) {
+        let at_rest = self.programming == 0 && self.stalled.is_empty();
+        if at_rest && (self.buffer.is_empty() || stuck) {
             for number in std::mem::take(&mut self.flushes) {
                 if !self.buffer.is_empty() {
                     let why = "the device is worn out: its buffer cannot be written";

@@ -173,7 +173,7 @@ impl OpenMerge {
     }
 
     /// Ends the merge, starts it, and answers reads, as far as possible.
-    pub(super) fn settle(&mut self, inside: &mut dyn Inside) {
+    pub(super) fn make_progress(&mut self, inside: &mut dyn Inside) {
         self.end_if_nothing_is_under_way(inside);
         if self.running.is_none()
             && !self.reads.is_empty()

@@ -156,7 +156,7 @@ impl ActiveSort {
         ids.rotate_left(turn);
         self.first = ids.first().copied();
         for id in &ids {
-            self.merges.get_mut(id).expect("just listed").settle(inside);
+            self.merges.get_mut(id).expect("just listed").make_progress(inside);
         }
         match self.settings.asking {
             Asking::BeforeStep => {

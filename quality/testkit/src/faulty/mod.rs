@@ -136,7 +136,7 @@ impl Faulty {
             self.wrapped.undo(&mut state, change)?;
         }
         for change in journal {
-            self.wrapped.settle(change)?;
+            self.wrapped.commit(change)?;
         }
         let DiskState { names, nodes, random, .. } = &mut *state;
         let named: BTreeSet<NodeId> = names.values().copied().collect();
@@ -230,7 +230,7 @@ impl Directory for Faulty {
         state.sync().map_err(|e| self.wrapped.named(&e))?;
         self.wrapped.inner.sync()?;
         for change in std::mem::take(&mut state.journal) {
-            if let Some(node) = self.wrapped.settle(change)? {
+            if let Some(node) = self.wrapped.commit(change)? {
                 state.drop_unneeded(node);
             }
         }

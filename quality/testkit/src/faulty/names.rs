@@ -76,7 +76,7 @@ impl WrappedNames {
     }
 
     /// Makes a change of names final.
-    pub(super) fn settle(&self, change: NameChange) -> io::Result<Option<NodeId>> {
+    pub(super) fn commit(&self, change: NameChange) -> io::Result<Option<NodeId>> {
         match change {
             NameChange::Renamed { replaced: Some((hidden, node)), .. }
             | NameChange::Removed { hidden, node, .. } => {

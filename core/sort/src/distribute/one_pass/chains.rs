@@ -10,8 +10,8 @@ use std::sync::atomic::AtomicBool;
 use parking_lot::Mutex;
 
 use crate::run::chunk_view::ChunkView;
-use crate::run::settle::Tagged;
 use crate::run::tag::Tag;
+use crate::run::ties::Tagged;
 
 /// Tags of a block.
 pub(super) const BLOCK_TAGS: usize = 64;

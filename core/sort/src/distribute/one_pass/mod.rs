@@ -48,8 +48,8 @@ use crate::run::extract::put_key;
 use crate::run::form::SortMemory;
 use crate::run::format::PIECE_BYTES;
 use crate::run::long::LongRecords;
-use crate::run::settle::word_at;
 use crate::run::tag::Tag;
+use crate::run::ties::word_at;
 use crate::run::word::{KeyAlphabet, LEARN_BYTES};
 use crate::{Progress, Result};
 

@@ -66,7 +66,7 @@ struct Die {
     carried: usize,
     /// The end of the program or erase in progress. An event at another time is of one that was
     /// suspended.
-    settles_at: Option<SimTime>,
+    ends_at: Option<SimTime>,
     /// Work that was suspended, and the time that it has left.
     suspended: Option<(Vec<Op>, SimTime)>,
     /// The next read waits for the suspension.
@@ -193,15 +193,15 @@ impl Flash {
     /// Suspends the program or erase of a die, if a read of the host may interrupt it.
     fn suspend(&mut self, index: u32, engine: &mut EventQueue<SsdEvent>) {
         let die = &self.dies[index as usize];
-        let Some(settles_at) = die.settles_at else { return };
-        let left = settles_at.0 - engine.now().0;
+        let Some(ends_at) = die.ends_at else { return };
+        let left = ends_at.0 - engine.now().0;
         // A suspension isn't worth it if the work ends sooner than it could be suspended and resumed.
         if self.suspend.0 == 0 || left <= 2 * self.suspend.0 || self.first_read(die).is_none() {
             return;
         }
         let die = &mut self.dies[index as usize];
         let ops = std::mem::take(&mut die.working);
-        die.settles_at = None;
+        die.ends_at = None;
         die.suspended = Some((ops, SimTime(left)));
         die.interrupted = true;
         die.busy.0 += engine.now().0 - die.since.0;
@@ -213,8 +213,8 @@ impl Flash {
     }
 
     /// Lets `die` work until `span` from now.
-    fn settle(&mut self, index: u32, span: SimTime, engine: &mut EventQueue<SsdEvent>) {
-        self.dies[index as usize].settles_at = Some(SimTime(engine.now().0 + span.0));
+    fn end_after(&mut self, index: u32, span: SimTime, engine: &mut EventQueue<SsdEvent>) {
+        self.dies[index as usize].ends_at = Some(SimTime(engine.now().0 + span.0));
         engine.after(span, SsdEvent::Flash(FlashEvent::Settled { die: index }));
     }
 
@@ -224,7 +224,7 @@ impl Flash {
         let (ops, left) = die.suspended.take().expect("something is suspended");
         die.working = ops;
         die.since = engine.now();
-        self.settle(index, SimTime(self.suspend.0 + left.0), engine);
+        self.end_after(index, SimTime(self.suspend.0 + left.0), engine);
     }
 
     /// Starts the next operation of `die`, if possible.
@@ -280,13 +280,13 @@ impl Flash {
             }
             OpKind::Erase => {
                 self.counts[2] += count;
-                self.settle(index, self.erase, engine);
+                self.end_after(index, self.erase, engine);
             }
             OpKind::CopyBack => {
                 self.counts[0] += count;
                 self.counts[1] += count;
                 let program = self.of_page(&self.program, first.page);
-                self.settle(index, SimTime(self.slowest_read(index).0 + program.0), engine);
+                self.end_after(index, SimTime(self.slowest_read(index).0 + program.0), engine);
             }
         }
     }
@@ -327,9 +327,9 @@ impl Flash {
             FlashEvent::Sensed { die } => self.carry(die, engine),
             FlashEvent::Carried { channel } => self.carried(channel, engine, done),
             FlashEvent::Settled { die }
-                if self.dies[die as usize].settles_at != Some(engine.now()) => {}
+                if self.dies[die as usize].ends_at != Some(engine.now()) => {}
             FlashEvent::Settled { die } => {
-                self.dies[die as usize].settles_at = None;
+                self.dies[die as usize].ends_at = None;
                 done.extend(self.dies[die as usize].working.iter().map(|op| op.owner));
                 self.finish(die, engine);
             }
@@ -355,7 +355,7 @@ impl Flash {
                 self.finish(index, engine);
             }
         } else if !more {
-            self.settle(index, self.of_page(&self.program, op.page), engine);
+            self.end_after(index, self.of_page(&self.program, op.page), engine);
             // A read may have come while the page crossed the channel.
             self.suspend(index, engine);
             self.start(index, engine);

@@ -125,7 +125,7 @@ fn disk_bytes(path: &Path, file: &File, size: Option<u64>, existing: bool) -> Re
     let len = found.len();
     match (DiskLabel::read(file, len).map_err(failed)?, size) {
         (Some(label), size) => {
-            label.settle(file).map_err(failed)?;
+            label.finish(file).map_err(failed)?;
             let size = size.unwrap_or(label.bytes);
             if size < label.bytes {
                 let has = label.bytes;

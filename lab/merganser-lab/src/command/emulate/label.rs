@@ -48,21 +48,21 @@ impl DiskLabel {
         let label = DiskLabel { bytes, clear: had };
         file.write_all_at(&label.encode(), bytes)?;
         file.sync_all()?;
-        label.settle(file)
+        label.finish(file)
     }
 
     /// Clears what is left of an earlier label.
     ///
     /// # Errors
     /// The system's own.
-    pub(super) fn settle(self, file: &File) -> io::Result<()> {
+    pub(super) fn finish(self, file: &File) -> io::Result<()> {
         let Some(at) = self.clear else { return Ok(()) };
         let zeros = [0; LABEL_BYTES as usize];
         let len = self.bytes.saturating_sub(at).min(LABEL_BYTES);
         file.write_all_at(&zeros[..len as usize], at)?;
         file.sync_all()?;
-        let settled = DiskLabel { clear: None, ..self };
-        file.write_all_at(&settled.encode(), self.bytes)?;
+        let whole = DiskLabel { clear: None, ..self };
+        file.write_all_at(&whole.encode(), self.bytes)?;
         file.sync_all()
     }
 
@@ -137,7 +137,7 @@ mod tests {
                     file.write_all_at(&growing.encode(), bytes).expect("written");
                     let len = file.metadata().expect("there").len();
                     let label = DiskLabel::read(&file, len).expect("read").expect("a label");
-                    label.settle(&file).expect("settled");
+                    label.finish(&file).expect("written");
                 } else {
                     DiskLabel::write(&file, bytes, Some(had)).expect("grown");
                 }

@@ -42,7 +42,7 @@ pub(super) fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure>
     for (at, input) in config.inputs.iter().enumerate() {
         inputs.push(copy_in(input, &*folder, &format!("input-{at}"), cancel)?);
     }
-    settle(&world);
+    let_idle(&world);
     let output = folder.create("sorted").map_err(|error| Failure::named(&error))?;
     let started = Instant::now();
     let (start, collector) = (world.now(), world.with_device(0, Collector::new));
@@ -77,7 +77,7 @@ pub(super) fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure>
 }
 
 /// Lets the device finish its background work.
-fn settle(world: &World) {
+fn let_idle(world: &World) {
     while world.advance() {}
 }
 

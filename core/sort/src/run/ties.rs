@@ -1,5 +1,5 @@
 //! The full order of tags: their radix sort, and then the order of keys whose prefixes are equal,
-//! settled a word deeper at a time.
+//! decided a word deeper at a time.
 
 use std::cmp::Ordering;
 
@@ -7,7 +7,7 @@ use super::radix::{SMALL, on_threads, sort, sort_one};
 use super::tag::{Tag, prefix_at};
 use super::word::{Equal, KeyAlphabet};
 
-/// Groups up to this size are settled by comparing whole keys.
+/// Groups up to this size are ordered by comparing whole keys.
 const FEW: usize = 24;
 
 /// So are groups whose keys agree in this many bytes: each level below costs stack, and `memcmp`
@@ -58,10 +58,10 @@ pub(crate) fn sort_tagged<T: Tagged>(
     sort(tags, scratch, threads);
     let has_resort = tags.first().is_some_and(|t| tagged.last_resort(*t).is_some());
     if tagged.prefix_decides() && !has_resort {
-        return settle_positions(tags, tagged);
+        return order_positions(tags, tagged);
     }
     if threads <= 1 || tags.len() < 2 * SMALL {
-        return settle(tags, scratch, tagged);
+        return order_ties(tags, scratch, tagged);
     }
     // Cut where prefixes change, in more pieces than threads: groups are of uneven work.
     let step = tags.len().div_ceil(threads * 16).max(SMALL);
@@ -78,13 +78,13 @@ pub(crate) fn sort_tagged<T: Tagged>(
         (rest, rest_scratch) = (after, after_scratch);
         jobs.push((piece, piece_scratch));
     }
-    on_threads(threads, jobs, |(tags, scratch)| settle(tags, scratch, tagged));
+    on_threads(threads, jobs, |(tags, scratch)| order_ties(tags, scratch, tagged));
 }
 
 /// Orders each group of equal prefixes in `tags`, which are sorted by prefix.
-fn settle<T: Tagged>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T) {
+fn order_ties<T: Tagged>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T) {
     for_groups(tags, scratch, tagged, 0, |group, scratch| {
-        settle_words(group, scratch, tagged, tagged.alphabet(), 0);
+        order_words(group, scratch, tagged, tagged.alphabet(), 0);
     });
 }
 
@@ -120,7 +120,7 @@ fn for_groups<T: Tagged + ?Sized>(
 }
 
 /// Orders tags whose keys have equal words of `alphabet` (or bytes) from `depth` on.
-fn settle_words<T: Tagged + ?Sized>(
+fn order_words<T: Tagged + ?Sized>(
     tags: &mut [Tag],
     scratch: &mut [Tag],
     tagged: &T,
@@ -130,16 +130,16 @@ fn settle_words<T: Tagged + ?Sized>(
     if tags.len() <= FEW || depth > DEEP {
         return tags.sort_by(|a, b| full_order(*a, *b, tagged));
     }
-    let Some(words) = alphabet else { return settle_bytes(tags, scratch, tagged, depth + 8) };
+    let Some(words) = alphabet else { return order_bytes(tags, scratch, tagged, depth + 8) };
     match words.equal(tagged.key(tags[0]), depth) {
-        Equal::Ended => settle_equal(tags, scratch, tagged),
+        Equal::Ended => order_equal_keys(tags, scratch, tagged),
         Equal::Agree(len) => deepen(tags, scratch, tagged, alphabet, depth + len),
         Equal::Unsure(len) => deepen(tags, scratch, tagged, None, depth + len),
     }
 }
 
 /// Orders tags whose keys agree in their first `depth` bytes (padded with zeros).
-fn settle_bytes<T: Tagged + ?Sized>(
+fn order_bytes<T: Tagged + ?Sized>(
     tags: &mut [Tag],
     scratch: &mut [Tag],
     tagged: &T,
@@ -161,13 +161,13 @@ fn settle_bytes<T: Tagged + ?Sized>(
             if group[0].prefix() == if descending { 0 } else { 9 } {
                 deepen(group, scratch, tagged, None, depth);
             } else {
-                settle_equal(group, scratch, tagged);
+                order_equal_keys(group, scratch, tagged);
             }
         });
     } else if first == 9 {
         deepen(tags, scratch, tagged, None, depth);
     } else {
-        settle_equal(tags, scratch, tagged);
+        order_equal_keys(tags, scratch, tagged);
     }
 }
 
@@ -189,7 +189,7 @@ fn deepen<T: Tagged + ?Sized>(
     }
     sort_one(tags, scratch, true);
     for_groups(tags, scratch, tagged, depth, |group, scratch| {
-        settle_words(group, scratch, tagged, alphabet, depth);
+        order_words(group, scratch, tagged, alphabet, depth);
     });
 }
 
@@ -203,9 +203,9 @@ pub(crate) fn word_at(alphabet: Option<&KeyAlphabet>, key: &[u8], depth: usize) 
 }
 
 /// Orders tags with equal keys.
-fn settle_equal<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T) {
+fn order_equal_keys<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagged: &T) {
     if tagged.last_resort(tags[0]).is_none() {
-        return settle_positions(tags, tagged);
+        return order_positions(tags, tagged);
     }
     let (_, descending) = tagged.last_resort(tags[0]).expect("asked just now");
     let resort = Resort { tagged: tagged.as_dyn(), descending };
@@ -215,11 +215,11 @@ fn settle_equal<T: Tagged + ?Sized>(tags: &mut [Tag], scratch: &mut [Tag], tagge
     }
     sort_one(tags, scratch, true);
     for_groups(tags, scratch, tagged, 0, |group, scratch| {
-        settle_words::<dyn Tagged>(group, scratch, &resort, None, 0);
+        order_words::<dyn Tagged>(group, scratch, &resort, None, 0);
     });
 }
 
-fn settle_positions<T: Tagged + ?Sized>(tags: &mut [Tag], tagged: &T) {
+fn order_positions<T: Tagged + ?Sized>(tags: &mut [Tag], tagged: &T) {
     // Only groups of equal keys may be out of order: those whose tags' places are not positions.
     let mut from = 0;
     while from + 1 < tags.len() {
