@@ -37,7 +37,7 @@ const SKIP_BYTES: usize = 64 << 10;
 /// spills held, or an error.
 ///
 /// ```no_run
-/// use crate::shuffle::{SegmentMerge, SegmentSpec};
+/// use merganser_hadoop_node::shuffle::{SegmentMerge, SegmentSpec};
 ///
 /// let spill = |n: u32| format!("attempt_1_0001_m_000000_0_spill_{n}.out").into();
 /// let segments =

@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn what_cannot_be_simulated_is_named() {
         let table: &[(&[&str], &str)] = &[
-            (&[], "simulate: say run, sort, record or array, or --list"),
+            (&[], "simulate: say run, sort, rates, record or array, or --list"),
             (&["--list", "run"], "--list: only lists; leave out the subcommand"),
             (&["run", "--depth", "0"], "--depth: at least 1"),
             (
