@@ -322,8 +322,9 @@ fn a_mounted_file_system_survives_a_killed_server() {
     command.arg(at("vol.json")).args(["--size", "128M", "--buffer-size", "16M"]);
     command.arg("--data").arg(format!("{},{}", at("ssd0"), at("ssd1")));
     prints(command.arg("--buffer").arg(format!("{},{}", at("hdd0"), at("hdd1"))));
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("there");
-    run("tar", &["-C", text(&crates), "-cf", &at("tree.tar"), "."]);
+    let sources =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../core").canonicalize().expect("there");
+    run("tar", &["-C", text(&sources), "-cf", &at("tree.tar"), "."]);
     for name in ["mounted", "tree"] {
         fs::create_dir(folder.at(name)).expect("made");
     }

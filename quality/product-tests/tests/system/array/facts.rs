@@ -127,8 +127,8 @@ fn the_description_is_as_documented() {
 #[test]
 fn a_volume_that_does_not_find_lost_map_writes_says_so() {
     let folder = Folder::new();
-    let dump =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../array/tests/golden/volume-2-closed.txt");
+    let dump = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../array/array/tests/golden/volume-2-closed.txt");
     // For each member its name and size, and then its bytes but zeros.
     let mut member = None;
     for line in fs::read_to_string(dump).expect("there").lines() {
