@@ -90,7 +90,7 @@ final class ProcessCheck {
               socket
                   + ": "
                   + e.getMessage()
-                  + ". Is merganser serve running, and is this its user? Meanwhile: "
+                  + ". Is merganser hadoop serve running, and is this its user? Meanwhile: "
                   + advice));
     }
   }

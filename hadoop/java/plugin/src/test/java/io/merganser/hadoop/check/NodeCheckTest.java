@@ -129,7 +129,7 @@ class NodeCheckTest {
     assertSays("not set", process(ProcessCheck::mergeProcess, Level.NOTE));
     Path socket = dir.resolve("s.sock");
     conf.set(Keys.SOCKET, socket.toString());
-    assertSays("start merganser serve", process(ProcessCheck::mergeProcess, Level.ERROR));
+    assertSays("start merganser hadoop serve", process(ProcessCheck::mergeProcess, Level.ERROR));
     try (FakeProcess process = new FakeProcess(socket, 3, "gone")) {
       List<Finding> found = process(ProcessCheck::mergeProcess, Level.OK, Level.OK);
       assertTrue(found.get(0).sentence().contains("merganser 9.8.7 listens"));
@@ -141,7 +141,8 @@ class NodeCheckTest {
       assertTrue(
           found.get(1).sentence().contains("(it lies elsewhere): start it with --local-dir"));
     }
-    assertSays("Is merganser serve running", process(ProcessCheck::mergeProcess, Level.ERROR));
+    assertSays(
+        "Is merganser hadoop serve running", process(ProcessCheck::mergeProcess, Level.ERROR));
     Files.delete(socket);
     try (FakeProcess process = new FakeProcess(socket, -1, "")) {
       assertSays("hung up", process(ProcessCheck::mergeProcess, Level.ERROR));
