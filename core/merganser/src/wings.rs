@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::outline::{CommandOutline, OUTLINE_WORD};
-use merganser_shell::program::ended;
+use merganser_shell::program::{ended, folder_of};
 use merganser_shell::shown;
 
 /// Where wings are installed, from the folder of this program.
@@ -82,12 +82,9 @@ fn places(program: &str) -> io::Result<Vec<PathBuf>> {
     places_of(&std::env::current_exe()?, program)
 }
 
-/// The same for the program `own`. A folder that is not known is an error: a program in the folder where a user happens to
-/// work may be anybody's, and is never run.
+/// The same for the program `own`.
 fn places_of(own: &Path, program: &str) -> io::Result<Vec<PathBuf>> {
-    let Some(folder) = own.parent().filter(|folder| folder.is_absolute()) else {
-        return Err(io::Error::other("the system does not say where this program is"));
-    };
+    let folder = folder_of(own)?;
     Ok(vec![folder.join(program), folder.join(APART).join(program)])
 }
 

@@ -137,8 +137,23 @@ impl<C: 'static> Program<C> {
 /// # Errors
 /// The system's own.
 pub fn core() -> io::Result<PathBuf> {
-    let own = std::env::current_exe()?;
-    let folder = own.parent().unwrap_or(Path::new("."));
+    // The file itself, not a link to it.
+    core_of(&std::env::current_exe()?)
+}
+
+/// The folder of the program at `own`. A folder that is not known is an error: a program in the folder where a user happens
+/// to work may be anybody's, and is never run.
+///
+/// # Errors
+/// `own` has no folder, or not from the root.
+pub fn folder_of(own: &Path) -> io::Result<&Path> {
+    own.parent()
+        .filter(|folder| folder.is_absolute())
+        .ok_or_else(|| io::Error::other("the system does not say where this program is"))
+}
+
+fn core_of(own: &Path) -> io::Result<PathBuf> {
+    let folder = folder_of(own)?;
     let (next, apart) = (folder.join(NAME), folder.join("../../bin").join(NAME));
     Ok(if apart.is_file() && !next.is_file() { apart } else { next })
 }
@@ -148,4 +163,32 @@ pub fn core() -> io::Result<PathBuf> {
 pub fn ended(failure: &Failure) -> ExitCode {
     failure.tell();
     ExitCode::from(failure.status())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_run_from_the_folder_of_the_user() {
+        for unknown in ["", "merganser", "./merganser-hadoop", "bin/merganser-hadoop"] {
+            assert!(core_of(Path::new(unknown)).is_err(), "{unknown}");
+        }
+        let next = core_of(Path::new("/absent/bin/merganser-hadoop")).expect("known");
+        assert_eq!(next, Path::new("/absent/bin/merganser"));
+    }
+
+    #[test]
+    fn the_core_is_next_to_a_program_or_in_bin() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (bin, apart) = (dir.path().join("bin"), dir.path().join("libexec/merganser"));
+        for folder in [&bin, &apart] {
+            std::fs::create_dir_all(folder).expect("made");
+        }
+        let near = apart.join("merganser-near");
+        std::fs::write(bin.join("merganser"), "").expect("written");
+        assert_eq!(core_of(&near).expect("known"), apart.join("../../bin/merganser"));
+        std::fs::write(apart.join("merganser"), "").expect("written");
+        assert_eq!(core_of(&near).expect("known"), apart.join("merganser"));
+    }
 }
