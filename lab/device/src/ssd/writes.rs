@@ -256,7 +256,7 @@ impl Controller {
         let mut checked = self.check_range(offset, len);
         if !offset.is_multiple_of(unit_bytes) || !len.is_multiple_of(unit_bytes) {
             let why = format!(
-                "a program writes whole units of {unit_bytes} bytes; {len} bytes at {offset} are none"
+                "a program writes whole units of {unit_bytes} bytes, not {len} bytes at {offset}"
             );
             checked = Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }

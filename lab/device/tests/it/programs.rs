@@ -258,8 +258,7 @@ fn a_program_writes_whole_pages() {
     }
     let (mut ssd, result) = keeper(&[]);
     run(&mut ssd, RequestKind::Write, WINDOW + 512, Buffer::new(PAGE as usize));
-    let expected =
-        "Err(\"a program writes whole units of 32768 bytes; 32768 bytes at 512 are none\")";
+    let expected = "Err(\"a program writes whole units of 32768 bytes, not 32768 bytes at 512\")";
     assert_eq!(*result.lock(), expected);
 }
 
