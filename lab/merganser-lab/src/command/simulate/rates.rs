@@ -76,6 +76,11 @@ fn rates(choice: &DeviceChoice, streams: u32, used_bytes: u64) -> Result<StreamR
     };
     let capacity: u64 = model.device(choice.seed, 0)?.capacity_bytes();
     let span_bytes = capacity.min(spread);
+    if span_bytes < LARGE {
+        return Err(failed(format!(
+            "has {capacity} bytes, and streams need {LARGE}; change --set"
+        )));
+    }
     let request =
         |kind, offset, len| DeviceRequest { arrival: SimTime(0), kind, offset, len, content: None };
     let in_order = |kind, filled| {
@@ -107,5 +112,19 @@ mod tests {
         let disk = rates(&choice, 1, 40_000_000_000).expect("a model");
         assert!((1000.0 / disk.read_ns / 126.0 - 1.0).abs() < 0.05, "{disk:?}");
         assert!((5e6..25e6).contains(&disk.seek_ns), "{disk:?}");
+    }
+
+    #[test]
+    fn a_device_without_room_for_a_request_is_refused() {
+        let disk = |sectors: u32| {
+            let settings = ["cylinders=2", "zones=1", "heads=1"].map(str::to_owned).to_vec();
+            let both = ["outer", "inner"].map(|zone| format!("sectors_{zone}={sectors}"));
+            let settings = [settings, both.to_vec()].concat();
+            DeviceChoice { name: "barracuda".into(), settings, seed: 1 }
+        };
+        let refused = rates(&disk(1023), 1, 0).expect_err("too small");
+        let said = refused.sentence().expect("a sentence");
+        assert!(said.starts_with("--device barracuda: has 1047552 bytes"), "{said}");
+        rates(&disk(1024), 3, 0).expect("room for one");
     }
 }
