@@ -168,7 +168,7 @@ def _fetchers(size):
 
 
 SERVICE_MEMORY_BYTES = 256 * MIB
-"""The memory limit of merganser serve, and of merges in Java, on a node."""
+"""The memory limit of merganser hadoop serve, and of merges in Java, on a node."""
 NODE_MANAGER_BYTES = 512 * MIB
 """Resident memory that a NodeManager with 256 MB of heap may have in addition."""
 

@@ -9,7 +9,7 @@ import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 
-/** A process {@code merganser serve}: one that merges, or a node on which maps run. */
+/** A process {@code merganser hadoop serve}: one that merges, or a node on which maps run. */
 final class MergeProcess implements AutoCloseable {
   private final Process process;
   private final Path socket;

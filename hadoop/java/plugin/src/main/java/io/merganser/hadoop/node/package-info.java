@@ -1,6 +1,6 @@
 /**
- * Map tasks whose split is mapped on the node where its blocks are, by {@code merganser serve
- * --hdfs}.
+ * Map tasks whose split is mapped on the node where its blocks are, by {@code merganser hadoop
+ * serve --hdfs}.
  *
  * <pre>
  *   {@link io.merganser.hadoop.node.NodeInputFormat}   a reader asks once, at its first record

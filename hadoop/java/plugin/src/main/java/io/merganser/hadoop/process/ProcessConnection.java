@@ -15,8 +15,8 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /**
- * A connection to a process of this node, {@code merganser serve}, used by one request at a time.
- * The channel doesn't block, so that every wait has a time limit and can be aborted.
+ * A connection to a process of this node, {@code merganser hadoop serve}, used by one request at a
+ * time. The channel doesn't block, so that every wait has a time limit and can be aborted.
  */
 public final class ProcessConnection {
   private static final Logger LOG = LoggerFactory.getLogger(ProcessConnection.class);

@@ -1,2 +1,2 @@
-/** Connections to the processes {@code merganser serve} of this node. */
+/** Connections to the processes {@code merganser hadoop serve} of this node. */
 package io.merganser.hadoop.process;
