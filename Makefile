@@ -15,9 +15,10 @@ help:
 	@echo 'make core         the command alone: sort, views, checks, test data'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
-	@echo 'make check        formatting, lints, documentation, licences, a small bench, fuzzing, all tests'
+	@echo 'make check        formatting, lints, documentation, licences, a small bench, all tests'
 	@echo '                  (WING=core, near, hadoop, array or lab: its lints, its tests and those of its program)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
+	@echo 'make fuzz         libFuzzer looks for bytes that break decoders, for MINUTES=60 in all'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
 	@echo 'make bench        every benchmark at full size: hours, and 45 GB of disk (lab/bench/README.md)'
 	@echo 'make clean        remove the build output and the demo data'
@@ -113,12 +114,11 @@ test-build:
 	@$(CARGO) test --workspace --locked --no-run --tests
 	@$(CARGO) build --workspace --lib $(BENCH_EXAMPLES:%=--example %) --locked
 
-# Each step says how long it took; docs/testing.md ("How long CI takes") has measured times. The fuzz targets are built
-# and run at low priority next to everything else, because a build often waits for one of its parts.
+# Each step says how long it took; docs/testing.md ("How long CI takes") has measured times.
 ifndef WING
 check:
 	@.ci/setup $(TESTED_WITH)
-	@.ci/steps --beside fuzz lints-and-tests
+	@.ci/steps lints-and-tests
 	@.ci/steps test-times
 else
 # One wing alone: its lints, the tests of its crates, and those of its program; the core's with every wing.
@@ -137,17 +137,17 @@ WING_PROGRAMS_near := merganser merganser-near
 WING_PROGRAMS_hadoop := merganser merganser-hadoop
 WING_PROGRAMS_array := merganser merganser-array-command
 WING_PROGRAMS_lab := merganser merganser-array-command merganser-lab
-WING_TESTS := -p merganser-product-tests --no-default-features --features \
-	"$(patsubst core,,$(WING))"
+WING_TESTED = $(WING_CRATES) $(WING_PROGRAMS_$(WING)) merganser-product-tests
+# Their tests alone: without a feature, those of the core.
+WING_FEATURES = --no-default-features --features "$(patsubst %,merganser-product-tests/%,$(filter-out core,$(WING)))"
 
 wing-clippy:
 	@$(CARGO) clippy $(WING_CRATES:%=-p %) --all-targets --locked -- -D warnings
 
 wing-test: export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
+# One build of all of it: of other packages, libraries would have other features.
 wing-test:
-	@$(CARGO) test $(WING_CRATES:%=-p %) --locked --no-fail-fast
-	@$(CARGO) build $(WING_PROGRAMS_$(WING):%=-p %) --bins --locked
-	@$(CARGO) test $(WING_TESTS) --tests --locked --no-fail-fast
+	@$(CARGO) test $(WING_TESTED:%=-p %) $(WING_FEATURES) --locked --no-fail-fast
 
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:
@@ -177,8 +177,9 @@ doc: export RUSTDOCFLAGS := -D warnings
 deny:
 	@.ci/deny
 
+# The tests try each target on changed examples. This is the search, which needs a nightly compiler.
 fuzz:
-	@.ci/fuzz 60
+	@.ci/fuzz $$((60 * $(MINUTES)))
 
 # It takes too long for `make check` (docs/testing.md).
 sanitize:

@@ -31,6 +31,12 @@ class Arrows(unittest.TestCase):
     def test_tests_may_know_all(self):
         self.assertEqual(arrows.faults_of([package("core/storage", "map", of="dev"), package("near/map")]), [])
 
+    def test_targets_of_all_wings_are_known_by_none(self):
+        map_, fuzz = package("near/map", name="merganser-map"), package("quality/fuzz", "map")
+        self.assertEqual(arrows.faults_of([map_, fuzz]), [])
+        testkit = package("quality/testkit", "fuzz")
+        self.assertEqual(arrows.faults_of([map_, fuzz, testkit]), ["testkit knows the tests in fuzz"])
+
     def test_nobody_knows_a_program(self):
         program = package("lab/merganser-lab", name="merganser-lab", kind="bin")
         self.assertEqual(arrows.faults_of([package("lab/papers", "lab"), program]), ["papers knows the program merganser-lab"])

@@ -1,11 +1,10 @@
 //! Any bytes as each block of a volume's formats, with checksums that are right: the decoders give a
 //! value or nothing, and never panic.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_array::formats;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
     let Some((&which, rest)) = bytes.split_first() else { return };
     let mut block = vec![0; 4096];
     let len = rest.len().min(block.len());
@@ -38,4 +37,4 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = formats::blocks(&block, u64::from(which));
     let _ = (formats::label(rest), formats::superblock(rest), formats::record(rest));
     let _ = (formats::transaction(rest), formats::blocks(rest, 0));
-});
+}

@@ -1,22 +1,20 @@
 //! A small volume whose members are changed at chosen places and then opened, checked, read, written and opened again: see
 //! `array/array/tests/it/common/mutated.rs`.
-#![no_main]
 
 #[path = "../../../array/array/tests/it/common/mutated.rs"]
 mod mutated;
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 
 #[derive(Debug, Arbitrary)]
-struct Input {
+struct VolumeChanges {
     /// Which of the volumes.
     which: u8,
-    changes: Vec<Change>,
+    changes: Vec<MemberChange>,
 }
 
 #[derive(Debug, Arbitrary)]
-struct Change {
+struct MemberChange {
     member: u8,
     block: u16,
     at: u16,
@@ -25,11 +23,13 @@ struct Change {
     seal: bool,
 }
 
-fuzz_target!(|input: Input| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(input) = crate::value_of::<VolumeChanges>(bytes) else { return };
     let changes = input.changes.into_iter().map(|change| {
-        let Change { member, block, at, bytes, len, seal } = change;
+        let MemberChange { member, block, at, bytes, len, seal } = change;
         mutated::Change { member, block, at, bytes, len, seal }
     });
     let changes: Vec<mutated::Change> = changes.collect();
     mutated::try_changes(input.which, &changes);
-});
+}

@@ -1,14 +1,13 @@
 //! Any bytes as archives of BLAST and as its printed outputs: an error or a result, in memory that the input bounds.
-#![no_main]
 
 use std::io::Cursor;
 
-use libfuzzer_sys::fuzz_target;
 use merganser_pipeline::blast::archive::{PartitionArchives, merge};
 use merganser_pipeline::blast::format::Form;
 use merganser_pipeline::blast::frame::fill;
 
-fuzz_target!(|bytes: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
     // A line of two bytes divides the input.
     let cut = bytes.windows(2).position(|pair| pair == b"\0\n").unwrap_or(bytes.len());
     let (one, other) = bytes.split_at(cut);
@@ -26,4 +25,4 @@ fuzz_target!(|bytes: &[u8]| {
     for form in [Form::Pairwise, Form::Xml, Form::Commented, Form::Json, Form::Sam] {
         let _ = fill(form, &mut &*one, &mut Cursor::new(other), "blastn", &mut Vec::new());
     }
-});
+}

@@ -1,11 +1,9 @@
 //! Any bytes as a bucket file, and a good one with some of its numbers changed and its checksums put
 //! right: opening a view of it and reading that gives an error or data, never a panic.
-#![no_main]
 
 use std::sync::{Arc, LazyLock};
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::{Compression, SortInput};
@@ -18,7 +16,7 @@ const FOOTER_BYTES: usize = 64;
 const FILE_NAME: &str = "000000.buckets";
 
 #[derive(Debug, Arbitrary)]
-enum Case<'a> {
+enum BucketFileCase<'a> {
     Any(&'a [u8]),
     Changed { changes: Vec<(u16, u8)>, sealed: bool, cut: Option<u16> },
 }
@@ -57,10 +55,12 @@ fn seal(bytes: &mut [u8]) -> Option<u32> {
     Some(crc)
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<BucketFileCase<'_>>(bytes) else { return };
     let (mut manifest, bytes) = match case {
-        Case::Any(bytes) => (VIEW.0.clone(), bytes.to_vec()),
-        Case::Changed { changes, sealed, cut } => {
+        BucketFileCase::Any(bytes) => (VIEW.0.clone(), bytes.to_vec()),
+        BucketFileCase::Changed { changes, sealed, cut } => {
             let (mut manifest, mut bytes) = VIEW.clone();
             let len = bytes.len();
             for (at, value) in changes {
@@ -84,4 +84,4 @@ fuzz_target!(|case: Case<'_>| {
     while let Ok(Some(bytes)) = stream.next_bytes() {
         assert!(!bytes.is_empty());
     }
-});
+}

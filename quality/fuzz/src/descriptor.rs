@@ -1,11 +1,10 @@
 //! Any bytes as a merge descriptor, its magic, version, length and checksum put right: an error, or a
 //! command that is written as it was read.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_inside::active_sort::descriptor::{BYTES_MAX, MergeCommand, VERSION};
 
-fuzz_target!(|body: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(body: &[u8]) {
     let _ = MergeCommand::decode(body);
     let len = 16 + body.len() + 4;
     if len > BYTES_MAX {
@@ -20,4 +19,4 @@ fuzz_target!(|body: &[u8]| {
     // The JSON of the order may have had another form, and may grow; its meaning stays.
     let Ok(again) = command.encode() else { return };
     assert_eq!(MergeCommand::decode(&again), Ok(command));
-});
+}

@@ -1,8 +1,6 @@
 //! Any bytes as a log of smartFAM, as a command to a device's SSDlets, and as a status: an error, or a
 //! message that is written as it was read.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_map::frame::{self, RecordFrame};
 use merganser_inside::isc::command::SessionCommand;
 use merganser_inside::isc::{status};
@@ -17,7 +15,9 @@ fn framed(magic: [u8; 4], id: u64, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fuzz_target!(|input: (u64, &[u8])| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(input) = crate::value_of::<(u64, &[u8])>(bytes) else { return };
     let (id, body) = input;
     let mut log = body;
     while let Ok(Some((_, len))) = RecordFrame::decode(MAGIC, BODY_MAX, log) {
@@ -49,4 +49,12 @@ fuzz_target!(|input: (u64, &[u8])| {
     let _ = status::IscStatus::decode(&page);
     let _ = status::decode_list(&page);
     let _ = merganser_map::ssdlet::rows(body);
-});
+}
+
+/// Bodies of messages, behind an id.
+pub(crate) fn examples() -> Vec<Vec<u8>> {
+    let lines = include_str!("../../../near/serve/tests/golden/session_wire.txt").lines();
+    let bodies = lines.filter_map(|line| line.split_once(": ")).map(|(_, body)| body);
+    let call = r#"{"args":{"to":5},"inputs":["logs/one"]}"#;
+    bodies.chain([call]).map(|body| [&[7; 8], body.as_bytes()].concat()).collect()
+}

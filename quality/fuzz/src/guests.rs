@@ -1,11 +1,9 @@
 //! Random guests: modules with bytes changed, sections of any text, and answers of any bytes.
 //! Each ends with a result or with one sentence, and an answer is handed on only from inside its chunk.
-#![no_main]
 
 use std::sync::LazyLock;
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_map::ssdlet::{
     Chunk, CollectedOutput, Combine, Emitter, Ssdlet, SsdletError, SsdletOutput, Type,
 };
@@ -14,7 +12,7 @@ use merganser_wasm::answers::AnswerForm;
 use merganser_wasm::{Declared, WasmLimits, open};
 
 #[derive(Debug, Arbitrary)]
-enum Case<'a> {
+enum GuestsCase<'a> {
     /// The good module with these bytes changed.
     Module { changes: Vec<(u16, u8)>, keep: Option<u16>, args: &'a [u8], input: &'a [u8] },
     /// A section of this text.
@@ -57,7 +55,7 @@ fn is_sentence<T>(ended: Result<T, SsdletError>) {
     }
 }
 
-fn run(module: &[u8], args: &[u8], input: &[u8]) -> Result<CollectedOutput, SsdletError> {
+fn run_guest(module: &[u8], args: &[u8], input: &[u8]) -> Result<CollectedOutput, SsdletError> {
     let limits = WasmLimits { fuel_per_byte: 1, ..WasmLimits::default() };
     let ssdlet = open(module, args, limits)?;
     let (mut worker, mut found) = (ssdlet.worker()?, CollectedOutput::default());
@@ -89,8 +87,11 @@ fn output_of(number: u8) -> SsdletOutput {
     }
 }
 
-fuzz_target!(|case: Case<'_>| match case {
-    Case::Module { changes, keep, args, input } => {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<GuestsCase<'_>>(bytes) else { return };
+    match case {
+    GuestsCase::Module { changes, keep, args, input } => {
         let mut module = GOOD.clone();
         for (at, byte) in changes {
             let at = usize::from(at) % module.len();
@@ -99,9 +100,9 @@ fuzz_target!(|case: Case<'_>| match case {
         if let Some(keep) = keep {
             module.truncate(usize::from(keep));
         }
-        is_sentence(run(&module, args, input));
+        is_sentence(run_guest(&module, args, input));
     }
-    Case::Section(text) => {
+    GuestsCase::Section(text) => {
         let text = &text[..text.len().min(8000)];
         let name = b"merganser.ssdlet";
         let len = 1 + name.len() + text.len();
@@ -111,7 +112,7 @@ fuzz_target!(|case: Case<'_>| match case {
         is_sentence(Declared::of(&module));
         is_sentence(Declared::of(text));
     }
-    Case::Answer { call, output, given, chunk } => {
+    GuestsCase::Answer { call, output, given, chunk } => {
         let mut found = CollectedOutput::default();
         let answers = AnswerForm::of(&output_of(output));
         let out = &mut Emitter::collecting(&mut found);
@@ -136,4 +137,5 @@ fuzz_target!(|case: Case<'_>| match case {
             assert!(found.keyed.keys().all(|key| inside(&key)));
         }
     }
-});
+    }
+}

@@ -1,8 +1,6 @@
 //! Any bytes as a request for a map, as a frame of its answer, and as the head of a block's checksums: an error,
 //! or a message that is written as it was read. A request that is understood is tried on a node without blocks.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_hadoop_node::hdfs::meta::{HEADER_BYTES, MetaHeader};
 use merganser_hadoop_node::hdfs::protocol::{HEAD_BYTES, HdfsRequest, MapFrame, VERSION};
 use merganser_hadoop_node::hdfs::{DataDirs, HdfsError, HdfsResult, MapTask, Modules, SegmentIndex, Sink};
@@ -24,7 +22,9 @@ impl Sink for Anything {
     }
 }
 
-fuzz_target!(|input: (u16, &[u8])| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(input) = crate::value_of::<(u16, &[u8])>(bytes) else { return };
     let (kind, body) = input;
     if let Ok(Some((frame, len))) = MapFrame::decode(body) {
         assert_eq!(frame.encode(), body[..len]);
@@ -57,4 +57,4 @@ fuzz_target!(|input: (u16, &[u8])| {
         }
         Err(_) => {}
     }
-});
+}

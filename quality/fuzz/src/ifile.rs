@@ -1,10 +1,8 @@
 //! Any bytes as segments of Hadoop's map outputs, in any order: an error, or a merge that has all bytes
 //! of the segments and is in order.
-#![no_main]
 
 use std::cmp::Ordering;
 
-use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::WritableOrder;
 use merganser_sort::merge::ifile::IFileMerge;
 use merganser_sort::record::ifile::header;
@@ -20,7 +18,9 @@ const ORDERS: [&str; 8] = [
     "vlong,fixed:2,raw",
 ];
 
-fuzz_target!(|input: (u8, [&[u8]; 3], u8)| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(input) = crate::value_of::<(u8, [&[u8]; 3], u8)>(bytes) else { return };
     let (order, segments, out_bytes) = input;
     let order: WritableOrder = ORDERS[usize::from(order) % ORDERS.len()].parse().unwrap();
     let mut merge = IFileMerge::new(&order, segments.to_vec());
@@ -36,7 +36,7 @@ fuzz_target!(|input: (u8, [&[u8]; 3], u8)| {
     if segments.iter().all(|segment| is_sorted(&order, segment)) {
         assert!(is_sorted(&order, &merged));
     }
-});
+}
 
 /// Whether the keys of whole records ascend.
 fn is_sorted(order: &WritableOrder, mut records: &[u8]) -> bool {

@@ -1,8 +1,6 @@
 //! Any bytes as the journal of a sort, the note of its folder and the resume point of a copy, as they are and with their
 //! checksum put right: an error, or a content that is written as it was read.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_sort::journal::SortJournal;
 use merganser_sort::note::WorkNote;
 use merganser_sort::output::Resume;
@@ -28,9 +26,20 @@ fn decode(bytes: &[u8]) {
     }
 }
 
-fuzz_target!(|body: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(body: &[u8]) {
     decode(body);
     let mut bytes = body.to_vec();
     bytes.extend_from_slice(format!("crc32c {:08x}\n", crc32c::crc32c(body)).as_bytes());
     decode(&bytes);
-});
+}
+
+/// A journal, a note and a resume point.
+pub(crate) fn examples() -> Vec<Vec<u8>> {
+    let golden = [
+        include_str!("../../../core/sort/src/sorter/golden/sort-journal"),
+        include_str!("../../../core/sort/src/sorter/golden/work-note"),
+        include_str!("../../../core/sort/src/output/golden/resume"),
+    ];
+    golden.map(crate::without_checksum).to_vec()
+}

@@ -1,16 +1,14 @@
 //! Any specification and three records: nothing panics, `compare` and the normalised keys are one
 //! order, and keys are self-delimiting.
-#![no_main]
 
 use std::cmp::Ordering;
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::key::{Order, OrderSpec};
 use merganser_sort::record::Format;
 
 #[derive(Debug, Arbitrary)]
-struct Case<'a> {
+struct KeysCase<'a> {
     format: u8,
     keys: Vec<&'a str>,
     options: &'a str,
@@ -70,7 +68,9 @@ fn keys(order: &Order, record: &[u8]) -> (Vec<u8>, Vec<u8>) {
     (key, full)
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<KeysCase<'_>>(bytes) else { return };
     let format = match case.format % 8 {
         0 => Format::Lines { delimiter: 0 },
         1 | 2 => Format::Lines { delimiter: b'\n' },
@@ -112,4 +112,4 @@ fuzz_target!(|case: Case<'_>| {
             }
         }
     }
-});
+}

@@ -1,11 +1,9 @@
 //! Any bytes as a manifest, their checksum put right: an error, or a manifest that is written as it
 //! was read and whose order is sound or refused. Its order is then that of a run that exists: reading
 //! this view gives bytes or an error, whatever lengths and keys the order speaks of.
-#![no_main]
 
 use std::sync::Arc;
 
-use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::RunBuilder;
@@ -16,7 +14,7 @@ use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Storage, StorageExt};
 
 /// Writes a run of lines of one length, and returns its entry in a manifest.
-fn run(folder: &Arc<dyn Directory>) -> Segment {
+fn segment_of_run(folder: &Arc<dyn Directory>) -> Segment {
     let order = OrderSpec::new(Format::Lines { delimiter: b'\n' }).compile(None).expect("an order");
     let memory = Budget::new(1 << 20).reserve(0, "fences").expect("fits");
     let storage = folder.create("000000.run").expect("new");
@@ -38,7 +36,8 @@ fn read(view: &View) -> Result<()> {
     view.verify_all(|_| Ok(()))
 }
 
-fuzz_target!(|body: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(body: &[u8]) {
     let _ = Manifest::decode("manifest", body);
     let mut bytes = body.to_vec();
     bytes.extend_from_slice(format!("crc32c {:08x}\n", crc32c::crc32c(body)).as_bytes());
@@ -54,10 +53,21 @@ fuzz_target!(|body: &[u8]| {
         assert_eq!(view.read_vec(0, size).expect("reads"), manifest.preamble);
     }
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
-    let segments = vec![run(&folder)];
+    let segments = vec![segment_of_run(&folder)];
     let Manifest { name, order, preamble, .. } = manifest;
     Manifest::new(name, order, preamble, 0, segments).write(&folder).expect("writes");
     if let Ok(view) = View::open(&folder, &Budget::new(8 << 20), 1) {
         let _ = read(&view);
     }
-});
+}
+
+/// Manifests of all versions.
+pub(crate) fn examples() -> Vec<Vec<u8>> {
+    let golden = [
+        include_str!("../../../core/sort/tests/golden/csv-toggled.manifest.txt"),
+        include_str!("../../../core/sort/tests/golden/manifest.txt"),
+        include_str!("../../../core/sort/tests/golden/mixed.manifest.txt"),
+        include_str!("../../../core/sort/tests/golden/unreduced.manifest.txt"),
+    ];
+    golden.map(crate::without_checksum).to_vec()
+}

@@ -1,10 +1,8 @@
 //! Two texts as numbers and as versions: their keys compare as a step by step comparison does.
-#![no_main]
 
 use std::cmp::Ordering;
 use std::sync::LazyLock;
 
-use libfuzzer_sys::fuzz_target;
 use merganser_sort::key::{Order, OrderSpec};
 use merganser_sort::record::Format;
 
@@ -113,11 +111,12 @@ fn version(a: &[u8], b: &[u8]) -> Ordering {
     class(a).cmp(&class(b)).then_with(|| versions(stem(a), stem(b))).then_with(|| versions(a, b))
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
     let mut lines = bytes.splitn(2, |&byte| byte == b'\n');
     let (Some(a), Some(b)) = (lines.next(), lines.next()) else { return };
     let b = split(b, |byte| byte != b'\n').0;
     let [x, y] = [a, b].map(|text| [text, b"\n"].concat());
     assert_eq!(NUMERIC.compare(&x, &y), numeric(a, b));
     assert_eq!(VERSION.compare(&x, &y), version(a, b));
-});
+}

@@ -1,8 +1,6 @@
 //! Any bytes as the journal of a pipeline, as they are and as lines with their checksums put right: an error,
 //! or a content that is written as it was read.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_pipeline::PipelineRecord;
 
 fn decode(bytes: &[u8]) {
@@ -15,7 +13,8 @@ fn decode(bytes: &[u8]) {
     assert_eq!((again.header, again.events), (record.header, record.events));
 }
 
-fuzz_target!(|bytes: &[u8]| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
     decode(bytes);
     let mut lines = Vec::new();
     for line in bytes.split(|byte| *byte == b'\n') {
@@ -24,4 +23,11 @@ fuzz_target!(|bytes: &[u8]| {
         lines.push(b'\n');
     }
     decode(&lines);
-});
+}
+
+/// A journal with its checksums, and its lines, which get theirs here.
+pub(crate) fn examples() -> Vec<Vec<u8>> {
+    let golden = include_str!("../../../near/pipeline/tests/golden/pipeline-journal");
+    let lines = golden.lines().filter_map(|line| line.split_once(' ')).map(|(_, line)| line);
+    vec![golden.into(), lines.collect::<Vec<_>>().join("\n").into()]
+}

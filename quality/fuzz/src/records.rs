@@ -1,12 +1,10 @@
 //! Any bytes as records of any format: cutting a buffer finds the same ends as walking it.
-#![no_main]
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::record::{CsvQuotes, Format, InputRecords};
 
 #[derive(Debug, Arbitrary)]
-enum Kind {
+enum RecordsKind {
     Lines(u8),
     Csv(u8, CsvKind),
     Fixed(u8),
@@ -23,16 +21,18 @@ enum CsvKind {
 }
 
 #[derive(Debug, Arbitrary)]
-struct Case<'a> {
-    kind: Kind,
+struct RecordsCase<'a> {
+    kind: RecordsKind,
     piece: u16,
     bytes: &'a [u8],
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<RecordsCase<'_>>(bytes) else { return };
     let format = match case.kind {
-        Kind::Lines(delimiter) => Format::Lines { delimiter },
-        Kind::Csv(separator, kind) => {
+        RecordsKind::Lines(delimiter) => Format::Lines { delimiter },
+        RecordsKind::Csv(separator, kind) => {
             let quotes = match kind {
                 CsvKind::Lazy => CsvQuotes::Lazy,
                 CsvKind::Strict => CsvQuotes::Strict,
@@ -40,10 +40,10 @@ fuzz_target!(|case: Case<'_>| {
             };
             Format::Csv { separator, header: false, quotes }
         }
-        Kind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) + 1 },
-        Kind::Keyed => Format::Keyed,
-        Kind::Fasta => Format::Fasta,
-        Kind::Fastq => Format::Fastq,
+        RecordsKind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) + 1 },
+        RecordsKind::Keyed => Format::Keyed,
+        RecordsKind::Fasta => Format::Fasta,
+        RecordsKind::Fastq => Format::Fastq,
     };
     let bytes = case.bytes;
     let mut ends = Vec::new();
@@ -63,4 +63,4 @@ fuzz_target!(|case: Case<'_>| {
         let _ = input.records(&bytes[preamble.min(at)..at]);
     }
     let _ = input.tail(&bytes[at..]);
-});
+}

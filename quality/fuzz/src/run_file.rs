@@ -1,11 +1,9 @@
 //! Any bytes as a run, and a good run with some of its numbers changed and its checksums put right:
 //! opening and reading it gives an error or data, never a panic.
-#![no_main]
 
 use std::sync::{Arc, LazyLock};
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::Budget;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
@@ -17,7 +15,7 @@ use merganser_storage::{Storage, StorageExt};
 const FOOTER_BYTES: usize = 64;
 
 #[derive(Debug, Arbitrary)]
-enum Case<'a> {
+enum RunFileCase<'a> {
     Any(&'a [u8]),
     Changed { kind: u8, changes: Vec<(u16, u8)>, sealed: bool, cut: Option<u16> },
 }
@@ -54,10 +52,12 @@ fn seal(bytes: &mut [u8]) {
     bytes[footer + 52..footer + 56].copy_from_slice(&crc.to_le_bytes());
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<RunFileCase<'_>>(bytes) else { return };
     let bytes = match case {
-        Case::Any(bytes) => bytes.to_vec(),
-        Case::Changed { kind, changes, sealed, cut } => {
+        RunFileCase::Any(bytes) => bytes.to_vec(),
+        RunFileCase::Changed { kind, changes, sealed, cut } => {
             let mut bytes = RUNS[usize::from(kind) % RUNS.len()].clone();
             let len = bytes.len();
             for (at, value) in changes {
@@ -87,4 +87,4 @@ fuzz_target!(|case: Case<'_>| {
     {
         assert_eq!(read, run.data_bytes());
     }
-});
+}

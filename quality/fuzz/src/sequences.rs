@@ -1,11 +1,9 @@
 //! Any bytes as FASTA or FASTQ: wherever they are cut into pieces, the same records begin, and a sort gives
 //! back every byte of them or names the place of the fault.
-#![no_main]
 
 use std::io::Cursor;
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::{Format, SequenceBorders, SequenceEnd, Tail};
 use merganser_sort::run::SortInput;
@@ -15,14 +13,16 @@ use merganser_sort::{
 use merganser_storage::memory::MemoryDirectory;
 
 #[derive(Debug, Arbitrary)]
-struct Case<'a> {
+struct SequencesCase<'a> {
     fastq: bool,
     key: u8,
     piece: u8,
     bytes: &'a [u8],
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<SequencesCase<'_>>(bytes) else { return };
     let format = if case.fastq { Format::Fastq } else { Format::Fasta };
     let kind = format.sequences().expect("one of the two");
     // Without its mark nearly all input would be refused at once.
@@ -66,4 +66,4 @@ fuzz_target!(|case: Case<'_>| {
         starts.iter().zip(ends).map(|(from, to)| &bytes[*from as usize..to as usize]).collect();
     records.sort_by(|a, b| order.compare(a, b));
     assert!(out == records.concat(), "the result is not what a naive sort gives");
-});
+}

@@ -1,12 +1,12 @@
 //! Any bytes as a request to the merge process and as a frame of its answer: an error, or a message that
 //! is written as it was read.
-#![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use merganser_hadoop_node::shuffle::WritableOrder;
 use merganser_hadoop_node::shuffle::protocol::{HEAD_BYTES, MergeFrame, ShuffleRequest, VERSION};
 
-fuzz_target!(|input: (u16, &[u8])| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(input) = crate::value_of::<(u16, &[u8])>(bytes) else { return };
     let (kind, body) = input;
     if let Ok(Some((frame, len))) = MergeFrame::decode(body) {
         assert_eq!(frame.encode(), body[..len]);
@@ -27,4 +27,4 @@ fuzz_target!(|input: (u16, &[u8])| {
     {
         assert_eq!(order.to_string().parse(), Ok(order));
     }
-});
+}

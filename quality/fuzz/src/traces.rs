@@ -1,15 +1,13 @@
 //! Any bytes as a trace of any format: requests that the device could serve, or an error. The
 //! requests are then written in our format and read again.
-#![no_main]
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_device::trace::{
     self, AddressConversion, Disks, TraceFormat, TraceOptions, TraceWriter,
 };
 
 #[derive(Debug, Arbitrary)]
-struct Case<'a> {
+struct TracesCase<'a> {
     format: u8,
     disks: u8,
     wraps: bool,
@@ -18,7 +16,9 @@ struct Case<'a> {
     bytes: &'a [u8],
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<TracesCase<'_>>(bytes) else { return };
     let format = TraceFormat::ALL.get(usize::from(case.format)).copied();
     let disks = match case.disks % 3 {
         0 => Disks::Single,
@@ -48,4 +48,12 @@ fuzz_target!(|case: Case<'_>| {
     let again: Result<Vec<_>, _> =
         trace::read(&text[..], &TraceOptions::default()).expect("ours").collect();
     assert_eq!(again.expect("ours"), requests);
-});
+}
+
+/// The golden trace, read as each format, on a device that all of it fits on.
+pub(crate) fn examples() -> Vec<Vec<u8>> {
+    let trace = include_bytes!("../../../lab/device/tests/golden/trace.txt");
+    let options = |format| [&[format, 0, 0, 0][..], &u64::MAX.to_le_bytes()].concat();
+    let formats = 0..=TraceFormat::ALL.len() as u8;
+    formats.map(|format| [&options(format)[..], trace].concat()).collect()
+}

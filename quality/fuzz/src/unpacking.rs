@@ -1,12 +1,10 @@
 //! Any bytes as an input that may be compressed: a file and a pipe of them hold the same, or both are refused, and a
 //! decompressor takes no more than its memory.
-#![no_main]
 
 use std::io::{Cursor, Read};
 use std::sync::Arc;
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::Budget;
 use merganser_sort::run::magic::{ContentKind, Deed, TABLE, of};
 use merganser_sort::run::packed::Unpacked;
@@ -18,13 +16,15 @@ const MEMORY_BYTES: u64 = 80 << 20;
 const READ_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Arbitrary)]
-struct Case<'a> {
+struct UnpackingCase<'a> {
     row: u8,
     kind: u8,
     bytes: &'a [u8],
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<UnpackingCase<'_>>(bytes) else { return };
     let content =
         [ContentKind::Text, ContentKind::Binary, ContentKind::AsStored][usize::from(case.kind % 3)];
     // Without a magic nearly all input would be plain.
@@ -48,4 +48,4 @@ fuzz_target!(|case: Case<'_>| {
     if of(&bytes, content).is_some_and(|found| matches!(found.deed, Deed::Refuse(_))) {
         assert_eq!(stored, None);
     }
-});
+}

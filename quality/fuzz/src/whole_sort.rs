@@ -1,11 +1,9 @@
 //! Any bytes sorted in very little memory, to a stream and to a view, compared with a naive sort.
-#![no_main]
 
 use std::io::Cursor;
 use std::sync::Arc;
 
-use libfuzzer_sys::arbitrary::{self, Arbitrary};
-use libfuzzer_sys::fuzz_target;
+use arbitrary::Arbitrary;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::{Format, InputRecords, Tail};
 use merganser_sort::run::{Compression, SortInput};
@@ -20,8 +18,8 @@ use merganser_storage::{Directory, Storage, StorageExt};
 const MEMORY_BYTES: u64 = 1 << 20;
 
 #[derive(Debug, Arbitrary)]
-struct Case<'a> {
-    kind: Kind,
+struct WholeSortCase<'a> {
+    kind: SortedKind,
     packed: bool,
     unique: bool,
     fold: bool,
@@ -32,7 +30,7 @@ struct Case<'a> {
 }
 
 #[derive(Debug, Arbitrary)]
-enum Kind {
+enum SortedKind {
     Lines,
     Csv,
     Fixed(u8),
@@ -79,12 +77,14 @@ fn naive(spec: &OrderSpec, bytes: &[u8], preamble_len: usize) -> Vec<u8> {
     [preamble, &records.concat()].concat()
 }
 
-fuzz_target!(|case: Case<'_>| {
+/// Tries one input.
+pub(crate) fn run(bytes: &[u8]) {
+    let Some(case) = crate::value_of::<WholeSortCase<'_>>(bytes) else { return };
     let format = match case.kind {
-        Kind::Lines => Format::Lines { delimiter: b'\n' },
-        Kind::Csv => Format::csv_rows(b',', false),
-        Kind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) % 40 + 1 },
-        Kind::Keyed => Format::Keyed,
+        SortedKind::Lines => Format::Lines { delimiter: b'\n' },
+        SortedKind::Csv => Format::csv_rows(b',', false),
+        SortedKind::Fixed(bytes) => Format::Fixed { bytes: usize::from(bytes) % 40 + 1 },
+        SortedKind::Keyed => Format::Keyed,
     };
     let mut spec = OrderSpec::new(format);
     if case.fold && matches!(format, Format::Lines { .. }) {
@@ -144,4 +144,4 @@ fuzz_target!(|case: Case<'_>| {
     let mut part = vec![0; 1000.min(all.len() - from)];
     assert_eq!(view.read_random(from as u64, &mut part).expect("reads"), part.len());
     assert!(part == all[from..from + part.len()], "a random read is wrong");
-});
+}
