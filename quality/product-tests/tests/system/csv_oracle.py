@@ -1,6 +1,6 @@
 """Random csv through the command, judged by Python's module csv.
 
-usage: csv_oracle.py MERGANSER SEED CASES FOLDER
+usage: csv_oracle.py MERGANSER SEED CASES FOLDER [map]
 
 Two things differ from Python on purpose, and the model says so: only a newline ends a row (a carriage return elsewhere
 is a letter), and a quote that is never closed is an error.
@@ -108,8 +108,8 @@ def column_of(number, head):
 
 
 class Case:
-    def __init__(self, binary, folder, chance):
-        self.binary, self.folder, self.chance = binary, folder, chance
+    def __init__(self, binary, folder, maps, chance):
+        self.binary, self.folder, self.maps, self.chance = binary, folder, maps, chance
         self.data, self.header, self.width = made_up(chance)
         self.path = os.path.join(folder, "in.csv")
         with open(self.path, "wb") as file:
@@ -162,7 +162,8 @@ class Case:
             return "beyond"
         mark = MARK if self.data.startswith(MARK) else b""
         self.sort(number, column, mark, head, rows)
-        self.map(number, column, mark, head, rows)
+        if self.maps:
+            self.map(number, column, mark, head, rows)
         return "read"
 
     def sort(self, number, column, mark, head, rows):
@@ -240,10 +241,11 @@ class Case:
 
 def main():
     binary, seed, cases, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    maps = sys.argv[5:] == ["map"]
     ends = collections.Counter()
     failed = 0
     for number in range(cases):
-        case = Case(binary, folder, random.Random(seed + number))
+        case = Case(binary, folder, maps, random.Random(seed + number))
         try:
             ends[case.check()] += 1
         except Exception as why:
