@@ -31,10 +31,11 @@ fn record(format: Format, bytes: &[u8]) -> Vec<u8> {
             record.push(delimiter);
         }
         Format::Csv { .. } => {
-            if record.iter().filter(|&&byte| byte == b'"').count() % 2 == 1 {
-                record.push(b'"');
-            }
             record.push(b'\n');
+            if format.record_len(&record).is_none() {
+                // The newline is in quotes; behind a quote it is not.
+                record.extend_from_slice(b"\"\n");
+            }
             let end = format.record_len(&record).expect("a row that ends");
             record.truncate(end);
         }

@@ -1,4 +1,4 @@
-//! What decoders, protocols and whole sorts promise for any bytes: each module is one target, which panics if a promise
+//! Promises of decoders, protocols and whole sorts, for any bytes: each module is one target, which panics if a promise
 //! is broken.
 //!
 //! libFuzzer looks for such bytes with `make fuzz` (`quality/fuzz/libfuzzer/`). The tests of this crate try each target
