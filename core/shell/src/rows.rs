@@ -12,7 +12,8 @@
 use std::io::{self, Write};
 
 use merganser_sort::key::decimal::OwnedDecimal;
-use merganser_sort::reduced::{Type, f64_of_key, i64_of_key};
+use merganser_sort::reduced::{f64_of_key, i64_of_key};
+use merganser_sort::rows::Type;
 
 use crate::args::RowForm;
 

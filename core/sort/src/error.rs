@@ -7,7 +7,7 @@ use std::io;
 
 use crate::key::KeyError;
 use crate::record::{HeaderDifference, StrayQuote};
-use crate::reduced::ResultError;
+use crate::rows::RowsError;
 
 /// The engine's errors.
 #[derive(Debug, thiserror::Error)]
@@ -198,7 +198,7 @@ pub enum Error {
     },
     /// The rows of a map's result can't be had.
     #[error(transparent)]
-    Rows(#[from] ResultError),
+    Rows(#[from] RowsError),
     /// The order makes no sense, or not for these records.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -7,7 +7,8 @@
 //!                    plan: all sizes   budget: all memory   sorter: the whole of it
 //! ```
 //!
-//! [`reduced`] reads the result of a map, a view whose rows are combined when they are read.
+//! [`rows`] sorts keys and values that are in no file: a caller pushes them, and pulls them in order. [`reduced`] reads the
+//! result of a map, a view whose rows are combined when they are read.
 //!
 //! [`sort()`] takes [`run::SortInput`]s and an order ([`key::OrderSpec`]) and leaves a
 //! [`view::View`], a file or a stream. A view is a read-only [`merganser_storage::Storage`], so whatever
@@ -53,6 +54,7 @@ mod prefix;
 pub mod progress;
 pub mod record;
 pub mod reduced;
+pub mod rows;
 pub mod run;
 mod sealed;
 mod shares;

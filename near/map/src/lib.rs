@@ -10,18 +10,14 @@
 //!
 //! ```text
 //!   source        chunks of whole records            spill     rows of full tables, to a sort
-//!   chunk_buffer  the memory of one chunk            encoding  rows as records of a spill
-//!   shares        how the memory is divided          records   records in bytes that come in pieces
-//!   work          the workers                        reduce    records of spills become rows
-//!   run           all of it                          rows      rows of several streams, merged
-//!   view          a result as a view, its reader     sorting   the sorts of all spills
-//!                                                    sorted    where the result of one of them goes
-//!                                                    strip     what one of several sorts gave
+//!   chunk_buffer  the memory of one chunk            work      the workers
+//!   shares        how the memory is divided          run       all of it
+//!   table         rows of one worker, by key         rows      rows of several streams, merged
 //! ```
 //!
 //! Without a spill, the rows of the workers' tables are merged straight into the result. With one, all
-//! rows go through a sort of records ([`merganser_sort::sort`]), which knows runs, passes and disks; its
-//! result is reduced on the way to the sink, or stays a view that is reduced when it is read.
+//! rows go through a sort of rows ([`merganser_sort::rows`]), which knows runs, passes and disks, and combines values; its
+//! rows go to the sink, or its runs stay a view that is reduced when it is read.
 //!
 //! The rows and their order do not depend on threads, chunks, partitions and memory. With
 //! [`Combine::First`](crate::ssdlet::Combine::First), what a worker hands out when it is closed has no
@@ -34,12 +30,9 @@ pub mod matrix;
 mod rows;
 mod run;
 mod shares;
-mod sorted;
-mod sorting;
 mod source;
 mod spill;
 pub mod ssdlet;
-mod strip;
 pub mod table;
 mod work;
 
@@ -52,7 +45,7 @@ use merganser_storage::{Directory, Storage};
 
 pub use rows::merge;
 pub use run::map;
-pub use shares::{least_memory_bytes, sort_least_bytes, sort_threads};
+pub use shares::least_memory_bytes;
 
 use crate::ssdlet::SsdletError;
 
@@ -209,9 +202,8 @@ pub struct MapReport {
     pub spills: u64,
     /// Records of these spills.
     pub spilled_records: u64,
-    /// Sorts of spilled records, one after another: more than one where there are more records than the memory
-    /// of one can index.
-    pub spill_sorts: u64,
+    /// Sorted runs of spilled records that were written because the memory of their sort was full, or for a view.
+    pub spill_runs: u64,
     /// The most of the budget that was reserved at once, in bytes.
     pub memory_peak_bytes: u64,
     /// Bytes of one chunk of input.

@@ -1,11 +1,11 @@
 //! The rows of several streams, handed to a sink.
 
-use merganser_sort::reduced::{Combine, RowMerge, RowStream, Type};
+use merganser_sort::rows::{Combine, CombinedRows, RowStream, Type};
 
 use super::RowSink;
 use crate::ssdlet::SsdletError;
 
-/// Merges the rows of `streams` into `rows`; the number of rows that it took. See [`RowMerge::new`].
+/// Merges the rows of `streams` into `rows`; the number of rows that it took. See [`CombinedRows::merged`].
 ///
 /// # Errors
 /// Those of the streams and of `rows`; a sum that leaves 64 bits.
@@ -15,7 +15,7 @@ pub fn merge<S: RowStream<Error = SsdletError>>(
     of: Type,
     rows: &mut dyn RowSink,
 ) -> Result<u64, SsdletError> {
-    let mut merged = RowMerge::new(streams, combine, of);
+    let mut merged = CombinedRows::merged(streams, combine, of);
     let mut count = 0;
     while merged.advance()? {
         count += 1;

@@ -1,23 +1,19 @@
 //! One map, from its inputs to its result.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::pipeline::Turns;
-use merganser_sort::reduced::{
-    Combine, Encoding, ResultDescription, RowMerge, RowStream, Type, write_reduced,
-};
+use merganser_sort::reduced::{Encoding, ResultDescription, write_reduced, write_unreduced};
+use merganser_sort::rows::{Combine, CombinedRows, RowStream, Type};
 use merganser_sort::{Error, Progress};
 use merganser_storage::thread::spawn_scoped;
 
 use super::shares::MapShares;
-use super::sorted::Combining;
-use super::sorting::{FirstSpill, SpillSorting};
 use super::source::MapSources;
-use super::spill::{self, SpillSource, Spills};
+use super::spill::{Combining, SpillSorter, Spills};
 use super::work::{KeyedSettings, MapJob, Meeting, NO_CHUNK, OrderedOut};
 use super::{MapInput, MapOptions, MapOutput, MapReport, RowSink};
 use crate::ssdlet::{Ssdlet, SsdletError, SsdletOutput};
@@ -26,6 +22,8 @@ use crate::table::SortedRows;
 /// Copies of the longest row outside its table, at most: in the merge of tables, and as a record of a view; each
 /// with as much room as it had before it grew.
 const ROW_COPIES: u64 = 4;
+/// Rows between two looks at whether the map was cancelled.
+const CHECK_ROWS: u64 = 4096;
 
 /// Runs `ssdlet` over `inputs`.
 ///
@@ -168,20 +166,13 @@ impl MapRun<'_, '_> {
         mut self,
         (combine, value): (Combine, Type),
         own: Reservation,
-        mut output: MapOutput<'_>,
+        output: MapOutput<'_>,
     ) -> Result<MapReport, SsdletError> {
         let options = self.job.options;
-        let state = Arc::new(Spills::default());
-        let encoding = Encoding::of_unreduced(combine);
         let shares = self.shares;
-        let batch_memory = options.budget.reserve(shares.batch_bytes, "spilling")?;
-        let of_batches = (shares.batch_bytes, &options.budget);
-        let (writer, batches) = spill::channel(&state, encoding, of_batches);
-        let how = Combining { combine, value, encoding };
-        let mut for_spills = FirstSpill::new(&options.budget, &shares, how)?;
-        // Without spills, this memory is for the writer of a view.
-        let kept_bytes = if shares.spills { 0 } else { shares.kept_bytes };
-        let kept = options.budget.reserve(kept_bytes, "writing the result")?;
+        let how = Combining { combine, value, encoding: Encoding::of_unreduced(combine) };
+        // Without spills, its memory is for the writer of a view.
+        let state = Spills::new(options, &shares, how, &output)?;
         let meeting = Meeting::of(self.workers);
         let settings = KeyedSettings {
             combine,
@@ -192,7 +183,7 @@ impl MapRun<'_, '_> {
             state: &state,
         };
         // All that they need, before the first of them reads an input, which may take memory, too.
-        let begun = (0..self.workers).map(|_| self.job.begin_keyed(settings, &writer));
+        let begun = (0..self.workers).map(|_| self.job.begin_keyed(settings));
         let begun = begun.collect::<Result<Vec<_>, _>>()?;
         let tables = std::thread::scope(|scope| {
             let mut threads = Vec::with_capacity(self.workers);
@@ -202,45 +193,67 @@ impl MapRun<'_, '_> {
                     Ok(thread) => threads.push(thread),
                     Err(error) => {
                         self.job.fail(NO_CHUNK, Error::from(error).into());
-                        state.break_off();
                         meeting.come_without(self.workers - threads.len());
                         break;
                     }
                 }
             }
-            drop(writer);
-            // Until the first spill, or until all workers have ended.
-            if let Ok(first) = batches.recv()
-                && let Some(held) = for_spills.take()
-            {
-                let source = SpillSource::new(&state, first, batches);
-                let sorting = SpillSorting {
-                    options,
-                    progress: self.job.progress,
-                    shares,
-                    workers: self.workers,
-                    started: self.started,
-                    how,
-                    what: self.job.ssdlet.description().result().expect("its output is keyed"),
-                    report: &mut self.report,
-                };
-                let sorted = sorting.run(source, held, &mut output);
-                if let (Err(error), false) = (sorted, state.ended_sort()) {
-                    self.job.fail(NO_CHUNK, error);
-                }
-            }
             join(threads)
         });
-        drop((own, batch_memory, kept, for_spills));
+        drop(own);
         self.report.spills = state.count.load(Ordering::Relaxed);
         self.report.spilled_records = state.records.load(Ordering::Relaxed);
-        if self.job.has_failed() || state.any() {
+        if self.job.has_failed() {
             return Ok(self.report);
         }
         self.report.map_seconds = self.started.elapsed().as_secs_f64();
-        let tables = tables.into_iter().flatten().collect();
-        self.merge_tables(tables, (combine, value), output)?;
+        if let Some((sorter, memory)) = state.into_sorter() {
+            let finished = self.finish_spills(sorter, how.encoding, output);
+            drop(memory);
+            finished?;
+        } else {
+            let tables = tables.into_iter().flatten().collect();
+            self.merge_tables(tables, (combine, value), output)?;
+        }
         Ok(self.report)
+    }
+
+    /// The sorted rows of all spills are the result.
+    fn finish_spills(
+        &mut self,
+        sorter: SpillSorter,
+        encoding: Encoding,
+        output: MapOutput<'_>,
+    ) -> Result<(), SsdletError> {
+        let progress = self.job.progress;
+        match output {
+            MapOutput::View { folder, name } => {
+                let (segments, report) = sorter.finish_view(progress)?;
+                self.report.spill_runs = report.runs;
+                let manifest = write_unreduced(&folder, name, &self.what(), segments)?;
+                self.report.rows = manifest.records;
+                self.report.output_bytes = manifest.size_bytes;
+            }
+            MapOutput::Rows(sink) => {
+                let mut rows = sorter.finish_with(progress)?;
+                self.report.spill_runs = rows.report().runs;
+                progress.phase("reducing", Some(rows.report().bytes));
+                let skip = encoding.place_bytes();
+                while let Some((key, value)) = rows.next()? {
+                    let bytes = (key.len() + value.len()) as u64;
+                    self.report.rows += 1;
+                    self.report.output_bytes += bytes - skip as u64;
+                    progress.advance(bytes);
+                    if !sink.keyed(key, &value[skip..])? {
+                        break;
+                    }
+                    if self.report.rows.is_multiple_of(CHECK_ROWS) && progress.cancelled() {
+                        return Err(Error::Cancelled.into());
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Nothing was spilled: the rows of all tables are the result.
@@ -256,7 +269,7 @@ impl MapRun<'_, '_> {
         let (merged_as, of) = encoding.combined_as(combine, value);
         let skip = encoding.place_bytes();
         let tables = tables.into_iter().map(TableRows).collect();
-        let mut rows = Unplaced { rows: RowMerge::new(tables, merged_as, of), skip };
+        let mut rows = Unplaced { rows: CombinedRows::merged(tables, merged_as, of), skip };
         let check = || if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) };
         let budget = &self.job.options.budget;
         let mut copies = budget.reserve(0, "reducing")?;
@@ -281,7 +294,7 @@ impl MapRun<'_, '_> {
                     if !sink.keyed(rows.key(), rows.value())? {
                         break;
                     }
-                    if self.report.rows.is_multiple_of(4096) {
+                    if self.report.rows.is_multiple_of(CHECK_ROWS) {
                         check()?;
                     }
                 }

@@ -1,23 +1,20 @@
 //! How a map divides its memory.
 //!
 //! ```text
-//!   ┌─────────────────┬─────────────────────┬─────────┬───────────────────────────────┐
-//!   │ per worker:     │ tables (keyed), or  │ batches │ the sort of spills: its least │
-//!   │ a chunk, the    │ chunks that wait    │         │ is kept from the beginning,   │
-//!   │ SSDlet's own    │ for their turn      │         │ the rest until the first one  │
-//!   └─────────────────┴─────────────────────┴─────────┴───────────────────────────────┘
+//!   ┌─────────────────┬─────────────────────┬───────────────────────────────┐
+//!   │ per worker:     │ tables (keyed), or  │ the sort of spills: its least │
+//!   │ a chunk, the    │ chunks that wait    │ is kept from the beginning,   │
+//!   │ SSDlet's own    │ for their turn      │ the rest until the first one  │
+//!   └─────────────────┴─────────────────────┴───────────────────────────────┘
 //! ```
 //!
 //! All sizes are known before the first byte is read. The least that a map needs is reserved then, so
 //! that it can't be missing at the first spill; a record longer than a chunk takes of what is left.
 
 use merganser_sort::Error;
-use merganser_sort::plan::{RecordSample, RunPlan};
-use merganser_sort::reduced::{CARRY_BYTES, REDUCER_BYTES, WRITER_BYTES};
+use merganser_sort::rows::{CARRY_BYTES, KeepAll, RowSorter, TABLE_WRITER_BYTES};
 
 use super::source::{FEED_BYTES_MIN, buffer_bytes};
-use super::spill::{BATCH_BYTES, BATCHES};
-use super::strip;
 use super::{MapInput, MapOptions, PartitionSize};
 use crate::ssdlet::{SsdletDescription, SsdletOutput};
 
@@ -42,31 +39,6 @@ const SORT_BYTES_LIKED: u64 = 6 << 20;
 pub(super) const TABLE_BYTES_MIN: u64 = 128 << 10;
 /// Ordered output that waits for its turn, in chunks of each worker.
 const WAITING_CHUNKS: u64 = 4;
-/// A sort of rows has one thread for each of these, so that its buffers are not all of its memory.
-const SORT_BYTES_PER_THREAD: u64 = 8 << 20;
-/// The shortest length-prefixed record: no key and no value.
-const RECORD_BYTES_MIN: f64 = 8.0;
-
-/// Threads of a sort of length-prefixed rows in `memory_bytes`, where there are at most `threads`.
-#[must_use]
-pub fn sort_threads(memory_bytes: u64, threads: usize) -> usize {
-    (memory_bytes / SORT_BYTES_PER_THREAD).clamp(1, threads.max(1) as u64) as usize
-}
-
-/// The least memory of such a sort, in bytes, whatever the rows are; but no row may be longer than about
-/// 64 KiB then.
-#[must_use]
-pub fn sort_least_bytes() -> u64 {
-    // A record is compared as it is, so nothing is encoded.
-    let shortest = RecordSample {
-        record_bytes: RECORD_BYTES_MIN,
-        key_bytes: 0.0,
-        fence_key_bytes: 0.0,
-        in_order: false,
-    };
-    RunPlan::least_bytes(shortest, false, 1)
-}
-
 /// Sizes of one map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct MapShares {
@@ -83,8 +55,6 @@ pub(super) struct MapShares {
     pub(super) kept_bytes: u64,
     /// For the sort of spills.
     pub(super) sort_bytes: u64,
-    /// For rows on their way to it.
-    pub(super) batch_bytes: u64,
 }
 
 /// The least memory of a map, by its use.
@@ -97,9 +67,6 @@ struct Least {
     output_bytes: u64,
     spills: bool,
     kept_bytes: u64,
-    batch_bytes: u64,
-    /// For reducing the sorted rows and writing a strip.
-    reduce_bytes: u64,
 }
 
 impl Least {
@@ -119,32 +86,24 @@ impl Least {
         let keyed = matches!(description.output, SsdletOutput::Keyed { .. });
         let has_place = to_view || !options.temp.is_empty();
         let spills = keyed && has_place && options.partition != PartitionSize::Whole;
-        let writer = if keyed && to_view { WRITER_BYTES } else { 0 };
-        // The strips of several sorts are merged in the memory of one.
-        let strips = if spills { writer + 2 * strip::READER_BYTES } else { writer };
-        let sort = if spills { sort_least_bytes() } else { 0 };
-        let batches = workers + BATCHES as u64 + 2;
+        let count = options.threads.max(1);
+        let kept_bytes = match (spills, keyed && to_view) {
+            (true, true) => RowSorter::<KeepAll>::least_view_bytes(count),
+            (true, false) => RowSorter::<KeepAll>::least_bytes(count),
+            (false, true) => TABLE_WRITER_BYTES,
+            (false, false) => 0,
+        };
         Least {
             chunk_bytes,
             fixed_bytes,
             output_bytes: workers * if keyed { TABLE_BYTES_MIN } else { chunk_bytes },
             spills,
-            kept_bytes: sort.max(strips),
-            batch_bytes: if spills { batches * BATCH_BYTES as u64 } else { 0 },
-            reduce_bytes: if spills {
-                CARRY_BYTES as u64 + REDUCER_BYTES + strip::WRITER_BYTES
-            } else {
-                0
-            },
+            kept_bytes,
         }
     }
 
-    fn spill_bytes(&self) -> u64 {
-        self.kept_bytes + self.batch_bytes + self.reduce_bytes
-    }
-
     fn bytes(&self) -> u64 {
-        (self.output_bytes + self.spill_bytes()).saturating_add(self.fixed_bytes)
+        (self.output_bytes + self.kept_bytes).saturating_add(self.fixed_bytes)
     }
 }
 
@@ -223,15 +182,15 @@ impl MapShares {
             - workers * (buffer_bytes(least.chunk_bytes as usize) as u64)
             - stream_bytes(inputs, least.chunk_bytes);
         let rest = free - least.fixed_bytes - buffers;
-        let spare = rest - least.output_bytes - least.spill_bytes();
+        let spare = rest - least.output_bytes - least.kept_bytes;
         let ahead = if stream > 0 { (FEED_CHUNKS * chunk).saturating_sub(stream) } else { 0 };
         let ahead = ahead.min(spare / FEED_SHARE);
         let rest = rest - ahead;
         let spill = if least.spills {
             let wanted = (rest * SORT_PERCENT / 100).max(SORT_BYTES_LIKED.min(rest / 2));
-            wanted.clamp(least.spill_bytes(), rest - least.output_bytes)
+            wanted.clamp(least.kept_bytes, rest - least.output_bytes)
         } else {
-            least.spill_bytes()
+            least.kept_bytes
         };
         Ok(MapShares {
             chunk_bytes: chunk as usize,
@@ -240,8 +199,7 @@ impl MapShares {
             waiting_bytes: (rest / workers).min(WAITING_CHUNKS * chunk) as usize,
             spills: least.spills,
             kept_bytes: least.kept_bytes,
-            sort_bytes: spill - least.batch_bytes - least.reduce_bytes,
-            batch_bytes: least.batch_bytes,
+            sort_bytes: spill,
         })
     }
 }

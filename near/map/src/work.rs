@@ -9,6 +9,7 @@
 //! The first failure in the order of the input ends the map: no chunk after it is begun, and the chunks
 //! before it are finished, because one of those may fail as well.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use merganser_sort::budget::Reservation;
@@ -18,12 +19,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::chunk_buffer::WorkerBuffer;
 use super::source::{ChunkClaim, Failed, MapSources};
-use super::spill::{SpillWriter, Spills};
+use super::spill::{Spills, WorkerSpills};
 use super::{MapOptions, PartitionSize, RowSink};
 use crate::ssdlet::{
-    Chunk, Combine, Emitter, Keyed, Ordered, Overflow, Ssdlet, SsdletError, Type, Worker,
+    Chunk, Combine, Emitter, Keyed, Ordered, Overflow, SpillSink, Ssdlet, SsdletError, Type, Worker,
 };
-use crate::table::SortedRows;
+use crate::table::{SortedRows, Table};
 
 /// What all workers of a map share.
 pub(super) struct MapJob<'a> {
@@ -171,7 +172,24 @@ pub(super) struct KeyedSettings<'a> {
     /// Whether there is a place to spill to.
     pub(super) spills: bool,
     pub(super) meeting: &'a Meeting,
-    pub(super) state: &'a Spills,
+    pub(super) state: &'a Arc<Spills>,
+}
+
+/// Refuses spills, because no folder was given for them.
+struct NoSpill {
+    limit_bytes: u64,
+}
+
+impl SpillSink for NoSpill {
+    fn spill(&mut self, _: &Table) -> Result<(), SsdletError> {
+        let (owner, limit_bytes) = ("a result that is not spilled", self.limit_bytes);
+        let least_bytes = limit_bytes.saturating_add(1 << 20);
+        Err(Error::Memory { owner, least_bytes, limit_bytes }.into())
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), SsdletError> {
+        Ok(())
+    }
 }
 
 /// The memory of a worker of a keyed output.
@@ -188,23 +206,15 @@ impl MapJob<'_> {
     pub(super) fn begin_keyed(
         &self,
         settings: KeyedSettings<'_>,
-        writer: &SpillWriter,
     ) -> Result<BegunKeyed, SsdletError> {
         let budget = &self.options.budget;
-        let (writer, limit_bytes) = (writer.clone(), budget.limit_bytes());
-        let spills = settings.spills;
-        let spill = move |table: &crate::table::Table| {
-            if !spills {
-                let owner = "a result that is not spilled";
-                let least_bytes = limit_bytes.saturating_add(1 << 20);
-                return Err(Error::Memory { owner, least_bytes, limit_bytes }.into());
-            }
-            let mut spilling = writer.begin();
-            table.each(|key, value| spilling.push(key, value))?;
-            spilling.finish()
+        let spill: Box<dyn SpillSink> = if settings.spills {
+            Box::new(WorkerSpills::new(settings.state))
+        } else {
+            Box::new(NoSpill { limit_bytes: budget.limit_bytes() })
         };
         let of = (settings.combine, settings.value);
-        let keyed = Keyed::new(of, budget, settings.table_bytes, Box::new(spill))?;
+        let keyed = Keyed::new(of, budget, settings.table_bytes, spill)?;
         Ok(BegunKeyed { keyed, buffer: self.sources.buffer()? })
     }
 
@@ -215,8 +225,7 @@ impl MapJob<'_> {
         begun: BegunKeyed,
     ) -> Option<SortedRows> {
         let arriving = Arriving(settings.meeting);
-        let break_off = || settings.state.break_off();
-        let _alarm = WorkerAlarm { job: self, stop: &break_off };
+        let _alarm = WorkerAlarm { job: self, stop: &|| () };
         let mapped = self.map_keyed(settings, begun);
         let mapped = mapped.map_err(|ChunkFailure { number, error }| self.fail(number, error));
         drop(arriving);
@@ -226,15 +235,12 @@ impl MapJob<'_> {
         }
         drop(missing);
         if self.has_failed() {
-            // Not before: workers at earlier chunks could spill no more, and would not find their failures.
-            settings.state.break_off();
             return None;
         }
-        let mut keyed = mapped.ok()?;
+        let keyed = mapped.ok()?;
         if settings.state.any() {
-            if let Err(error) = keyed.spill() {
+            if let Err(error) = keyed.finish_spills() {
                 self.fail(NO_CHUNK, error);
-                settings.state.break_off();
             }
             return None;
         }

@@ -10,7 +10,7 @@
 //! the key that is sorted. A zero byte of the key becomes `00 ff`, and `00 00` ends it: so no escaped key is
 //! the beginning of another one, and their order is that of the keys.
 
-use super::{Combine, Type};
+use crate::rows::{Combine, Type};
 
 /// Bytes of the place before a value.
 pub const PLACE_BYTES: usize = 20;

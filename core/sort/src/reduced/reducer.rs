@@ -5,8 +5,8 @@
 //! ```
 
 use super::encoding::Encoding;
-use super::{Combine, Combined, ResultError, Type, set};
 use crate::budget::Reservation;
+use crate::rows::{Combine, Combined, RowsError, Type, set};
 use crate::{Budget, Result};
 
 /// Memory that a reducer holds at least, in bytes: enough for rows of 13 KiB.
@@ -62,19 +62,10 @@ impl Reducer {
         let split = self.encoding.split(record, &mut unescaped);
         let taken = match split {
             Some((key, value)) => Ok(self.take(key, value)),
-            None => Err(ResultError::NoRecord.into()),
+            None => Err(RowsError::NoRecord.into()),
         };
         self.unescaped = unescaped;
         taken
-    }
-
-    /// Takes the next row, whose value is as records have it. The answer is that of [`Reducer::push`].
-    ///
-    /// # Errors
-    /// Too little memory for a long row.
-    pub fn push_row(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.memory.grow_to(COPIES * (key.len() + value.len()) as u64)?;
-        Ok(self.take(key, value))
     }
 
     fn take(&mut self, key: &[u8], value: &[u8]) -> bool {
@@ -104,25 +95,12 @@ impl Reducer {
     /// # Errors
     /// A sum that leaves 64 bits.
     pub fn reduce(&mut self) -> Result<()> {
-        self.done.finish().map_err(|_| ResultError::overflow(&self.done_key))?;
+        self.done.finish().map_err(|_| RowsError::overflow(&self.done_key))?;
         Ok(())
     }
 
     /// The complete row, reduced.
     pub fn row(&self) -> (&[u8], &[u8]) {
         (&self.done_key, &self.done.value()[self.encoding.place_bytes()..])
-    }
-
-    /// Hands out the complete row as rows that are reduced later: one, or several where a sum leaves 64 bits on the
-    /// way.
-    pub fn parts(&mut self, mut each: impl FnMut(&[u8], &[u8])) {
-        let key = &self.done_key;
-        self.done.parts(|value| each(key, value));
-    }
-
-    /// Appends the complete row as records that are reduced later.
-    pub fn push_records(&mut self, out: &mut Vec<u8>) {
-        let encoding = self.encoding;
-        self.parts(|key, value| encoding.push(key, value, out));
     }
 }

@@ -11,15 +11,12 @@ use merganser_storage::{Directory, Storage};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::carry::CARRY_BYTES;
-use super::cutter::RecordCutter;
 use super::encoding::Encoding;
 use super::reducer::{REDUCER_BYTES, Reducer};
-use super::rows::RowStream;
-use super::{Combine, ResultError, Type};
 use crate::budget::{MemoryShare, Reservation};
 use crate::key::OrderSpec;
 use crate::record::Format;
+use crate::rows::{CARRY_BYTES, Combine, RecordCutter, RowStream, RowsError, Type};
 use crate::view::{MapResult, View, ViewStream};
 use crate::{Budget, Error, Result};
 
@@ -131,7 +128,7 @@ impl ResultView {
     /// Opens the view in `folder`. Readers have `threads` threads in addition to their own.
     ///
     /// # Errors
-    /// [`ResultError::NotAResult`] for another view; as [`View::open`].
+    /// [`RowsError::NotAResult`] for another view; as [`View::open`].
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
         let memory = RowsMemory::of(budget)?;
         let view = View::open_to_reduce(folder, budget, threads);
@@ -139,7 +136,7 @@ impl ResultView {
         let manifest = view.manifest();
         let description = manifest.result.as_ref().and_then(ResultDescription::of_stored);
         let Some(description) = description.filter(|_| manifest.order == order()) else {
-            return Err(ResultError::NotAResult { view: folder.name().to_owned() }.into());
+            return Err(RowsError::NotAResult { view: folder.name().to_owned() }.into());
         };
         Ok(ResultView { view, description, memory })
     }

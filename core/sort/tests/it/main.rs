@@ -16,5 +16,6 @@ mod mixed_views; // views with buckets of both kinds
 mod packed; // compressed inputs
 mod power_cuts; // the power is cut at every change in turn
 mod random_reads; // reads at random offsets of a view of many runs
+mod rows; // rows that are pushed and pulled, against a naive model and on disks that fail
 mod sequences; // whole sorts of FASTA and FASTQ against a naive model
 mod whole_sorts; // whole sorts against a naive model: outputs, budgets, views

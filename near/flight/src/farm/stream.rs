@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use merganser_map::RowSink;
 use merganser_map::ssdlet::SsdletError;
 use merganser_sort::record::{CsvHeader, Format};
-use merganser_sort::reduced::RowStream;
+use merganser_sort::rows::RowStream;
 use merganser_sort::{Error, Progress};
 
 use super::LOOK;

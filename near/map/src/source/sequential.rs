@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock};
 
 use merganser_sort::error::{InputError, stray_quote};
 use merganser_sort::record::{CsvHeader, Format, InputRecords, Tail};
-use merganser_sort::reduced::Carry;
+use merganser_sort::rows::Carry;
 use merganser_sort::{Budget, Error};
 use merganser_storage::Storage;
 

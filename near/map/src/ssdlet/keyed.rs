@@ -8,14 +8,20 @@ use merganser_sort::reduced::PLACE_BYTES;
 use super::{Combine, SsdletError, Type};
 use crate::table::{Full, Table, TableKind};
 
-/// Takes the rows of a full table; the table is cleared then.
-pub(crate) type Spill = dyn FnMut(&Table) -> Result<(), SsdletError> + Send;
+/// Takes the rows of full tables.
+pub(crate) trait SpillSink: Send {
+    /// Takes all rows of a table, which is cleared then.
+    fn spill(&mut self, table: &Table) -> Result<(), SsdletError>;
+
+    /// After the last table.
+    fn finish(self: Box<Self>) -> Result<(), SsdletError>;
+}
 
 /// The keyed output of one worker.
 pub(crate) struct Keyed {
     table: Table,
     values: ValueType,
-    spill: Box<Spill>,
+    spill: Box<dyn SpillSink>,
     failure: Option<SsdletError>,
     place: EmitPlace,
 }
@@ -63,7 +69,7 @@ impl Keyed {
         (combine, of): (Combine, Type),
         budget: &Budget,
         bytes_max: u64,
-        spill: Box<Spill>,
+        spill: Box<dyn SpillSink>,
     ) -> Result<Self, SsdletError> {
         let (kind, values) = match (combine, of) {
             (Combine::Sum, Type::I64) => (TableKind::Sum, ValueType::Numbers),
@@ -106,10 +112,19 @@ impl Keyed {
     /// Those of the spill.
     pub(crate) fn spill(&mut self) -> Result<(), SsdletError> {
         if !self.table.is_empty() {
-            (self.spill)(&self.table)?;
+            self.spill.spill(&self.table)?;
             self.table.clear();
         }
         Ok(())
+    }
+
+    /// Hands what is left to the spill, and ends it.
+    ///
+    /// # Errors
+    /// Those of the spill.
+    pub(crate) fn finish_spills(mut self) -> Result<(), SsdletError> {
+        self.spill()?;
+        self.spill.finish()
     }
 
     /// The table, for the caller that reads its rows.

@@ -39,11 +39,10 @@ pub use emitter::RowTaker;
 pub use emitter::{CollectedOutput, Emitter};
 pub(crate) use emitter::{Ordered, Overflow};
 pub use error::SsdletError;
-pub(crate) use keyed::Keyed;
+pub(crate) use keyed::{Keyed, SpillSink};
 pub use lending::{Alone, FREE_BYTES, Loan, MemoryLender};
-pub use merganser_sort::reduced::{
-    Combine, Type, ValueOverflow, f64_of_key, i64_of_key, key_of_f64, key_of_i64,
-};
+pub use merganser_sort::reduced::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
+pub use merganser_sort::rows::{Combine, Type, ValueOverflow};
 pub use module::{MapperModule, NotNow, Sha256};
 
 /// Opens the SSDlet of a name with arguments: those that are installed in the device.

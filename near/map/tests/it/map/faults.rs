@@ -180,7 +180,7 @@ fn a_full_disk_is_the_error_of_the_map_and_leaves_nothing() {
         let ssdlet = Plain::keyed(LINES, Combine::None, Type::I64, words);
         for threads in [1, 3] {
             let disk: Arc<dyn Directory> = MemoryDirectory::new();
-            let plan = FaultPlan { seed: 1, faults: vec![Fault::Full { bytes: 2 << 20 }] };
+            let plan = FaultPlan { seed: 1, faults: vec![Fault::Full { bytes: 512 << 10 }] };
             let faulty = Faulty::new(Arc::clone(&disk), plan);
             let how = How { memory: 10 << 20, threads, ..How::default() };
             let options = MapOptions { temp: vec![faulty.clone()], ..how.options() };

@@ -187,8 +187,7 @@ fn long_keys(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), SsdletE
     Ok(())
 }
 
-/// More spills than the fences of one sort have memory for, in the least memory: several sorts take them, and the result
-/// is that of one.
+/// Far more spills than the least memory holds: the result is that of no spill.
 #[test]
 fn any_number_of_spills_fits_into_the_least_memory() {
     let with_sums = |count: u64| {
@@ -208,10 +207,10 @@ fn any_number_of_spills_fits_into_the_least_memory() {
         let how = How { threads: 2, ..How::default() };
         let roomy = How { memory: 1 << 30, ..how };
         let (expected, report) = attempt(roomy, To::Rows, &ssdlet, bytes).expect("maps");
-        assert_eq!(report.spill_sorts, 0, "it fits");
+        assert_eq!(report.spill_runs, 0, "it fits");
         let enough = How { memory: least(how, to, &ssdlet), ..how };
         let (rows, report) = attempt(enough, to, &ssdlet, bytes).expect("works");
-        assert!(report.spill_sorts > 1, "{report:?}");
+        assert!(report.spill_runs > 10, "{report:?}");
         assert!(rows.keyed == expected.keyed, "{combine:?} {to:?}");
     }
 }
@@ -234,9 +233,9 @@ fn first_bytes(record: &[u8], _: u64, out: &mut Emitter<'_>) -> Result<(), Ssdle
     Ok(())
 }
 
-/// Copies of a long row that the merge of spills makes are within the budget.
+/// A long row among short ones goes through spills.
 #[test]
-fn copies_of_the_longest_row_are_reserved() {
+fn a_long_row_is_spilled_and_merged() {
     const LONG: usize = 1 << 20;
     let bytes = long_line(LONG);
     for combine in [Combine::None, Combine::First, Combine::Max] {
@@ -250,9 +249,6 @@ fn copies_of_the_longest_row_are_reserved() {
         assert!(report.spills > 1);
         let longest = rows.keyed.iter().map(|(key, _)| key.len()).max();
         assert_eq!(longest, Some(LONG));
-        let peaks = options.budget.owner_peaks();
-        let of = |owner| peaks.iter().find(|peak| peak.owner == owner).map(|peak| peak.peak_bytes);
-        assert!(of("reducing") >= Some(5 * 2 * LONG as u64), "{peaks:?}");
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use merganser_map::ssdlet::{Combine, SsdletError, Type};
 use merganser_map::{MapOutput, PartitionSize, map, merge};
 use merganser_sort::key::OrderSpec;
-use merganser_sort::reduced::{ResultError, ResultView, RowMerge, RowStream};
+use merganser_sort::reduced::ResultView;
+use merganser_sort::rows::{CombinedRows, RowStream, RowsError};
 use merganser_sort::view::{Manifest, View};
 use merganser_sort::{Budget, Error, Silent};
 use merganser_storage::Directory;
@@ -101,7 +102,7 @@ fn another_view_is_no_result() {
     let manifest = Manifest::new("x".to_owned(), order, Vec::new(), 0, Vec::new());
     manifest.write(&folder).expect("writes");
     let opened = ResultView::open(&folder, &Budget::new(8 << 20), 1);
-    assert!(matches!(opened.map(|_| ()), Err(Error::Rows(ResultError::NotAResult { .. }))));
+    assert!(matches!(opened.map(|_| ()), Err(Error::Rows(RowsError::NotAResult { .. }))));
 }
 
 /// Rows in memory.
@@ -150,7 +151,7 @@ fn results_of_several_nodes_become_one() {
         let boxed = of_each()
             .into_iter()
             .map(|rows| Box::new(rows) as Box<dyn RowStream<Error = SsdletError>>);
-        let mut merged = RowMerge::new(boxed.collect(), combine, of);
+        let mut merged = CombinedRows::merged(boxed.collect(), combine, of);
         assert!(merged.advance().expect("merges"));
         assert_eq!((merged.key(), merged.value()), (&expected[0].0[..], &expected[0].1[..]));
     }

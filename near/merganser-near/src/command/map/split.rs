@@ -6,10 +6,10 @@
 //!   --top      ├───────────────── map ─────────────────┼ top ┤
 //! ```
 
-use merganser_map::sort_least_bytes;
 use merganser_map::ssdlet::SsdletOutput;
 use merganser_sort::Error;
 use merganser_sort::budget::MemoryShare;
+use merganser_sort::rows::{KeepAll, RowSorter};
 
 use crate::config::{Choice, MapConfig};
 
@@ -18,19 +18,9 @@ const OF_TOP: MemoryShare = MemoryShare { share: 8, bytes_min: 0 };
 /// The sort by value has this part, since it works while the map does.
 const OF_SORT: MemoryShare = MemoryShare { share: 2, bytes_min: 0 };
 
-/// Rows go to the sort in pieces of this size, but for a row that is longer.
-pub(super) const PIECE_BYTES: usize = 64 << 10;
-/// Pieces on their way.
-pub(super) const PIECES: usize = 2;
-/// Pieces that have memory: those on their way, one at each end, and the rank of a row.
-pub(super) const PIECES_HELD: u64 = PIECES as u64 + 3;
-/// The part of the memory for them and for a row that the output of the sort cuts. The sort has the rest.
-pub(super) const OF_PIECES: MemoryShare =
-    MemoryShare { share: 8, bytes_min: PIECES_HELD * PIECE_BYTES as u64 + (64 << 10) };
-
 /// The least memory in which rows are sorted, in bytes.
 fn least_by_value() -> u64 {
-    OF_PIECES.least_beside(sort_least_bytes())
+    RowSorter::<KeepAll>::least_bytes(1)
 }
 
 /// A division of the memory.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Type;
+use super::types::Type;
 
 /// How values of one key become one. Every way is associative and commutative, so that the result does
 /// not depend on threads, spills or nodes.
@@ -55,7 +55,7 @@ impl Combine {
 
 /// The values of one key, combined one after the other. A sum may leave 64 bits on the way, if it is back
 /// at the end: so it does not depend on the order of the values.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Combined {
     combine: Combine,
     of: Type,
@@ -67,6 +67,11 @@ impl Combined {
     /// No value yet, of the type `of`.
     pub fn new(combine: Combine, of: Type) -> Self {
         Combined { combine, of, sum: 0, bytes: Vec::new() }
+    }
+
+    /// How values become one.
+    pub fn combine(&self) -> Combine {
+        self.combine
     }
 
     fn adds(&self) -> bool {

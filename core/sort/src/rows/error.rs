@@ -1,11 +1,17 @@
-//! Why a result can't be read or written.
+//! Why rows can't be written, read or combined.
 
 /// The errors of rows.
 #[derive(Debug, thiserror::Error)]
-pub enum ResultError {
+pub enum RowsError {
     /// The view is not what a map leaves.
     #[error("{view}: not the result of a map")]
     NotAResult {
+        /// The folder of the view.
+        view: String,
+    },
+    /// The view has other records than keys with values.
+    #[error("{view}: its records are not rows of a key and a value in the order of their keys")]
+    NotRows {
         /// The folder of the view.
         view: String,
     },
@@ -23,11 +29,11 @@ pub enum ResultError {
     },
 }
 
-impl ResultError {
+impl RowsError {
     /// The sum of the values of `key` is too large.
     #[must_use]
     pub fn overflow(key: &[u8]) -> Self {
-        ResultError::Overflow {
+        RowsError::Overflow {
             key: String::from_utf8_lossy(&key[..key.len().min(100)]).into_owned(),
         }
     }

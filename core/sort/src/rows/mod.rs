@@ -1,0 +1,404 @@
+//! Rows in, rows out: a sort of keys with values that are in no file.
+//!
+//! ```text
+//!   push(key, value) ─► buffer ─┬──────────────────────► Rows      all of it fits into memory
+//!                               └─► runs ─► merged ────► Rows      else
+//! ```
+//!
+//! A caller pushes rows in any order, from one thread or from several, and pulls them in the order of their keys, which is
+//! that of their bytes. The functions of [`crate::reduced`] and [`crate::key`] make such keys of numbers. Values of one
+//! key may become one on the way (a [`Combiner`]).
+//!
+//! ```
+//! use merganser_sort::Budget;
+//! use merganser_sort::rows::{KeepAll, RowSorter, RowsBy};
+//! use merganser_storage::memory::MemoryDirectory;
+//!
+//! let memory = Budget::new(64 << 20);
+//! // A program on a disk takes `merganser_storage::file::FileDirectory` here.
+//! let mut sorter = RowSorter::new(RowsBy::Key, &memory, KeepAll).temp(vec![MemoryDirectory::new()]);
+//! for word in ["pear", "fig", "apple"] {
+//!     sorter.push(word.as_bytes(), &[word.len() as u8])?;
+//! }
+//! let mut rows = sorter.finish()?;
+//! let mut found = Vec::new();
+//! while let Some((key, value)) = rows.next()? {
+//!     found.push((String::from_utf8_lossy(key).into_owned(), value[0]));
+//! }
+//! assert_eq!(found, [("apple".to_owned(), 5), ("fig".to_owned(), 3), ("pear".to_owned(), 4)]);
+//! # Ok::<(), merganser_sort::Error>(())
+//! ```
+//!
+//! ```text
+//!   sorter    producers, full buffers         row_run   rows on a disk, read once
+//!   buffer    rows in memory, sorted          merge     streams of rows as one, combined
+//!   lane      buffers to runs                 combiner  how values become one; combine: the usual ways
+//!   shares    sizes                           table     sorted rows that are read by ranges
+//!   view_runs  runs that stay, as a view       types     of keys and values
+//!   cutter    rows in bytes that come in pieces; carry: what is kept between two pieces
+//! ```
+
+mod buffer;
+mod carry;
+mod combine;
+mod combiner;
+mod cutter;
+mod error;
+mod lane;
+mod merge;
+mod row_run;
+mod shares;
+mod sorter;
+mod table;
+mod types;
+mod view_runs;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use merganser_storage::Directory;
+
+pub use carry::{CARRY_BYTES, Carry};
+pub use combine::{Combine, Combined, ValueOverflow, set};
+pub use combiner::{CombineWith, CombinedFor, Combiner, KeepAll};
+pub use cutter::RecordCutter;
+pub use error::RowsError;
+pub use merge::{CombinedRows, RowTree};
+pub use sorter::{RowProducer, RowsReport};
+pub(crate) use table::unix_ns;
+pub use table::{BUILDER_BYTES, RowTable, TABLE_WRITER_BYTES, TableRows, write_rows};
+pub use types::Type;
+pub use view_runs::RecordOfRow;
+
+use buffer::{RowBuffer, SortedRowBuffer};
+use lane::RowLane;
+use row_run::{RowRun, RowRunReader};
+use shares::RunPlace;
+use sorter::RowSorting;
+
+use crate::view::Segment;
+use crate::{Budget, Error, Progress, Silent};
+
+/// Rows in the order of their keys; where values decide between equal keys, of their values then.
+pub trait RowStream {
+    /// The errors of what the rows are read from, and of rows that can't be combined.
+    type Error: From<Error>;
+
+    /// Goes to the next row, the first one at first; false after the last.
+    ///
+    /// # Errors
+    /// Those of what the rows are read from.
+    fn advance(&mut self) -> Result<bool, Self::Error>;
+
+    /// The key of the row.
+    fn key(&self) -> &[u8];
+
+    /// The value of the row.
+    fn value(&self) -> &[u8];
+}
+
+impl<S: RowStream + ?Sized> RowStream for Box<S> {
+    type Error = S::Error;
+
+    fn advance(&mut self) -> Result<bool, Self::Error> {
+        (**self).advance()
+    }
+
+    fn key(&self) -> &[u8] {
+        (**self).key()
+    }
+
+    fn value(&self) -> &[u8] {
+        (**self).value()
+    }
+}
+
+/// The order of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RowsBy {
+    /// By the bytes of their keys. Rows of one producer whose keys are equal stay in the order in which they were pushed.
+    Key,
+    /// By the bytes of their keys, and where these are equal, of their values.
+    KeyAndValue,
+}
+
+impl RowsBy {
+    /// Compares two rows, each a key and its value.
+    #[inline]
+    #[must_use]
+    pub fn compare(self, a: (&[u8], &[u8]), b: (&[u8], &[u8])) -> Ordering {
+        match self {
+            RowsBy::Key => a.0.cmp(b.0),
+            RowsBy::KeyAndValue => a.cmp(&b),
+        }
+    }
+
+    /// Whether `b` may follow `a`.
+    #[inline]
+    fn is_ordered(self, a: (&[u8], &[u8]), b: (&[u8], &[u8])) -> bool {
+        self.compare(a, b).is_le()
+    }
+}
+
+/// Sorts rows; see the [module](self).
+///
+/// All memory that grows with rows is reserved from the budget, of which it may use everything that is free at the first
+/// row. Temporary files have no names: nothing is left of them after the sort, however it ends.
+pub struct RowSorter<C: Combiner> {
+    by: RowsBy,
+    budget: Budget,
+    combine: C,
+    temp: Vec<Arc<dyn Directory>>,
+    view: Option<(Arc<dyn Directory>, RecordOfRow)>,
+    producers: usize,
+    threads: usize,
+    sorting: Option<Arc<RowSorting<C>>>,
+    own: Option<RowProducer<C>>,
+}
+
+impl<C: Combiner> RowSorter<C> {
+    /// A sort within the free memory of `budget`, in which `combine` combines the values of one key. Without
+    /// [`RowSorter::temp`], all rows have to fit.
+    #[must_use]
+    pub fn new(by: RowsBy, budget: &Budget, combine: C) -> Self {
+        RowSorter {
+            by,
+            budget: budget.clone(),
+            combine,
+            temp: Vec::new(),
+            view: None,
+            producers: 1,
+            threads: 2,
+            sorting: None,
+            own: None,
+        }
+    }
+
+    /// The folders for runs, which are used in turn.
+    #[must_use]
+    pub fn temp(mut self, folders: Vec<Arc<dyn Directory>>) -> Self {
+        self.temp = folders;
+        self
+    }
+
+    /// Has runs stay in `folder`, for [`RowSorter::finish_view`]: a view of length-prefixed records, which `record` makes
+    /// of rows. There are temporary runs, too, where the fences of all runs would take too much memory.
+    #[must_use]
+    pub fn into_view(mut self, folder: Arc<dyn Directory>, record: RecordOfRow) -> Self {
+        self.view = Some((folder, record));
+        self
+    }
+
+    /// How many producers there will be, with [`RowSorter::push`] as one: each has a part of the memory. 1 without it.
+    #[must_use]
+    pub fn producers(mut self, count: usize) -> Self {
+        self.producers = count.max(1);
+        self
+    }
+
+    /// Threads that it may use in all, the caller's included. 2 without it: one that pushes, and one that sorts and
+    /// writes what was pushed.
+    #[must_use]
+    pub fn threads(mut self, count: usize) -> Self {
+        self.threads = count.max(1);
+        self
+    }
+
+    /// The least memory of a sort with runs and so many producers, in bytes, where rows are short.
+    #[must_use]
+    pub fn least_bytes(producers: usize) -> u64 {
+        shares::least_bytes(producers.max(1), RunPlace::Temp)
+    }
+
+    /// The least memory of a sort whose runs stay in a view, in bytes, where rows are short.
+    #[must_use]
+    pub fn least_view_bytes(producers: usize) -> u64 {
+        shares::least_bytes(producers.max(1), RunPlace::View)
+    }
+
+    fn sorting(&mut self) -> Result<&Arc<RowSorting<C>>, Error> {
+        if self.sorting.is_none() {
+            let how = (self.by, self.combine.clone());
+            let count = (self.producers, self.threads);
+            let temp = self.temp.clone();
+            let sorting = RowSorting::new(how, &self.budget, temp, self.view.clone(), count)?;
+            self.sorting = Some(Arc::new(sorting));
+        }
+        Ok(self.sorting.as_ref().expect("made above"))
+    }
+
+    /// One more producer, for another thread.
+    ///
+    /// # Errors
+    /// Too little memory for all producers.
+    ///
+    /// # Panics
+    /// If there are as many as [`RowSorter::producers`] said.
+    pub fn producer(&mut self) -> Result<RowProducer<C>, C::Error> {
+        let sorting = self.sorting()?;
+        Ok(RowProducer::new(sorting)?)
+    }
+
+    /// Takes one more row.
+    ///
+    /// # Errors
+    /// As [`RowProducer::push`].
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), C::Error> {
+        if self.own.is_none() {
+            self.own = Some(self.producer()?);
+        }
+        self.own.as_mut().expect("made above").push(key, value)
+    }
+
+    fn end_pushing(&mut self) -> Result<Pushed<C>, C::Error> {
+        if let Some(own) = self.own.take() {
+            own.finish()?;
+        }
+        let sorting = Arc::clone(self.sorting()?);
+        sorting.check()?;
+        let mut state = sorting.state.lock();
+        if state.missing > 0 {
+            return Err(Error::Cancelled.into());
+        }
+        let lane = std::mem::take(&mut state.lanes).into_iter().next();
+        let (runs, rest) = (std::mem::take(&mut state.runs), std::mem::take(&mut state.rest));
+        drop(state);
+        Ok(Pushed { sorting, runs, rest, lane })
+    }
+
+    /// Writes what is left as runs of the view ([`RowSorter::into_view`]). Its segments are for the manifest, which the
+    /// caller writes; their rows are in order, but combined in each run alone.
+    ///
+    /// # Errors
+    /// As [`RowSorter::finish_with`].
+    ///
+    /// # Panics
+    /// Without [`RowSorter::into_view`].
+    pub fn finish_view(
+        mut self,
+        progress: &dyn Progress,
+    ) -> Result<(Vec<Segment>, RowsReport), C::Error> {
+        let Pushed { sorting, runs, rest, lane } = self.end_pushing()?;
+        let segments = sorting.finish_view((runs, rest), lane, progress)?;
+        let report = sorting.state.lock().report;
+        Ok((segments, report))
+    }
+
+    /// The rows in order. All producers have finished.
+    ///
+    /// # Errors
+    /// Those of rows that were pushed before; [`Error::Cancelled`] if a producer has not finished; those of merges.
+    pub fn finish(self) -> Result<Rows<C>, C::Error> {
+        self.finish_with(&Silent)
+    }
+
+    /// As [`RowSorter::finish`]. Merges before the last one are ended by `progress`.
+    ///
+    /// # Errors
+    /// As [`RowSorter::finish`]; [`Error::Cancelled`].
+    pub fn finish_with(mut self, progress: &dyn Progress) -> Result<Rows<C>, C::Error> {
+        let Pushed { sorting, mut runs, rest, mut lane } = self.end_pushing()?;
+        let mut last: Vec<SortedRowBuffer> =
+            rest.into_iter().map(|buffer| buffer.sort(sorting.threads)).collect();
+        if !runs.is_empty() {
+            if !sorting.has_room_for(&runs) {
+                sorting.write_last(std::mem::take(&mut last), &mut runs, &mut lane)?;
+            }
+            runs = sorting.merge_to_few(runs, &mut lane, progress)?;
+        }
+        drop(lane);
+        let runs = runs.into_iter().map(|run| sorting.open(run));
+        let mut sources = runs.collect::<Result<Vec<_>, _>>()?;
+        sources.extend(last.into_iter().map(RowSource::Memory));
+        let rows = sorting.combined(sources)?;
+        let report = sorting.state.lock().report;
+        Ok(Rows { rows, report })
+    }
+}
+
+/// What was pushed, when all producers have finished.
+struct Pushed<C: Combiner> {
+    sorting: Arc<RowSorting<C>>,
+    runs: Vec<RowRun>,
+    rest: Vec<RowBuffer>,
+    lane: Option<RowLane<C>>,
+}
+
+/// Where rows in order are.
+enum RowSource {
+    Run(RowRunReader),
+    Memory(SortedRowBuffer),
+}
+
+impl RowStream for RowSource {
+    type Error = Error;
+
+    #[inline]
+    fn advance(&mut self) -> Result<bool, Error> {
+        match self {
+            RowSource::Run(run) => run.advance(),
+            RowSource::Memory(buffer) => buffer.advance(),
+        }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        match self {
+            RowSource::Run(run) => run.key(),
+            RowSource::Memory(buffer) => buffer.key(),
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        match self {
+            RowSource::Run(run) => run.value(),
+            RowSource::Memory(buffer) => buffer.value(),
+        }
+    }
+}
+
+/// Rows in order, each of which is lent until the next one is asked for.
+pub struct Rows<C: Combiner> {
+    rows: CombinedRows<RowTree<RowSource>, C>,
+    report: RowsReport,
+}
+
+impl<C: Combiner> Rows<C> {
+    /// The next row: key, value.
+    ///
+    /// # Errors
+    /// Damage found, the storage's own, the combiner's own.
+    #[expect(clippy::should_implement_trait, reason = "a row is lent")]
+    #[expect(clippy::type_complexity, reason = "a key and its value")]
+    #[inline]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, C::Error> {
+        Ok(if self.rows.advance()? { Some((self.rows.key(), self.rows.value())) } else { None })
+    }
+
+    /// What the sort did until now.
+    #[must_use]
+    pub fn report(&self) -> RowsReport {
+        self.report
+    }
+}
+
+impl<C: Combiner> RowStream for Rows<C> {
+    type Error = C::Error;
+
+    #[inline]
+    fn advance(&mut self) -> Result<bool, C::Error> {
+        self.rows.advance()
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.rows.key()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.rows.value()
+    }
+}

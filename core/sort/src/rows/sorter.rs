@@ -1,0 +1,586 @@
+//! Rows on their way in: buffers, and the runs that full ones become.
+//!
+//! ```text
+//!   push ─► buffer ──full──► lane ─► run          by the producer itself, where there are several
+//!   push ─► buffer ──full──► thread ─► lane ─► run       while the producer fills the next buffer, where there is one
+//! ```
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use merganser_storage::Directory;
+use merganser_storage::thread::spawn;
+use parking_lot::{Condvar, Mutex};
+
+use super::buffer::{RowBuffer, SortedRowBuffer};
+use super::lane::RowLane;
+use super::merge::{CombinedRows, RowTree};
+use super::row_run::{RowRun, RowRunReader, RowRunWriter};
+use super::shares::{self, RowShares, RunPlace};
+use super::view_runs::{RecordOfRow, ViewRuns};
+use super::{Combiner, RowSource, RowsBy, RowsError};
+use crate::view::Segment;
+use crate::{Budget, Error, Progress};
+
+/// Rows between two looks at whether a merge was cancelled.
+const CHECK_ROWS: u32 = 4096;
+
+/// What all producers of one sort share.
+pub(super) struct RowSorting<C: Combiner> {
+    pub(super) by: RowsBy,
+    pub(super) budget: Budget,
+    pub(super) combine: C,
+    pub(super) temp: Vec<Arc<dyn Directory>>,
+    /// Where runs stay, if they do.
+    pub(super) view: Option<ViewRuns>,
+    pub(super) threads: usize,
+    pub(super) producers: usize,
+    pub(super) shares: RowShares,
+    pub(super) state: Mutex<RowState<C>>,
+    changed: Condvar,
+    /// Held while runs are merged before all have come.
+    merging: Mutex<()>,
+}
+
+/// What has come so far.
+pub(super) struct RowState<C: Combiner> {
+    pub(super) runs: Vec<RowRun>,
+    /// The last buffers of producers that have finished.
+    pub(super) rest: Vec<RowBuffer>,
+    /// Their lanes, between two runs.
+    pub(super) lanes: Vec<RowLane<C>>,
+    /// Buffers whose rows were written.
+    free: Vec<RowBuffer>,
+    /// Producers that were made and have not finished.
+    pub(super) missing: usize,
+    /// Producers that were made.
+    made: usize,
+    /// The first failure, until it is handed out.
+    failure: Option<C::Error>,
+    failed: bool,
+    pub(super) report: RowsReport,
+}
+
+/// What a sort of rows did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RowsReport {
+    /// Rows that were pushed.
+    pub rows: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+    /// Runs that were written because memory was full.
+    pub runs: u64,
+    /// Merges of runs into longer ones.
+    pub merges: u64,
+}
+
+impl<C: Combiner> RowSorting<C> {
+    pub(super) fn new(
+        (by, combine): (RowsBy, C),
+        budget: &Budget,
+        temp: Vec<Arc<dyn Directory>>,
+        view: Option<(Arc<dyn Directory>, RecordOfRow)>,
+        (producers, threads): (usize, usize),
+    ) -> Result<Self, Error> {
+        let runs = match (&view, &temp[..]) {
+            (Some(_), _) => RunPlace::View,
+            (None, [_, ..]) => RunPlace::Temp,
+            (None, []) => RunPlace::Nowhere,
+        };
+        let shares = RowShares::new(budget, producers, threads, runs)?;
+        let memory_bytes = budget.free_bytes();
+        let view = view.map(|(folder, record)| ViewRuns::new(folder, record, memory_bytes));
+        Ok(RowSorting {
+            by,
+            budget: budget.clone(),
+            combine,
+            temp,
+            view,
+            threads: threads.max(1),
+            producers: producers.max(1),
+            shares,
+            state: Mutex::new(RowState {
+                runs: Vec::new(),
+                rest: Vec::new(),
+                lanes: Vec::new(),
+                free: Vec::new(),
+                missing: 0,
+                made: 0,
+                failure: None,
+                failed: false,
+                report: RowsReport::default(),
+            }),
+            changed: Condvar::new(),
+            merging: Mutex::new(()),
+        })
+    }
+
+    /// Ends the sort. The first failure is the one to tell.
+    pub(super) fn fail(&self, error: Option<C::Error>) {
+        let mut state = self.state.lock();
+        if !std::mem::replace(&mut state.failed, true) {
+            state.failure = error;
+        }
+        self.changed.notify_all();
+    }
+
+    /// The failure, if there was one.
+    ///
+    /// # Errors
+    /// It, or [`Error::Cancelled`] where it was told already.
+    pub(super) fn check(&self) -> Result<(), C::Error> {
+        let mut state = self.state.lock();
+        if !state.failed {
+            return Ok(());
+        }
+        Err(state.failure.take().unwrap_or_else(|| Error::Cancelled.into()))
+    }
+
+    pub(super) fn lane(&self, number: usize) -> Result<RowLane<C>, Error> {
+        if self.temp.is_empty() {
+            return Err(Error::NoTemp);
+        }
+        let writer = RowRunWriter::new(&self.temp, number, self.shares.block_bytes, &self.budget)?;
+        Ok(RowLane::new(writer, self.combine.clone(), self.by, &self.budget))
+    }
+
+    fn add(&self, ended: Vec<RowRun>) {
+        let mut state = self.state.lock();
+        state.report.runs += ended.len() as u64;
+        state.runs.extend(ended);
+    }
+
+    /// Writes the rows of `buffer`, which comes back empty.
+    fn write(
+        &self,
+        lane: &mut RowLane<C>,
+        buffer: RowBuffer,
+        threads: usize,
+    ) -> Result<RowBuffer, C::Error> {
+        let sorted = match self.write_to_view(buffer.sort(threads))? {
+            Ok(empty) => return Ok(empty),
+            Err(sorted) => sorted,
+        };
+        let mut ended = Vec::new();
+        let mut empty = lane.take(sorted, &mut ended)?;
+        self.add(ended);
+        if self.state.lock().runs.len() >= shares::RUNS_MAX {
+            let share_bytes = empty.share_bytes();
+            // Its memory is that of the merge.
+            drop(empty);
+            self.merge_early(lane)?;
+            empty = RowBuffer::new(self.by, share_bytes, &self.budget)?;
+        }
+        Ok(empty)
+    }
+
+    /// Writes the rows of `sorted` as a run of the view, if there is one with room for it; it comes back empty then.
+    fn write_to_view(
+        &self,
+        sorted: SortedRowBuffer,
+    ) -> Result<Result<RowBuffer, SortedRowBuffer>, C::Error> {
+        let bytes = sorted.bytes();
+        let Some(view) = self.view.as_ref().filter(|view| view.has_room(bytes)) else {
+            return Ok(Err(sorted));
+        };
+        let rows = CombinedRows::new(sorted, self.combine.clone());
+        let mut rows = rows.within(&self.budget)?;
+        view.write(&mut rows, bytes, &self.budget, |_| Ok(()))?;
+        self.state.lock().report.runs += 1;
+        Ok(Ok(rows.into_inner().into_empty()))
+    }
+
+    /// Writes everything that is left as runs of the view.
+    pub(super) fn finish_view(
+        &self,
+        (mut runs, rest): (Vec<RowRun>, Vec<RowBuffer>),
+        mut lane: Option<RowLane<C>>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<Segment>, C::Error> {
+        for buffer in rest {
+            if let Err(sorted) = self.write_to_view(buffer.sort(self.threads))? {
+                self.write_last(vec![sorted], &mut runs, &mut lane)?;
+            }
+        }
+        let view = self.view.as_ref().expect("a sort into a view");
+        if !runs.is_empty() {
+            let of_view = shares::view_bytes(self.budget.free_bytes());
+            let for_view = self.budget.reserve(of_view, "writing a view")?;
+            runs = self.merge_to_few(runs, &mut lane, progress)?;
+            drop(lane);
+            let bytes = runs.iter().map(|run| run.bytes).sum();
+            progress.phase("reducing", Some(bytes));
+            let open = |run| self.open(run);
+            let mut rows = self.combined(runs.into_iter().map(open).collect::<Result<_, _>>()?)?;
+            drop(for_view);
+            let mut taken = 0_u32;
+            view.write(&mut rows, bytes, &self.budget, |bytes| {
+                progress.advance(bytes);
+                taken = taken.wrapping_add(1);
+                let cancelled = taken.is_multiple_of(CHECK_ROWS) && progress.cancelled();
+                if cancelled { Err(Error::Cancelled.into()) } else { Ok(()) }
+            })?;
+        }
+        Ok(view.take())
+    }
+
+    /// Merges some of the runs, so that there are not too many while others come.
+    fn merge_early(&self, lane: &mut RowLane<C>) -> Result<(), C::Error> {
+        let _turn = self.merging.lock();
+        if let Some(run) = lane.end()? {
+            self.add(vec![run]);
+        }
+        let runs = self.state.lock().runs.clone();
+        if runs.len() < shares::RUNS_MAX {
+            return Ok(());
+        }
+        let count = self.fan_in(&runs);
+        let first = least_window(&runs, count);
+        let cancelled = || self.state.lock().failed;
+        let merged = self.merge(&runs[first..first + count], lane.writer(), &cancelled)?;
+        drop(runs);
+        // Others have come behind these meanwhile.
+        let mut state = self.state.lock();
+        state.runs.splice(first..first + count, [merged]);
+        state.report.merges += 1;
+        Ok(())
+    }
+
+    pub(super) fn open(&self, run: RowRun) -> Result<RowSource, Error> {
+        let reader = RowRunReader::new(run, &self.budget)?;
+        Ok(RowSource::Run(reader))
+    }
+
+    /// The rows of all these, combined.
+    pub(super) fn combined(
+        &self,
+        sources: Vec<RowSource>,
+    ) -> Result<CombinedRows<RowTree<RowSource>, C>, Error> {
+        let tree = RowTree::new(sources, self.by);
+        CombinedRows::new(tree, self.combine.clone()).within(&self.budget)
+    }
+
+    /// Merges runs into one.
+    fn merge(
+        &self,
+        runs: &[RowRun],
+        writer: &mut RowRunWriter,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<RowRun, C::Error> {
+        let open = |run: &RowRun| self.open(run.clone());
+        let readers = runs.iter().map(open).collect::<Result<Vec<_>, _>>()?;
+        let mut rows = self.combined(readers)?;
+        let mut taken = 0_u32;
+        while rows.advance_parts(|key, value| Ok(writer.push(key, value)?))? {
+            taken = taken.wrapping_add(1);
+            if taken.is_multiple_of(CHECK_ROWS) && cancelled() {
+                return Err(Error::Cancelled.into());
+            }
+        }
+        Ok(writer.end_run()?)
+    }
+
+    /// Whether `runs` are merged in one go in the memory that is free.
+    pub(super) fn has_room_for(&self, runs: &[RowRun]) -> bool {
+        let bytes = runs.iter().map(RowRun::reader_bytes).sum::<u64>();
+        runs.len() <= shares::FAN_IN_MAX as usize && bytes <= self.budget.free_bytes()
+    }
+
+    /// How many of these runs are merged at once in the memory that is free.
+    fn fan_in(&self, runs: &[RowRun]) -> usize {
+        let most = runs.iter().map(RowRun::reader_bytes).max().unwrap_or(1);
+        shares::fan_in(self.budget.free_bytes(), most)
+    }
+
+    /// Writes the last buffers as runs, too.
+    pub(super) fn write_last(
+        &self,
+        last: Vec<SortedRowBuffer>,
+        runs: &mut Vec<RowRun>,
+        lane: &mut Option<RowLane<C>>,
+    ) -> Result<(), C::Error> {
+        let known = runs.len();
+        if lane.is_none() {
+            *lane = Some(self.lane(self.producers)?);
+        }
+        let lane = lane.as_mut().expect("made above");
+        for sorted in last {
+            lane.take(sorted, runs)?;
+        }
+        runs.extend(lane.end()?);
+        self.state.lock().report.runs += (runs.len() - known) as u64;
+        Ok(())
+    }
+
+    /// Merges runs until one merge takes all that are left.
+    pub(super) fn merge_to_few(
+        &self,
+        mut runs: Vec<RowRun>,
+        lane: &mut Option<RowLane<C>>,
+        progress: &dyn Progress,
+    ) -> Result<Vec<RowRun>, C::Error> {
+        if self.has_room_for(&runs) {
+            return Ok(runs);
+        }
+        if lane.is_none() {
+            *lane = Some(self.lane(self.producers)?);
+        }
+        let fan_in = self.fan_in(&runs);
+        while runs.len() > fan_in {
+            // So many that every later merge is a full one.
+            let count = 2 + (runs.len() - 2) % (fan_in - 1);
+            let first = least_window(&runs, count);
+            let cancelled = || progress.cancelled();
+            let lane = lane.as_mut().expect("made above");
+            let merged = self.merge(&runs[first..first + count], lane.writer(), &cancelled)?;
+            runs.splice(first..first + count, [merged]);
+            self.state.lock().report.merges += 1;
+        }
+        Ok(runs)
+    }
+}
+
+/// Where the `count` neighbours begin that have the fewest bytes. Only neighbours are merged, so that equal rows stay
+/// in the order in which they came.
+fn least_window(runs: &[RowRun], count: usize) -> usize {
+    let mut bytes: u64 = runs[..count].iter().map(|run| run.bytes).sum();
+    let (mut least, mut first) = (bytes, 0);
+    for from in 1..=runs.len() - count {
+        bytes = bytes - runs[from - 1].bytes + runs[from + count - 1].bytes;
+        if bytes < least {
+            (least, first) = (bytes, from);
+        }
+    }
+    first
+}
+
+/// Pushes rows into a sort; for one thread at a time. Each must be finished: a sort whose producer was dropped does not
+/// have all rows, and fails.
+pub struct RowProducer<C: Combiner> {
+    sorting: Arc<RowSorting<C>>,
+    number: usize,
+    buffer: Option<RowBuffer>,
+    way: Way<C>,
+    rows: u64,
+    bytes: u64,
+    finished: bool,
+}
+
+/// What becomes of full buffers.
+enum Way<C: Combiner> {
+    /// There was none yet.
+    Unused,
+    /// This thread writes them.
+    Lane(Box<RowLane<C>>),
+    /// Another thread does.
+    Thread(LaneThread<C>),
+}
+
+struct LaneThread<C: Combiner> {
+    sender: SyncSender<RowBuffer>,
+    thread: JoinHandle<RowLane<C>>,
+}
+
+impl<C: Combiner> RowProducer<C> {
+    pub(super) fn new(sorting: &Arc<RowSorting<C>>) -> Result<Self, Error> {
+        let buffer = RowBuffer::new(sorting.by, sorting.shares.buffer_bytes, &sorting.budget)?;
+        let mut state = sorting.state.lock();
+        assert!(
+            state.made < sorting.producers,
+            "the memory is for {} producers, and they are all made",
+            sorting.producers
+        );
+        let number = state.made;
+        (state.missing, state.made) = (state.missing + 1, state.made + 1);
+        drop(state);
+        Ok(RowProducer {
+            sorting: Arc::clone(sorting),
+            number,
+            buffer: Some(buffer),
+            way: Way::Unused,
+            rows: 0,
+            bytes: 0,
+            finished: false,
+        })
+    }
+
+    /// Takes one more row.
+    ///
+    /// # Errors
+    /// A full disk, a combiner's own, memory that is full while there is no folder for runs, a row that is too long for
+    /// the memory. The sort has then failed, for all producers.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), C::Error> {
+        if u32::try_from(key.len() | value.len()).is_ok()
+            && let Some(buffer) = &mut self.buffer
+            && let Ok(true) = buffer.push(key, value)
+        {
+            return Ok(());
+        }
+        let pushed = self.push_into_next(key, value);
+        if pushed.is_err() {
+            self.sorting.fail(None);
+        }
+        pushed
+    }
+
+    #[cold]
+    fn push_into_next(&mut self, key: &[u8], value: &[u8]) -> Result<(), C::Error> {
+        self.sorting.check()?;
+        if u32::try_from(key.len() | value.len()).is_err() {
+            return Err(Error::from(RowsError::TooLong).into());
+        }
+        let Some(buffer) = self.buffer.take() else { return Err(Error::Cancelled.into()) };
+        let mut buffer = if buffer.is_empty() { buffer } else { self.hand_over(buffer)? };
+        let has_room = buffer.push(key, value)?;
+        debug_assert!(has_room, "an empty buffer has room for any row, or fails");
+        self.buffer = Some(buffer);
+        Ok(())
+    }
+
+    /// Has the rows of a full buffer written, and returns an empty one.
+    fn hand_over(&mut self, full: RowBuffer) -> Result<RowBuffer, C::Error> {
+        self.rows += full.count();
+        self.bytes += full.bytes();
+        let sorting = Arc::clone(&self.sorting);
+        let RowShares { turn_bytes, .. } = sorting.shares;
+        match &mut self.way {
+            Way::Unused => {
+                let mut lane = sorting.lane(self.number)?;
+                let threads = (sorting.threads / sorting.producers).max(1);
+                let empty = sorting.write(&mut lane, full, threads)?;
+                if turn_bytes == 0 {
+                    self.way = Way::Lane(Box::new(lane));
+                    return Ok(empty);
+                }
+                drop(empty);
+                let buffers = || RowBuffer::new(sorting.by, turn_bytes, &sorting.budget);
+                sorting.state.lock().free.push(buffers()?);
+                let (sender, receiver) = sync_channel(1);
+                let of_thread = Arc::clone(&sorting);
+                let thread = spawn("rows", move || write_all(&of_thread, lane, &receiver));
+                let thread = thread.map_err(Error::from)?;
+                self.way = Way::Thread(LaneThread { sender, thread });
+                Ok(buffers()?)
+            }
+            Way::Lane(lane) => sorting.write(lane, full, 1),
+            Way::Thread(writer) => {
+                if writer.sender.send(full).is_err() {
+                    sorting.check()?;
+                    return Err(Error::Cancelled.into());
+                }
+                let mut state = sorting.state.lock();
+                while !state.failed {
+                    if let Some(empty) = state.free.pop() {
+                        return Ok(empty);
+                    }
+                    sorting.changed.wait(&mut state);
+                }
+                Err(state.failure.take().unwrap_or_else(|| Error::Cancelled.into()))
+            }
+        }
+    }
+
+    /// Says that all its rows were pushed.
+    ///
+    /// # Errors
+    /// Those of rows that were pushed before.
+    ///
+    /// # Panics
+    /// If the combiner did.
+    pub fn finish(mut self) -> Result<(), C::Error> {
+        let buffer = self.buffer.take();
+        let lane = self.end_way();
+        let ended = lane.map(|mut lane| lane.end().map(|run| (lane, run))).transpose();
+        self.finished = true;
+        let mut state = self.sorting.state.lock();
+        state.missing -= 1;
+        let mut ended = match ended {
+            Ok(ended) => ended,
+            Err(error) => {
+                drop(state);
+                self.sorting.fail(None);
+                return Err(error.into());
+            }
+        };
+        if let Some((lane, run)) = ended.take() {
+            state.report.runs += u64::from(run.is_some());
+            state.runs.extend(run);
+            state.lanes.push(lane);
+        }
+        state.report.rows += self.rows;
+        state.report.bytes += self.bytes;
+        if let Some(buffer) = buffer.filter(|buffer| !buffer.is_empty()) {
+            state.report.rows += buffer.count();
+            state.report.bytes += buffer.bytes();
+            state.rest.push(buffer);
+        }
+        state.free.clear();
+        drop(state);
+        self.sorting.check()
+    }
+
+    /// Waits until all full buffers are written, and returns the lane.
+    fn end_way(&mut self) -> Option<RowLane<C>> {
+        match std::mem::replace(&mut self.way, Way::Unused) {
+            Way::Unused => None,
+            Way::Lane(lane) => Some(*lane),
+            Way::Thread(LaneThread { sender, thread }) => {
+                drop(sender);
+                match thread.join() {
+                    Ok(lane) => Some(lane),
+                    Err(panic) if std::thread::panicking() => {
+                        drop(panic);
+                        None
+                    }
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+        }
+    }
+}
+
+impl<C: Combiner> Drop for RowProducer<C> {
+    fn drop(&mut self) {
+        if self.finished {
+            return;
+        }
+        self.sorting.fail(None);
+        self.end_way();
+    }
+}
+
+/// Ends the sort when the thread that has it panics.
+struct RowAlarm<'a, C: Combiner>(&'a RowSorting<C>);
+
+impl<C: Combiner> Drop for RowAlarm<'_, C> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(None);
+        }
+    }
+}
+
+/// Writes buffers until no more come.
+fn write_all<C: Combiner>(
+    sorting: &RowSorting<C>,
+    mut lane: RowLane<C>,
+    buffers: &Receiver<RowBuffer>,
+) -> RowLane<C> {
+    let _alarm = RowAlarm(sorting);
+    while let Ok(full) = buffers.recv() {
+        match sorting.write(&mut lane, full, sorting.threads) {
+            Ok(empty) => {
+                sorting.state.lock().free.push(empty);
+                sorting.changed.notify_all();
+            }
+            Err(error) => {
+                sorting.fail(Some(error));
+                break;
+            }
+        }
+    }
+    lane
+}

@@ -1,0 +1,234 @@
+//! Sorted rows in a folder, of which parts are read.
+
+use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
+
+use merganser_storage::{Directory, Storage};
+
+use super::buffer::{frame, split};
+use super::{Combiner, RecordCutter, RowStream, Rows, RowsError};
+use crate::key::OrderSpec;
+use crate::record::Format;
+use crate::run::{Compression, RunBuilder, RunWriter};
+use crate::view::{Manifest, MapResult, Segment, View, ViewStream};
+use crate::{Budget, Error, Result};
+
+/// Bytes of a block of a table's run.
+const BLOCK_BYTES: u32 = 32 << 10;
+/// What [`RunBuilder`] holds, in bytes: four buffers.
+pub const BUILDER_BYTES: u64 = 4 << 20;
+/// The least memory in which a table is written, in bytes. Fences take a hundredth of the rows.
+pub const TABLE_WRITER_BYTES: u64 = BUILDER_BYTES + (256 << 10);
+
+/// Writes rows that come in order as a view of one run in the empty `folder`, with its name; how many there are. A manifest
+/// says that they are the result of a map, if they are.
+///
+/// # Errors
+/// Those of `rows` and of `advance`, which is told the bytes of each row; a full disk; too little memory.
+pub fn write_rows<E: From<Error>>(
+    rows: &mut dyn RowStream<Error = E>,
+    (folder, name): (&Arc<dyn Directory>, String),
+    result: Option<MapResult>,
+    budget: &Budget,
+    mut advance: impl FnMut(u64) -> Result<(), E>,
+) -> Result<u64, E> {
+    let order = OrderSpec::new(Format::Keyed);
+    let spec = serde_json::to_string(&order).expect("plain data");
+    let (mut count, mut builder, mut record) = (0, None, Vec::new());
+    while rows.advance()? {
+        if builder.is_none() {
+            let memory = budget.reserve(BUILDER_BYTES, "writing the result")?;
+            let fences = budget.reserve(0, "writing the result")?;
+            let storage = folder.create("000000.run").map_err(Error::from)?;
+            let writer = RunWriter::new(storage, BLOCK_BYTES, Compression::Off, None, fences)?;
+            let order = order.compile(None).map_err(Error::from)?;
+            builder = Some((RunBuilder::new(writer, order)?, memory));
+        }
+        let (builder, _) = builder.as_mut().expect("made above");
+        let (key, value) = (rows.key(), rows.value());
+        if u32::try_from(key.len() | value.len()).is_err() {
+            return Err(Error::from(RowsError::TooLong).into());
+        }
+        record.clear();
+        frame(key, value, &mut record);
+        builder.append(&record)?;
+        count += 1;
+        advance(record.len() as u64)?;
+    }
+    let mut segments = Vec::new();
+    if let Some((builder, _memory)) = builder {
+        segments.push(Segment::of(&builder.finish(&spec, true)?));
+    }
+    let manifest = Manifest::new(name, order, Vec::new(), unix_ns(), segments);
+    let manifest = match result {
+        Some(result) => manifest.of_map(result),
+        None => manifest,
+    };
+    manifest.write(folder)?;
+    Ok(count)
+}
+
+/// Now, in nanoseconds since 1970.
+pub(crate) fn unix_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Sorted rows, open for reading. They are a view of length-prefixed records, which programs that read views read, too.
+pub struct RowTable {
+    view: View,
+    budget: Budget,
+}
+
+impl<C: Combiner> Rows<C> {
+    /// Writes the rows that are left as a table called `name` into the empty `folder`, and opens it.
+    ///
+    /// # Errors
+    /// Those of the rows; a full disk; too little memory.
+    pub fn into_table(
+        mut self,
+        folder: &Arc<dyn Directory>,
+        name: &str,
+        budget: &Budget,
+    ) -> Result<RowTable, C::Error> {
+        write_rows(&mut self, (folder, name.to_owned()), None, budget, |_| Ok(()))?;
+        drop(self);
+        Ok(RowTable::open(folder, budget)?)
+    }
+}
+
+impl RowTable {
+    /// Opens the table in `folder`.
+    ///
+    /// # Errors
+    /// As [`View::open`]; a view of other records.
+    pub fn open(folder: &Arc<dyn Directory>, budget: &Budget) -> Result<Self> {
+        let view = View::open(folder, budget, 1)?;
+        if view.manifest().order != OrderSpec::new(Format::Keyed) {
+            let view = folder.name().to_owned();
+            return Err(RowsError::NotRows { view }.into());
+        }
+        Ok(RowTable { view, budget: budget.clone() })
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub fn rows_count(&self) -> u64 {
+        self.view.records()
+    }
+
+    /// The rows whose keys are in this range, in order.
+    ///
+    /// ```
+    /// # use merganser_sort::Budget;
+    /// # use merganser_sort::rows::{KeepAll, RowSorter, RowsBy};
+    /// # use merganser_storage::Directory;
+    /// # use merganser_storage::memory::MemoryDirectory;
+    /// # use std::sync::Arc;
+    /// let memory = Budget::new(64 << 20);
+    /// let mut sorter = RowSorter::new(RowsBy::Key, &memory, KeepAll);
+    /// for key in ["d", "a", "c", "b"] {
+    ///     sorter.push(key.as_bytes(), b"")?;
+    /// }
+    /// let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    /// let table = sorter.finish()?.into_table(&folder, "letters", &memory)?;
+    /// let mut rows = table.rows::<&[u8]>(&b"b"[..]..&b"d"[..])?;
+    /// assert_eq!(rows.next()?, Some((&b"b"[..], &b""[..])));
+    /// assert_eq!(rows.next()?, Some((&b"c"[..], &b""[..])));
+    /// assert_eq!(rows.next()?, None);
+    /// # Ok::<(), merganser_sort::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Too little memory, damage found, the storage's own.
+    pub fn rows<K: AsRef<[u8]>>(&self, keys: impl RangeBounds<K>) -> Result<TableRows<'_>> {
+        // No key is between one and the same with a zero byte behind it.
+        let behind = |key: &K| [key.as_ref(), &[0]].concat();
+        let start = match keys.start_bound() {
+            Bound::Unbounded => 0,
+            Bound::Included(key) => self.view.offset_of_key(key.as_ref())?,
+            Bound::Excluded(key) => self.view.offset_of_key(&behind(key))?,
+        };
+        let end = match keys.end_bound() {
+            Bound::Unbounded => self.view.size(),
+            Bound::Excluded(key) => self.view.offset_of_key(key.as_ref())?,
+            Bound::Included(key) => self.view.offset_of_key(&behind(key))?,
+        };
+        self.between(start..end.max(start))
+    }
+
+    /// The rows with these numbers, from 0, in order; fewer where the table ends.
+    ///
+    /// # Errors
+    /// As [`RowTable::rows`].
+    pub fn rows_at(&self, rows: Range<u64>) -> Result<TableRows<'_>> {
+        let offset = |row: u64| match row {
+            row if row >= self.rows_count() => Ok(self.view.size()),
+            row => self.view.offset_of_record(row),
+        };
+        let start = offset(rows.start)?;
+        self.between(start..offset(rows.end)?.max(start))
+    }
+
+    fn between(&self, bytes: Range<u64>) -> Result<TableRows<'_>> {
+        Ok(TableRows {
+            records: RecordCutter::new(&self.budget)?,
+            stream: self.view.stream(bytes)?,
+            used: 0,
+            row: (Vec::new(), Vec::new()),
+        })
+    }
+}
+
+/// Rows of a table, each of which is lent until the next one is asked for.
+pub struct TableRows<'a> {
+    stream: ViewStream<'a>,
+    /// The bytes that the stream gave last and that are used.
+    used: usize,
+    records: RecordCutter,
+    row: (Vec<u8>, Vec<u8>),
+}
+
+impl TableRows<'_> {
+    /// The next row: key, value.
+    ///
+    /// # Errors
+    /// Damage found, the storage's own, too little memory for a long row.
+    #[expect(clippy::should_implement_trait, reason = "a row is lent")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(if self.advance()? { Some((&self.row.0, &self.row.1)) } else { None })
+    }
+}
+
+impl RowStream for TableRows<'_> {
+    type Error = Error;
+
+    fn advance(&mut self) -> Result<bool> {
+        loop {
+            let last = self.stream.last_bytes();
+            let mut rest = &last[self.used..];
+            if let Some(record) = self.records.next(&mut rest)? {
+                let (key, value) = split(record);
+                let (kept_key, kept_value) = &mut self.row;
+                kept_key.clear();
+                kept_key.extend_from_slice(key);
+                kept_value.clear();
+                kept_value.extend_from_slice(value);
+                self.used = last.len() - rest.len();
+                return Ok(true);
+            }
+            self.used = 0;
+            if self.stream.next_bytes()?.is_none() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.row.0
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.row.1
+    }
+}

@@ -1,0 +1,120 @@
+//! Runs that stay, as a view whose rows are combined when they are read.
+//!
+//! ```text
+//!   buffer ─► run of the view                      as long as a reader has memory for the fences of all runs
+//!   buffer ─► temporary run ─┬─► merged ─► one more run of the view
+//!   buffer ─► temporary run ─┘
+//! ```
+
+use std::sync::Arc;
+
+use merganser_storage::Directory;
+use parking_lot::Mutex;
+
+use super::merge::CombinedRows;
+use super::table::BUILDER_BYTES;
+use super::{Combiner, RowStream};
+use crate::key::OrderSpec;
+use crate::plan::RunPlan;
+use crate::record::Format;
+use crate::run::{Compression, RunBuilder, RunWriter};
+use crate::view::Segment;
+use crate::{Budget, Error};
+
+/// The shortest blocks of such runs, and the longest.
+const BLOCK_BYTES: u32 = 32 << 10;
+const BLOCK_BYTES_MAX: u64 = 1 << 20;
+/// What a reader takes for a run, in bytes, its fences apart.
+const RUN_BYTES: u64 = 256 << 10;
+/// What a fence takes at most, in bytes.
+const FENCE_BYTES: u64 = 400;
+
+/// Appends the record of a row as the view has it: a length-prefixed record.
+pub type RecordOfRow = Arc<dyn Fn(&[u8], &[u8], &mut Vec<u8>) + Send + Sync>;
+
+/// The runs of a view, as far as they are written.
+pub(super) struct ViewRuns {
+    folder: Arc<dyn Directory>,
+    record: RecordOfRow,
+    /// The memory of a sort: a view is read in about as much.
+    memory_bytes: u64,
+    written: Mutex<WrittenRuns>,
+}
+
+#[derive(Default)]
+struct WrittenRuns {
+    segments: Vec<Segment>,
+    bytes: u64,
+    records: u64,
+    key_bytes: u64,
+}
+
+impl ViewRuns {
+    pub(super) fn new(folder: Arc<dyn Directory>, record: RecordOfRow, memory_bytes: u64) -> Self {
+        ViewRuns { folder, record, memory_bytes, written: Mutex::default() }
+    }
+
+    /// Whether a run of so many bytes has room in the view: a reader needs memory for the fences of all runs, and for a
+    /// few blocks of each.
+    pub(super) fn has_room(&self, bytes: u64) -> bool {
+        let written = self.written.lock();
+        if written.segments.len() as u64 * RUN_BYTES >= self.memory_bytes {
+            return false;
+        }
+        let mean_key = written.key_bytes as f64 / written.records.max(1) as f64;
+        written.segments.is_empty()
+            || written.bytes + bytes <= RunPlan::stream_bytes_max(self.memory_bytes, mean_key)
+    }
+
+    /// Writes all rows of `rows`, of about `bytes`, as one more run. One is written at a time, in the same memory.
+    pub(super) fn write<S: RowStream, C: Combiner>(
+        &self,
+        rows: &mut CombinedRows<S, C>,
+        bytes: u64,
+        budget: &Budget,
+        mut row: impl FnMut(u64) -> Result<(), C::Error>,
+    ) -> Result<(), C::Error>
+    where
+        C::Error: From<S::Error>,
+    {
+        let mut written = self.written.lock();
+        let order = OrderSpec::new(Format::Keyed);
+        let spec = serde_json::to_string(&order).expect("plain data");
+        let _memory = budget.reserve(BUILDER_BYTES, "writing a view")?;
+        let fences = budget.reserve(0, "writing a view")?;
+        let name = format!("{:06}.run", written.segments.len());
+        let storage = self.folder.create(&name).map_err(Error::from)?;
+        let block = block_bytes(written.bytes + bytes, self.memory_bytes);
+        let writer = RunWriter::new(storage, block, Compression::Off, None, fences)?;
+        let mut builder = RunBuilder::new(writer, order.compile(None).map_err(Error::from)?)?;
+        let mut record = Vec::new();
+        let mut key_bytes = 0;
+        let mut records = 0;
+        while rows.advance_parts(|key, value| {
+            record.clear();
+            (self.record)(key, value, &mut record);
+            key_bytes += key.len() as u64;
+            records += 1;
+            builder.append(&record)?;
+            row(record.len() as u64)
+        })? {}
+        let segment = Segment::of(&builder.finish(&spec, true)?);
+        written.bytes += segment.bytes;
+        written.records += records;
+        written.key_bytes += key_bytes;
+        written.segments.push(segment);
+        Ok(())
+    }
+
+    /// All runs.
+    pub(super) fn take(&self) -> Vec<Segment> {
+        std::mem::take(&mut self.written.lock().segments)
+    }
+}
+
+/// Blocks so long that the fences of all bytes take a sixteenth of the memory at most, if there are such blocks.
+fn block_bytes(bytes: u64, memory_bytes: u64) -> u32 {
+    let wanted = bytes.saturating_mul(16 * FENCE_BYTES) / memory_bytes.max(1);
+    let wanted = wanted.clamp(u64::from(BLOCK_BYTES), BLOCK_BYTES_MAX);
+    wanted.next_power_of_two() as u32
+}
