@@ -24,8 +24,9 @@ use crate::{Budget, Error};
 /// The shortest blocks of such runs, and the longest.
 const BLOCK_BYTES: u32 = 32 << 10;
 const BLOCK_BYTES_MAX: u64 = 1 << 20;
-/// What a reader takes for a run, in bytes, its fences apart.
-const RUN_BYTES: u64 = 256 << 10;
+/// Blocks of a run that a reader has memory for, its fences apart, and that memory at least, in bytes.
+const RUN_BLOCKS: u64 = 8;
+const RUN_BYTES_MIN: u64 = 2 << 20;
 /// What a fence takes at most, in bytes.
 const FENCE_BYTES: u64 = 400;
 
@@ -58,7 +59,9 @@ impl ViewRuns {
     /// few blocks of each.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         let written = self.written.lock();
-        if written.segments.len() as u64 * RUN_BYTES >= self.memory_bytes {
+        let block = u64::from(block_bytes(written.bytes + bytes, self.memory_bytes));
+        let run_bytes = (RUN_BLOCKS * block).max(RUN_BYTES_MIN);
+        if written.segments.len() as u64 * run_bytes >= self.memory_bytes {
             return false;
         }
         let mean_key = written.key_bytes as f64 / written.records.max(1) as f64;
