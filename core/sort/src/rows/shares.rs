@@ -75,7 +75,7 @@ pub(super) fn least_bytes(producers: usize, runs: RunPlace) -> u64 {
 
 /// The memory of the writer of a view's runs, where `free_bytes` are free: the fences of one run grow with it.
 pub(super) fn view_bytes(free_bytes: u64) -> u64 {
-    BUILDER_BYTES + (free_bytes / 32).max(256 << 10)
+    BUILDER_BYTES + (free_bytes / 16).max(512 << 10)
 }
 
 /// Where runs go.
