@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use merganser_sort::budget::Reservation;
 use merganser_sort::reduced::Encoding;
-use merganser_sort::rows::{Combine, CombinedFor, RowProducer, RowSorter, RowsBy, Type};
+use merganser_sort::rows::{Combine, CombinedFor, RowProducer, RowSorter, RowsBy, RowsError, Type};
 use merganser_sort::{Budget, Error};
 use merganser_storage::Directory;
 use parking_lot::Mutex;
@@ -161,8 +161,12 @@ impl SpillSink for WorkerSpills {
             None => self.producer.insert(self.spills.producer()?),
         };
         self.spills.count.fetch_add(1, Ordering::Relaxed);
-        let mut records = 0;
+        let (mut records, encoding) = (0, self.spills.plan.how.encoding);
         let pushed = table.each(|key, value| {
+            // As the record of a view it may be longer.
+            if encoding.record_bytes(key, value).is_none() {
+                return Err(Error::from(RowsError::TooLong).into());
+            }
             records += 1;
             producer.push(key, value)
         });

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use merganser_storage::Directory;
 
 use super::view::{ResultDescription, order};
-use crate::rows::{RowStream, unix_ns, write_rows};
-use crate::view::{Manifest, Segment};
+use crate::rows::{RowStream, write_rows};
+use crate::view::{Manifest, Segment, unix_ns};
 use crate::{Budget, Error};
 
 /// Writes rows, each key once, as a view of one run in the empty `folder`; how many there are.

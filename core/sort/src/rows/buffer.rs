@@ -17,7 +17,9 @@ use crate::{Budget, Error, Result};
 
 /// Bytes in front of a row: the lengths of key and value.
 pub(super) const LENGTHS: usize = 8;
-/// What a row takes while rows are sorted, in addition to its bytes: a tag, and room to sort it.
+/// The longest key and value together, in bytes: a block that has the row alone gives its length in 32 bits.
+const ROW_BYTES_MAX: usize = u32::MAX as usize - LENGTHS;
+/// Memory of a row while rows are sorted, in addition to its bytes: a tag, and room to sort it.
 const SORTED_BYTES: u64 = 2 * size_of::<Tag>() as u64;
 /// Tags whose memory is reserved at once.
 const TAGS_AHEAD: u64 = 4096;
@@ -44,7 +46,13 @@ pub(super) fn lengths(bytes: &[u8]) -> (usize, usize) {
     ((both & u64::from(u32::MAX)) as usize, (both >> 32) as usize)
 }
 
-/// Appends what is in front of a row: its lengths.
+/// Whether a row has lengths that a record can give.
+#[inline]
+pub(super) fn has_length(key: &[u8], value: &[u8]) -> bool {
+    key.len().saturating_add(value.len()) <= ROW_BYTES_MAX
+}
+
+/// Appends the lengths that are in front of a row.
 #[inline]
 pub(super) fn frame_lengths(key: &[u8], value: &[u8], out: &mut Vec<u8>) {
     let both = key.len() as u64 | (value.len() as u64) << 32;
@@ -69,7 +77,7 @@ pub(super) struct RowBuffer {
     /// Where the last row begins.
     last: usize,
     memory: Reservation,
-    /// What it takes of the budget, and what it takes while it has a row that is longer.
+    /// Its part of the budget, and its part while it has a row that is longer.
     share_bytes: u64,
     most_bytes: u64,
 }
@@ -94,7 +102,7 @@ impl RowBuffer {
         self.count == 0
     }
 
-    /// What it takes of the budget, in bytes.
+    /// Its part of the budget, in bytes.
     pub(super) fn share_bytes(&self) -> u64 {
         self.share_bytes
     }
@@ -131,7 +139,7 @@ impl RowBuffer {
         Ok(true)
     }
 
-    /// Makes room for one more row, behind which the rows end at `end`; false if there is none.
+    /// Makes room for one more row, so that the rows end at `end`; false if there isn't any.
     #[cold]
     fn makes_room(&mut self, end: usize) -> Result<bool> {
         let tags_bytes = (self.count + 1) * SORTED_BYTES;
@@ -255,7 +263,7 @@ impl Tagged for TaggedRows<'_> {
 /// Rows in order.
 pub(super) struct SortedRowBuffer {
     buffer: RowBuffer,
-    /// Of each row, in order; empty if the rows are in order as they are.
+    /// A tag of each row, in order; empty if the rows are in order as they are.
     tags: Vec<Tag>,
     /// How many rows were handed out.
     at: usize,

@@ -71,7 +71,8 @@ impl Combiner for KeepAll {
     }
 }
 
-/// Combines by a closure, which gets the value so far and one more. It must be associative and commutative.
+/// Combines by a closure, which gets the value so far and one more. It must be associative and commutative. A value that
+/// it makes longer takes memory that no budget knows.
 #[derive(Debug, Clone)]
 pub struct CombineWith<F> {
     with: F,

@@ -14,7 +14,7 @@ use crate::merge::tree::{Leaves, Node, build, replay};
 use crate::prefix::prefix_at;
 use crate::{Budget, Error};
 
-/// Streams of rows, of which it is at the least row.
+/// Streams of rows. It is at the least of their rows.
 pub struct RowTree<S> {
     leaves: RowLeaves<S>,
     losers: Vec<Node<u64>>,
@@ -47,7 +47,7 @@ impl<S: RowStream> Leaves for RowLeaves<S> {
 }
 
 impl<S: RowStream> RowTree<S> {
-    /// Merges `streams`, each of which is in order. Of equal rows, that of the earlier stream comes first.
+    /// Merges `streams` that are in order. If rows are equal, that of the earlier stream comes first.
     pub fn new(streams: Vec<S>, by: RowsBy) -> Self {
         let at_row = vec![false; streams.len()];
         RowTree { leaves: RowLeaves { streams, at_row, by }, losers: Vec::new(), winner: None }
@@ -110,14 +110,14 @@ pub struct CombinedRows<S, C> {
     /// Whether `rows` is at a row that was not taken yet.
     at_row: bool,
     begun: bool,
-    /// Of the copies of a key and its value.
+    /// The memory of the copies of a key and its value.
     memory: Option<Reservation>,
 }
 
 /// Copies of a row that is combined: its key, and what becomes of its value, which may have room for twice as much.
 const COPIES: u64 = 4;
-/// Rows up to this length are of the fixed overhead.
-const SHORT: usize = 4096;
+/// Copies of rows up to this length are of the fixed overhead.
+pub(super) const SHORT: usize = 4096;
 
 impl<S: RowStream> CombinedRows<RowTree<S>, CombinedFor<S::Error>>
 where
@@ -149,7 +149,7 @@ impl<S, C: Combiner> CombinedRows<S, C> {
     /// Reserves what copies of long rows take from `budget`.
     ///
     /// # Errors
-    /// None so far: it takes no memory before the first row.
+    /// [`Error::Memory`].
     pub fn within(mut self, budget: &Budget) -> Result<Self, Error> {
         self.memory = Some(budget.reserve(0, "combining rows")?);
         Ok(self)

@@ -65,7 +65,6 @@ pub use cutter::RecordCutter;
 pub use error::RowsError;
 pub use merge::{CombinedRows, RowTree};
 pub use sorter::{RowProducer, RowsReport};
-pub(crate) use table::unix_ns;
 pub use table::{BUILDER_BYTES, RowTable, TABLE_WRITER_BYTES, TableRows, write_rows};
 pub use types::Type;
 pub use view_runs::RecordOfRow;

@@ -13,7 +13,7 @@ use merganser_storage::Directory;
 use merganser_storage::thread::spawn;
 use parking_lot::{Condvar, Mutex};
 
-use super::buffer::{RowBuffer, SortedRowBuffer};
+use super::buffer::{RowBuffer, SortedRowBuffer, has_length};
 use super::lane::RowLane;
 use super::merge::{CombinedRows, RowTree};
 use super::row_run::{RowRun, RowRunReader, RowRunWriter};
@@ -117,7 +117,7 @@ impl<C: Combiner> RowSorting<C> {
         })
     }
 
-    /// Ends the sort. The first failure is the one to tell.
+    /// Ends the sort. The first failure is the one to report.
     pub(super) fn fail(&self, error: Option<C::Error>) {
         let mut state = self.state.lock();
         if !std::mem::replace(&mut state.failed, true) {
@@ -129,7 +129,7 @@ impl<C: Combiner> RowSorting<C> {
     /// The failure, if there was one.
     ///
     /// # Errors
-    /// It, or [`Error::Cancelled`] where it was told already.
+    /// It, or [`Error::Cancelled`] where it was handed out already.
     pub(super) fn check(&self) -> Result<(), C::Error> {
         let mut state = self.state.lock();
         if !state.failed {
@@ -168,9 +168,9 @@ impl<C: Combiner> RowSorting<C> {
         self.add(ended);
         if self.state.lock().runs.len() >= shares::RUNS_MAX {
             let share_bytes = empty.share_bytes();
-            // Its memory is that of the merge.
+            // Its memory is that of the merge; what else is free is the others'.
             drop(empty);
-            self.merge_early(lane)?;
+            self.merge_early(lane, share_bytes)?;
             empty = RowBuffer::new(self.by, share_bytes, &self.budget)?;
         }
         Ok(empty)
@@ -227,7 +227,7 @@ impl<C: Combiner> RowSorting<C> {
     }
 
     /// Merges some of the runs, so that there are not too many while others come.
-    fn merge_early(&self, lane: &mut RowLane<C>) -> Result<(), C::Error> {
+    fn merge_early(&self, lane: &mut RowLane<C>, memory_bytes: u64) -> Result<(), C::Error> {
         let _turn = self.merging.lock();
         if let Some(run) = lane.end()? {
             self.add(vec![run]);
@@ -236,7 +236,7 @@ impl<C: Combiner> RowSorting<C> {
         if runs.len() < shares::RUNS_MAX {
             return Ok(());
         }
-        let count = self.fan_in(&runs);
+        let count = fan_in(&runs, memory_bytes.min(self.budget.free_bytes()));
         let first = least_window(&runs, count);
         let cancelled = || self.state.lock().failed;
         let merged = self.merge(&runs[first..first + count], lane.writer(), &cancelled)?;
@@ -288,12 +288,6 @@ impl<C: Combiner> RowSorting<C> {
         runs.len() <= shares::FAN_IN_MAX as usize && bytes <= self.budget.free_bytes()
     }
 
-    /// How many of these runs are merged at once in the memory that is free.
-    fn fan_in(&self, runs: &[RowRun]) -> usize {
-        let most = runs.iter().map(RowRun::reader_bytes).max().unwrap_or(1);
-        shares::fan_in(self.budget.free_bytes(), most)
-    }
-
     /// Writes the last buffers as runs, too.
     pub(super) fn write_last(
         &self,
@@ -327,7 +321,7 @@ impl<C: Combiner> RowSorting<C> {
         if lane.is_none() {
             *lane = Some(self.lane(self.producers)?);
         }
-        let fan_in = self.fan_in(&runs);
+        let fan_in = fan_in(&runs, self.budget.free_bytes());
         while runs.len() > fan_in {
             // So many that every later merge is a full one.
             let count = 2 + (runs.len() - 2) % (fan_in - 1);
@@ -340,6 +334,12 @@ impl<C: Combiner> RowSorting<C> {
         }
         Ok(runs)
     }
+}
+
+/// How many of these runs are merged at once in so much memory.
+fn fan_in(runs: &[RowRun], memory_bytes: u64) -> usize {
+    let most = runs.iter().map(RowRun::reader_bytes).max().unwrap_or(1);
+    shares::fan_in(memory_bytes, most)
 }
 
 /// Where the `count` neighbours begin that have the fewest bytes. Only neighbours are merged, so that equal rows stay
@@ -413,7 +413,7 @@ impl<C: Combiner> RowProducer<C> {
     /// the memory. The sort has then failed, for all producers.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), C::Error> {
-        if u32::try_from(key.len() | value.len()).is_ok()
+        if has_length(key, value)
             && let Some(buffer) = &mut self.buffer
             && let Ok(true) = buffer.push(key, value)
         {
@@ -429,12 +429,18 @@ impl<C: Combiner> RowProducer<C> {
     #[cold]
     fn push_into_next(&mut self, key: &[u8], value: &[u8]) -> Result<(), C::Error> {
         self.sorting.check()?;
-        if u32::try_from(key.len() | value.len()).is_err() {
+        if !has_length(key, value) {
             return Err(Error::from(RowsError::TooLong).into());
         }
         let Some(buffer) = self.buffer.take() else { return Err(Error::Cancelled.into()) };
         let mut buffer = if buffer.is_empty() { buffer } else { self.hand_over(buffer)? };
-        let has_room = buffer.push(key, value)?;
+        let mut pushed = buffer.push(key, value);
+        if pushed.is_err() && matches!(self.way, Way::Thread(_)) {
+            // A long row that is being written has the memory.
+            self.wait_until_written()?;
+            pushed = buffer.push(key, value);
+        }
+        let has_room = pushed?;
         debug_assert!(has_room, "an empty buffer has room for any row, or fails");
         self.buffer = Some(buffer);
         Ok(())
@@ -471,16 +477,21 @@ impl<C: Combiner> RowProducer<C> {
                     sorting.check()?;
                     return Err(Error::Cancelled.into());
                 }
-                let mut state = sorting.state.lock();
-                while !state.failed {
-                    if let Some(empty) = state.free.pop() {
-                        return Ok(empty);
-                    }
-                    sorting.changed.wait(&mut state);
-                }
-                Err(state.failure.take().unwrap_or_else(|| Error::Cancelled.into()))
+                self.wait_until_written()?;
+                let empty = sorting.state.lock().free.pop();
+                Ok(empty.expect("two buffers, of which the thread has one"))
             }
         }
+    }
+
+    /// Waits until the thread has a buffer free: that one or both are written.
+    fn wait_until_written(&self) -> Result<(), C::Error> {
+        let mut state = self.sorting.state.lock();
+        while state.free.is_empty() && !state.failed {
+            self.sorting.changed.wait(&mut state);
+        }
+        drop(state);
+        self.sorting.check()
     }
 
     /// Says that all its rows were pushed.
@@ -493,19 +504,19 @@ impl<C: Combiner> RowProducer<C> {
     pub fn finish(mut self) -> Result<(), C::Error> {
         let buffer = self.buffer.take();
         let lane = self.end_way();
-        let ended = lane.map(|mut lane| lane.end().map(|run| (lane, run))).transpose();
+        // A failure of the thread comes before those that it leads to.
+        self.sorting.check()?;
+        let lane = match lane {
+            Some(mut lane) => {
+                let run = lane.end()?;
+                Some((lane, run))
+            }
+            None => None,
+        };
         self.finished = true;
         let mut state = self.sorting.state.lock();
         state.missing -= 1;
-        let mut ended = match ended {
-            Ok(ended) => ended,
-            Err(error) => {
-                drop(state);
-                self.sorting.fail(None);
-                return Err(error.into());
-            }
-        };
-        if let Some((lane, run)) = ended.take() {
+        if let Some((lane, run)) = lane {
             state.report.runs += u64::from(run.is_some());
             state.runs.extend(run);
             state.lanes.push(lane);
@@ -518,8 +529,7 @@ impl<C: Combiner> RowProducer<C> {
             state.rest.push(buffer);
         }
         state.free.clear();
-        drop(state);
-        self.sorting.check()
+        Ok(())
     }
 
     /// Waits until all full buffers are written, and returns the lane.

@@ -1,16 +1,18 @@
-//! Sorted rows in a folder, of which parts are read.
+//! Sorted rows in a folder. Parts of them are read.
 
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use merganser_storage::{Directory, Storage};
 
-use super::buffer::{frame, split};
+use super::buffer::{frame, has_length, split};
+use super::merge::SHORT;
 use super::{Combiner, RecordCutter, RowStream, Rows, RowsError};
+use crate::budget::Reservation;
 use crate::key::OrderSpec;
 use crate::record::Format;
 use crate::run::{Compression, RunBuilder, RunWriter};
-use crate::view::{Manifest, MapResult, Segment, View, ViewStream};
+use crate::view::{Manifest, MapResult, Segment, View, ViewStream, unix_ns};
 use crate::{Budget, Error, Result};
 
 /// Bytes of a block of a table's run.
@@ -35,6 +37,7 @@ pub fn write_rows<E: From<Error>>(
     let order = OrderSpec::new(Format::Keyed);
     let spec = serde_json::to_string(&order).expect("plain data");
     let (mut count, mut builder, mut record) = (0, None, Vec::new());
+    let mut copy = budget.reserve(0, "writing the result")?;
     while rows.advance()? {
         if builder.is_none() {
             let memory = budget.reserve(BUILDER_BYTES, "writing the result")?;
@@ -46,11 +49,14 @@ pub fn write_rows<E: From<Error>>(
         }
         let (builder, _) = builder.as_mut().expect("made above");
         let (key, value) = (rows.key(), rows.value());
-        if u32::try_from(key.len() | value.len()).is_err() {
+        if !has_length(key, value) {
             return Err(Error::from(RowsError::TooLong).into());
         }
         record.clear();
         frame(key, value, &mut record);
+        if record.len() > SHORT {
+            copy.grow_to(record.capacity() as u64)?;
+        }
         builder.append(&record)?;
         count += 1;
         advance(record.len() as u64)?;
@@ -66,12 +72,6 @@ pub fn write_rows<E: From<Error>>(
     };
     manifest.write(folder)?;
     Ok(count)
-}
-
-/// Now, in nanoseconds since 1970.
-pub(crate) fn unix_ns() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Sorted rows, open for reading. They are a view of length-prefixed records, which programs that read views read, too.
@@ -176,6 +176,7 @@ impl RowTable {
             stream: self.view.stream(bytes)?,
             used: 0,
             row: (Vec::new(), Vec::new()),
+            memory: self.budget.reserve(0, "reading rows")?,
         })
     }
 }
@@ -187,6 +188,8 @@ pub struct TableRows<'a> {
     used: usize,
     records: RecordCutter,
     row: (Vec<u8>, Vec<u8>),
+    /// The memory of a row's copy, if it is long.
+    memory: Reservation,
 }
 
 impl TableRows<'_> {
@@ -209,6 +212,10 @@ impl RowStream for TableRows<'_> {
             let mut rest = &last[self.used..];
             if let Some(record) = self.records.next(&mut rest)? {
                 let (key, value) = split(record);
+                if record.len() > SHORT {
+                    // With the room that it had before it grew.
+                    self.memory.grow_to(2 * record.len() as u64)?;
+                }
                 let (kept_key, kept_value) = &mut self.row;
                 kept_key.clear();
                 kept_key.extend_from_slice(key);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use merganser_storage::Directory;
 use parking_lot::Mutex;
 
-use super::merge::CombinedRows;
+use super::merge::{CombinedRows, SHORT};
 use super::table::BUILDER_BYTES;
 use super::{Combiner, RowStream};
 use crate::key::OrderSpec;
@@ -85,6 +85,7 @@ impl ViewRuns {
         let spec = serde_json::to_string(&order).expect("plain data");
         let _memory = budget.reserve(BUILDER_BYTES, "writing a view")?;
         let fences = budget.reserve(0, "writing a view")?;
+        let mut copy = budget.reserve(0, "writing a view")?;
         let name = format!("{:06}.run", written.segments.len());
         let storage = self.folder.create(&name).map_err(Error::from)?;
         let block = block_bytes(written.bytes + bytes, self.memory_bytes);
@@ -98,6 +99,9 @@ impl ViewRuns {
             (self.record)(key, value, &mut record);
             key_bytes += key.len() as u64;
             records += 1;
+            if record.len() > SHORT {
+                copy.grow_to(record.capacity() as u64)?;
+            }
             builder.append(&record)?;
             row(record.len() as u64)
         })? {}

@@ -14,7 +14,7 @@ use crate::key::OrderSpec;
 use crate::output::{FileSink, Out, Top, copy};
 use crate::plan::RunPlan;
 use crate::run::SortInput;
-use crate::view::{Bucket, KeyBytes, Manifest, Segment};
+use crate::view::{Bucket, KeyBytes, Manifest, Segment, unix_ns};
 use crate::{Budget, Error, Progress, Result, activity};
 
 /// For a stream that is to be distributed, up to an eighth of the memory is filled with its front.
@@ -173,10 +173,8 @@ fn make_view(
             folder.remove(&name)?;
         }
     }
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
     let header = done.header.clone();
-    let manifest = Manifest::of_buckets(name, order.clone(), header, now, buckets);
+    let manifest = Manifest::of_buckets(name, order.clone(), header, unix_ns(), buckets);
     manifest.write(folder)?;
     Ok((manifest.size_bytes, manifest.records))
 }

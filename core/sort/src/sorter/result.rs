@@ -13,7 +13,7 @@ use crate::output::{FileSink, Follow, Out, Top, copy};
 use crate::portion::{Portion, Portions, Start};
 use crate::run::Run;
 use crate::run::release::Released;
-use crate::view::{Manifest, Segment};
+use crate::view::{Manifest, Segment, unix_ns};
 use crate::{Progress, Result};
 
 impl Sorter<'_> {
@@ -24,8 +24,7 @@ impl Sorter<'_> {
         header: Vec<u8>,
     ) -> Result<()> {
         let segments = self.runs.iter().map(|run| Segment::of(run)).collect();
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let now = now.map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX));
+        let now = unix_ns();
         let manifest = Manifest::new(name, self.options.order.clone(), header, now, segments);
         manifest.write(folder)?;
         self.report.records = manifest.records;

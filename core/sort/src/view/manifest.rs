@@ -330,3 +330,9 @@ mod hex {
         Ok(digits.chunks(2).map(|pair| pair[0] << 4 | pair[1]).collect())
     }
 }
+
+/// Now, in nanoseconds since 1970: the time at which a view is made.
+pub(crate) fn unix_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
+}
