@@ -141,8 +141,7 @@ impl RowsBy {
 
 /// Sorts rows; see the [module](self).
 ///
-/// All memory that grows with rows is reserved from the budget, of which it may use everything that is free at the first
-/// row. Temporary files have no names: nothing is left of them after the sort, however it ends.
+/// All memory that grows with rows is reserved from the budget. It may use everything that is free at the first row. Temporary files have no names: nothing is left of them after the sort, however it ends.
 pub struct RowSorter<C: Combiner> {
     by: RowsBy,
     budget: Budget,
@@ -203,7 +202,7 @@ impl<C: Combiner> RowSorter<C> {
         self
     }
 
-    /// The least memory of a sort with runs and so many producers, in bytes, where rows are short.
+    /// The least memory of a sort with runs, in bytes, where rows are short.
     #[must_use]
     pub fn least_bytes(producers: usize) -> u64 {
         shares::least_bytes(producers.max(1), RunPlace::Temp)
@@ -316,7 +315,7 @@ impl<C: Combiner> RowSorter<C> {
     }
 }
 
-/// What was pushed, when all producers have finished.
+/// All that was pushed, when all producers have finished.
 struct Pushed<C: Combiner> {
     sorting: Arc<RowSorting<C>>,
     runs: Vec<RowRun>,
@@ -358,7 +357,7 @@ impl RowStream for RowSource {
     }
 }
 
-/// Rows in order, each of which is lent until the next one is asked for.
+/// Rows in order. Each is lent until the next one is asked for.
 pub struct Rows<C: Combiner> {
     rows: CombinedRows<RowTree<RowSource>, C>,
     report: RowsReport,

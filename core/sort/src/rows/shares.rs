@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   in memory        ├ buffer of each producer ──────────────────────────────────────┤
-//!   with runs        ├ writers of runs ┼ buffer of each producer ┼ one that is sorted ┤   the last one beside one producer only
+//!   with runs        ├ writers of runs ┼ buffer of each producer ┼ one that is sorted ┤   the last one if there is one producer
 //!   merging          ├ a reader of each run ┼ the last buffers, if they have room ────┤
 //! ```
 
@@ -13,11 +13,11 @@ use crate::{Budget, Error, Result};
 /// The longest blocks of runs, and the shortest.
 const BLOCK_BYTES: u64 = 128 << 10;
 const BLOCK_BYTES_MIN: u64 = 4 << 10;
-/// A block takes one of so many parts of the memory, so that many runs are merged at once.
+/// A block takes 1 / 256 of the memory, so that many runs are merged at once.
 const BLOCKS: u64 = 256;
 /// The least buffer: runs would be very short.
 const BUFFER_BYTES_MIN: u64 = 64 << 10;
-/// Runs are merged while others come when there are so many: each takes a few bytes, and some of them a file.
+/// When there are this many runs, some are merged while others come: each takes a few bytes, and some of them a file.
 pub(super) const RUNS_MAX: usize = 2048;
 /// Runs that one merge reads, at most: the blocks of more would not stay in the caches of the processor.
 pub(super) const FAN_IN_MAX: u64 = 512;
@@ -28,12 +28,12 @@ pub(super) struct RowShares {
     pub(super) block_bytes: usize,
     /// The buffer of each producer.
     pub(super) buffer_bytes: u64,
-    /// Of one producer, when another buffer is sorted and written meanwhile; 0 if none is.
+    /// The buffer of one producer, when another buffer is sorted and written meanwhile; 0 if none is.
     pub(super) turn_bytes: u64,
 }
 
 impl RowShares {
-    /// The shares of the free memory, for so many producers and threads in all.
+    /// The shares of the free memory.
     ///
     /// # Errors
     /// Too little memory.

@@ -43,7 +43,7 @@ pub(super) struct RowSorting<C: Combiner> {
     merging: Mutex<()>,
 }
 
-/// What has come so far.
+/// Everything that has come so far.
 pub(super) struct RowState<C: Combiner> {
     pub(super) runs: Vec<RowRun>,
     /// The last buffers of producers that have finished.
@@ -479,7 +479,7 @@ impl<C: Combiner> RowProducer<C> {
                 }
                 self.wait_until_written()?;
                 let empty = sorting.state.lock().free.pop();
-                Ok(empty.expect("two buffers, of which the thread has one"))
+                Ok(empty.expect("one of two buffers is with the thread"))
             }
         }
     }

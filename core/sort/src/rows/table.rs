@@ -26,7 +26,7 @@ pub const TABLE_WRITER_BYTES: u64 = BUILDER_BYTES + (256 << 10);
 /// says that they are the result of a map, if they are.
 ///
 /// # Errors
-/// Those of `rows` and of `advance`, which is told the bytes of each row; a full disk; too little memory.
+/// Those of `rows` and of `advance`, which gets the bytes of each row; a full disk; too little memory.
 pub fn write_rows<E: From<Error>>(
     rows: &mut dyn RowStream<Error = E>,
     (folder, name): (&Arc<dyn Directory>, String),
@@ -181,7 +181,7 @@ impl RowTable {
     }
 }
 
-/// Rows of a table, each of which is lent until the next one is asked for.
+/// Rows of a table. Each is lent until the next one is asked for.
 pub struct TableRows<'a> {
     stream: ViewStream<'a>,
     /// The bytes that the stream gave last and that are used.

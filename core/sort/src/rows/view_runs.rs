@@ -27,7 +27,7 @@ const BLOCK_BYTES_MAX: u64 = 1 << 20;
 /// Blocks of a run that a reader has memory for, its fences apart, and that memory at least, in bytes.
 const RUN_BLOCKS: u64 = 8;
 const RUN_BYTES_MIN: u64 = 2 << 20;
-/// What a fence takes at most, in bytes.
+/// The most that a fence takes, in bytes.
 const FENCE_BYTES: u64 = 400;
 
 /// Appends the record of a row as the view has it: a length-prefixed record.
@@ -55,7 +55,7 @@ impl ViewRuns {
         ViewRuns { folder, record, memory_bytes, written: Mutex::default() }
     }
 
-    /// Whether a run of so many bytes has room in the view: a reader needs memory for the fences of all runs, and for a
+    /// Whether a run of `bytes` has room in the view: a reader needs memory for the fences of all runs, and for a
     /// few blocks of each.
     pub(super) fn has_room(&self, bytes: u64) -> bool {
         let written = self.written.lock();
