@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use merganser_sort::budget::Reservation;
 use merganser_sort::reduced::Encoding;
 use merganser_sort::rows::{Combine, CombinedFor, RowProducer, RowSorter, RowsBy, RowsError, Type};
+use merganser_sort::run::Compression;
 use merganser_sort::{Budget, Error};
 use merganser_storage::Directory;
 use parking_lot::Mutex;
@@ -135,7 +136,7 @@ impl SpillPlan {
                 let record = move |key: &[u8], value: &[u8], out: &mut Vec<u8>| {
                     encoding.push(key, value, out);
                 };
-                sorter.into_view(Arc::clone(folder), Arc::new(record))
+                sorter.into_view(Arc::clone(folder), Arc::new(record), Compression::Off)
             }
             None => sorter,
         }

@@ -79,6 +79,11 @@ impl<C: Combiner> RowLane<C> {
         self.writer.is_inside_a_run().then(|| self.writer.end_run()).transpose()
     }
 
+    /// The producer that it is for.
+    pub(super) fn producer(&self) -> usize {
+        self.writer.producer()
+    }
+
     /// The writer, between two runs.
     pub(super) fn writer(&mut self) -> &mut RowRunWriter {
         &mut self.writer

@@ -75,6 +75,7 @@ use row_run::{RowRun, RowRunReader};
 use shares::RunPlace;
 use sorter::RowSorting;
 
+use crate::run::Compression;
 use crate::view::Segment;
 use crate::{Budget, Error, Progress, Silent};
 
@@ -115,7 +116,8 @@ impl<S: RowStream + ?Sized> RowStream for Box<S> {
 /// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowsBy {
-    /// By the bytes of their keys. Rows of one producer whose keys are equal stay in the order in which they were pushed.
+    /// By the bytes of their keys. Where these are equal, the rows of the producer that was made first come first, and those
+    /// of one producer in the order in which it pushed them.
     Key,
     /// By the bytes of their keys, and where these are equal, of their values.
     KeyAndValue,
@@ -147,7 +149,7 @@ pub struct RowSorter<C: Combiner> {
     budget: Budget,
     combine: C,
     temp: Vec<Arc<dyn Directory>>,
-    view: Option<(Arc<dyn Directory>, RecordOfRow)>,
+    view: Option<(Arc<dyn Directory>, RecordOfRow, Compression)>,
     producers: usize,
     threads: usize,
     sorting: Option<Arc<RowSorting<C>>>,
@@ -180,14 +182,20 @@ impl<C: Combiner> RowSorter<C> {
     }
 
     /// Has runs stay in `folder`, for [`RowSorter::finish_view`]: a view of length-prefixed records, which `record` makes
-    /// of rows. There are temporary runs, too, where the fences of all runs would take too much memory.
+    /// of rows, packed like this. There are temporary runs, too, where the fences of all runs would take too much memory.
     #[must_use]
-    pub fn into_view(mut self, folder: Arc<dyn Directory>, record: RecordOfRow) -> Self {
-        self.view = Some((folder, record));
+    pub fn into_view(
+        mut self,
+        folder: Arc<dyn Directory>,
+        record: RecordOfRow,
+        packed: Compression,
+    ) -> Self {
+        self.view = Some((folder, record, packed));
         self
     }
 
     /// How many producers there will be, with [`RowSorter::push`] as one: each has a part of the memory. 1 without it.
+    /// Rows of equal keys stay in the order in which producers were made, whatever the threads do.
     #[must_use]
     pub fn producers(mut self, count: usize) -> Self {
         self.producers = count.max(1);
@@ -260,8 +268,9 @@ impl<C: Combiner> RowSorter<C> {
             return Err(Error::Cancelled.into());
         }
         let lane = std::mem::take(&mut state.lanes).into_iter().next();
-        let (runs, rest) = (std::mem::take(&mut state.runs), std::mem::take(&mut state.rest));
+        let (runs, mut rest) = (std::mem::take(&mut state.runs), std::mem::take(&mut state.rest));
         drop(state);
+        rest.sort_by_key(|(producer, _)| *producer);
         Ok(Pushed { sorting, runs, rest, lane })
     }
 
@@ -297,8 +306,8 @@ impl<C: Combiner> RowSorter<C> {
     /// As [`RowSorter::finish`]; [`Error::Cancelled`].
     pub fn finish_with(mut self, progress: &dyn Progress) -> Result<Rows<C>, C::Error> {
         let Pushed { sorting, mut runs, rest, mut lane } = self.end_pushing()?;
-        let mut last: Vec<SortedRowBuffer> =
-            rest.into_iter().map(|buffer| buffer.sort(sorting.threads)).collect();
+        let sorted = |(producer, buffer): (_, RowBuffer)| (producer, buffer.sort(sorting.threads));
+        let mut last: Vec<_> = rest.into_iter().map(sorted).collect();
         if !runs.is_empty() {
             if !sorting.has_room_for(&runs) {
                 sorting.write_last(std::mem::take(&mut last), &mut runs, &mut lane)?;
@@ -306,10 +315,12 @@ impl<C: Combiner> RowSorter<C> {
             runs = sorting.merge_to_few(runs, &mut lane, progress)?;
         }
         drop(lane);
-        let runs = runs.into_iter().map(|run| sorting.open(run));
-        let mut sources = runs.collect::<Result<Vec<_>, _>>()?;
-        sources.extend(last.into_iter().map(RowSource::Memory));
-        let rows = sorting.combined(sources)?;
+        let runs = runs.into_iter().map(|run| Ok((run.producer, sorting.open(run)?)));
+        let mut sources = runs.collect::<Result<Vec<_>, Error>>()?;
+        sources.extend(last.into_iter().map(|(of, rows)| (of, RowSource::Memory(rows))));
+        // The last buffer of a producer is behind its runs.
+        sources.sort_by_key(|(producer, _)| *producer);
+        let rows = sorting.combined(sources.into_iter().map(|(_, rows)| rows).collect())?;
         let report = sorting.state.lock().report;
         Ok(Rows { rows, report })
     }
@@ -319,7 +330,7 @@ impl<C: Combiner> RowSorter<C> {
 struct Pushed<C: Combiner> {
     sorting: Arc<RowSorting<C>>,
     runs: Vec<RowRun>,
-    rest: Vec<RowBuffer>,
+    rest: Vec<(usize, RowBuffer)>,
     lane: Option<RowLane<C>>,
 }
 

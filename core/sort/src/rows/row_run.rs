@@ -50,6 +50,8 @@ pub(super) fn reader_bytes(block_most: usize, block_bytes: usize) -> u64 {
 /// A finished run.
 #[derive(Clone)]
 pub(super) struct RowRun {
+    /// The number of the producer that pushed its rows.
+    pub(super) producer: usize,
     storage: Arc<dyn Storage>,
     start: u64,
     end: u64,
@@ -62,6 +64,11 @@ pub(super) struct RowRun {
 }
 
 impl RowRun {
+    /// The same, whose rows another producer pushed than the one that has the writer.
+    pub(super) fn pushed_by(self, producer: usize) -> RowRun {
+        RowRun { producer, ..self }
+    }
+
     /// The memory of its reader.
     pub(super) fn reader_bytes(&self) -> u64 {
         reader_bytes(self.block_most, self.block_bytes)
@@ -71,6 +78,7 @@ impl RowRun {
 /// Writes runs, one after the other.
 pub(super) struct RowRunWriter {
     folders: Vec<Arc<dyn Directory>>,
+    producer: usize,
     /// Files so far.
     files: usize,
     file: Option<StagedFile>,
@@ -91,19 +99,21 @@ pub(super) struct RowRunWriter {
 }
 
 impl RowRunWriter {
-    /// A writer of blocks of `block_bytes`, whose files are in `folders` in turn, from number `first` on.
+    /// A writer of blocks of `block_bytes` for the producer of this number: its files are in `folders` in turn, from that
+    /// number on.
     ///
     /// # Errors
     /// Too little memory: it holds [`writer_bytes`].
     pub(super) fn new(
         folders: &[Arc<dyn Directory>],
-        first: usize,
+        producer: usize,
         block_bytes: usize,
         budget: &Budget,
     ) -> Result<Self> {
         Ok(RowRunWriter {
             folders: folders.to_vec(),
-            files: first,
+            producer,
+            files: producer,
             file: None,
             runs: 0,
             start: 0,
@@ -231,6 +241,11 @@ impl RowRunWriter {
         shrinks
     }
 
+    /// The producer that it is for.
+    pub(super) fn producer(&self) -> usize {
+        self.producer
+    }
+
     /// Whether rows were pushed since the last run ended.
     pub(super) fn is_inside_a_run(&self) -> bool {
         self.bytes > 0
@@ -246,6 +261,7 @@ impl RowRunWriter {
         let end = file.end();
         let (storage, next) = (Arc::clone(&file.storage), file.finish()?);
         let run = RowRun {
+            producer: self.producer,
             storage,
             start: self.start,
             end,

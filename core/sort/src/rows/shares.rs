@@ -8,6 +8,7 @@
 
 use super::row_run::{reader_bytes, writer_bytes};
 use super::table::BUILDER_BYTES;
+use super::view_runs::view_writers;
 use crate::{Budget, Error, Result};
 
 /// The longest blocks of runs, and the shortest.
@@ -53,7 +54,7 @@ impl RowShares {
                 limit_bytes: budget.limit_bytes(),
             });
         }
-        let view = if runs == RunPlace::View { view_bytes(free) } else { 0 };
+        let view = if runs == RunPlace::View { view_bytes(free, producers as usize) } else { 0 };
         let blocks = ((free - view) / BLOCKS / producers).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES);
         let block_bytes = 1 << blocks.ilog2();
         let spills = runs != RunPlace::Nowhere;
@@ -69,13 +70,14 @@ impl RowShares {
 pub(super) fn least_bytes(producers: usize, runs: RunPlace) -> u64 {
     let block = BLOCK_BYTES_MIN as usize;
     let writer = if runs == RunPlace::Nowhere { 0 } else { writer_bytes(block) };
-    let view = if runs == RunPlace::View { view_bytes(0) } else { 0 };
+    let view = if runs == RunPlace::View { view_bytes(0, 1) } else { 0 };
     producers as u64 * (writer + 2 * BUFFER_BYTES_MIN) + 2 * reader_bytes(block, block) + view
 }
 
-/// The memory of the writer of a view's runs, where `free_bytes` are free: the fences of one run grow with it.
-pub(super) fn view_bytes(free_bytes: u64) -> u64 {
-    BUILDER_BYTES + (free_bytes / 16).max(512 << 10)
+/// The memory of the writers of a view's runs, where `free_bytes` are free: the fences of runs grow with them.
+pub(super) fn view_bytes(free_bytes: u64, producers: usize) -> u64 {
+    let writers = view_writers(free_bytes, producers) as u64;
+    writers * BUILDER_BYTES + (free_bytes / 16).max(512 << 10)
 }
 
 /// Where runs go.

@@ -20,6 +20,7 @@ use super::row_run::{RowRun, RowRunReader, RowRunWriter};
 use super::shares::{self, RowShares, RunPlace};
 use super::view_runs::{RecordOfRow, ViewRuns};
 use super::{Combiner, RowSource, RowsBy, RowsError};
+use crate::run::Compression;
 use crate::view::Segment;
 use crate::{Budget, Error, Progress};
 
@@ -45,9 +46,10 @@ pub(super) struct RowSorting<C: Combiner> {
 
 /// Everything that has come so far.
 pub(super) struct RowState<C: Combiner> {
+    /// In the order of their producers; those of one producer in the order in which it pushed their rows.
     pub(super) runs: Vec<RowRun>,
-    /// The last buffers of producers that have finished.
-    pub(super) rest: Vec<RowBuffer>,
+    /// The last buffers of producers that have finished, with the numbers of these.
+    pub(super) rest: Vec<(usize, RowBuffer)>,
     /// Their lanes, between two runs.
     pub(super) lanes: Vec<RowLane<C>>,
     /// Buffers whose rows were written.
@@ -60,6 +62,14 @@ pub(super) struct RowState<C: Combiner> {
     failure: Option<C::Error>,
     failed: bool,
     pub(super) report: RowsReport,
+}
+
+impl<C: Combiner> RowState<C> {
+    /// Adds a run behind those of its producer.
+    fn insert(&mut self, run: RowRun) {
+        let at = self.runs.partition_point(|other| other.producer <= run.producer);
+        self.runs.insert(at, run);
+    }
 }
 
 /// What a sort of rows did.
@@ -81,7 +91,7 @@ impl<C: Combiner> RowSorting<C> {
         (by, combine): (RowsBy, C),
         budget: &Budget,
         temp: Vec<Arc<dyn Directory>>,
-        view: Option<(Arc<dyn Directory>, RecordOfRow)>,
+        view: Option<(Arc<dyn Directory>, RecordOfRow, Compression)>,
         (producers, threads): (usize, usize),
     ) -> Result<Self, Error> {
         let runs = match (&view, &temp[..]) {
@@ -91,7 +101,7 @@ impl<C: Combiner> RowSorting<C> {
         };
         let shares = RowShares::new(budget, producers, threads, runs)?;
         let memory_bytes = budget.free_bytes();
-        let view = view.map(|(folder, record)| ViewRuns::new(folder, record, memory_bytes));
+        let view = view.map(|view| ViewRuns::new(view, memory_bytes, producers.max(1)));
         Ok(RowSorting {
             by,
             budget: budget.clone(),
@@ -149,7 +159,7 @@ impl<C: Combiner> RowSorting<C> {
     fn add(&self, ended: Vec<RowRun>) {
         let mut state = self.state.lock();
         state.report.runs += ended.len() as u64;
-        state.runs.extend(ended);
+        ended.into_iter().for_each(|run| state.insert(run));
     }
 
     /// Writes the rows of `buffer`, which comes back empty.
@@ -159,7 +169,7 @@ impl<C: Combiner> RowSorting<C> {
         buffer: RowBuffer,
         threads: usize,
     ) -> Result<RowBuffer, C::Error> {
-        let sorted = match self.write_to_view(buffer.sort(threads))? {
+        let sorted = match self.write_to_view(lane.producer(), buffer.sort(threads))? {
             Ok(empty) => return Ok(empty),
             Err(sorted) => sorted,
         };
@@ -176,18 +186,22 @@ impl<C: Combiner> RowSorting<C> {
         Ok(empty)
     }
 
-    /// Writes the rows of `sorted` as a run of the view, if there is one with room for it; it comes back empty then.
+    /// Writes the rows of `sorted` as a run of the view, if there is one with room for it; it comes back empty then. After
+    /// the first temporary run of a producer all of its runs are temporary.
     fn write_to_view(
         &self,
+        producer: usize,
         sorted: SortedRowBuffer,
     ) -> Result<Result<RowBuffer, SortedRowBuffer>, C::Error> {
         let bytes = sorted.bytes();
-        let Some(view) = self.view.as_ref().filter(|view| view.has_room(bytes)) else {
+        let has_temporary = || self.state.lock().runs.iter().any(|run| run.producer == producer);
+        let Some(view) = self.view.as_ref().filter(|view| view.has_room(bytes) && !has_temporary())
+        else {
             return Ok(Err(sorted));
         };
         let rows = CombinedRows::new(sorted, self.combine.clone());
         let mut rows = rows.within(&self.budget)?;
-        view.write(&mut rows, bytes, &self.budget, |_| Ok(()))?;
+        view.write(producer, &mut rows, bytes, &self.budget, |_| Ok(()))?;
         self.state.lock().report.runs += 1;
         Ok(Ok(rows.into_inner().into_empty()))
     }
@@ -195,55 +209,67 @@ impl<C: Combiner> RowSorting<C> {
     /// Writes everything that is left as runs of the view.
     pub(super) fn finish_view(
         &self,
-        (mut runs, rest): (Vec<RowRun>, Vec<RowBuffer>),
+        (mut runs, rest): (Vec<RowRun>, Vec<(usize, RowBuffer)>),
         mut lane: Option<RowLane<C>>,
         progress: &dyn Progress,
     ) -> Result<Vec<Segment>, C::Error> {
-        for buffer in rest {
-            if let Err(sorted) = self.write_to_view(buffer.sort(self.threads))? {
-                self.write_last(vec![sorted], &mut runs, &mut lane)?;
+        for (producer, buffer) in rest {
+            if let Err(sorted) = self.write_to_view(producer, buffer.sort(self.threads))? {
+                self.write_last(vec![(producer, sorted)], &mut runs, &mut lane)?;
             }
         }
         let view = self.view.as_ref().expect("a sort into a view");
         if !runs.is_empty() {
-            let of_view = shares::view_bytes(self.budget.free_bytes());
+            progress.phase("reducing", Some(runs.iter().map(|run| run.bytes).sum()));
+        }
+        let mut taken = 0_u32;
+        while let Some(producer) = runs.first().map(|run| run.producer) {
+            // One more run of the view for each producer, so that its rows stay together.
+            let others = runs.split_off(runs.partition_point(|run| run.producer == producer));
+            let of_view = shares::view_bytes(self.budget.free_bytes(), 1);
             let for_view = self.budget.reserve(of_view, "writing a view")?;
-            runs = self.merge_to_few(runs, &mut lane, progress)?;
-            drop(lane);
-            let bytes = runs.iter().map(|run| run.bytes).sum();
-            progress.phase("reducing", Some(bytes));
+            let few =
+                self.merge_to_few(std::mem::replace(&mut runs, others), &mut lane, progress)?;
+            if runs.is_empty() {
+                lane = None;
+            }
+            let bytes = few.iter().map(|run| run.bytes).sum();
             let open = |run| self.open(run);
-            let mut rows = self.combined(runs.into_iter().map(open).collect::<Result<_, _>>()?)?;
+            let mut rows = self.combined(few.into_iter().map(open).collect::<Result<_, _>>()?)?;
             drop(for_view);
-            let mut taken = 0_u32;
-            view.write(&mut rows, bytes, &self.budget, |bytes| {
+            view.write(producer, &mut rows, bytes, &self.budget, |bytes| {
                 progress.advance(bytes);
                 taken = taken.wrapping_add(1);
                 let cancelled = taken.is_multiple_of(CHECK_ROWS) && progress.cancelled();
                 if cancelled { Err(Error::Cancelled.into()) } else { Ok(()) }
             })?;
         }
+        drop(lane);
         Ok(view.take())
     }
 
-    /// Merges some of the runs, so that there are not too many while others come.
+    /// Merges some of the runs of one producer, so that there are not too many while others come.
     fn merge_early(&self, lane: &mut RowLane<C>, memory_bytes: u64) -> Result<(), C::Error> {
         let _turn = self.merging.lock();
         if let Some(run) = lane.end()? {
             self.add(vec![run]);
         }
-        let runs = self.state.lock().runs.clone();
-        if runs.len() < shares::RUNS_MAX {
+        let all = self.state.lock().runs.clone();
+        if all.len() < shares::RUNS_MAX {
             return Ok(());
         }
-        let count = fan_in(&runs, memory_bytes.min(self.budget.free_bytes()));
-        let first = least_window(&runs, count);
+        let runs = all.chunk_by(|a, b| a.producer == b.producer).max_by_key(|runs| runs.len());
+        let runs = runs.expect("there are many");
+        let producer = runs[0].producer;
+        let count = fan_in(runs, memory_bytes.min(self.budget.free_bytes())).min(runs.len());
+        let first = least_window(runs, count);
         let cancelled = || self.state.lock().failed;
         let merged = self.merge(&runs[first..first + count], lane.writer(), &cancelled)?;
-        drop(runs);
-        // Others have come behind these meanwhile.
+        drop(all);
         let mut state = self.state.lock();
-        state.runs.splice(first..first + count, [merged]);
+        // Others have come meanwhile: those of this producer behind these.
+        let first = first + state.runs.partition_point(|run| run.producer < producer);
+        state.runs.splice(first..first + count, [merged.pushed_by(producer)]);
         state.report.merges += 1;
         Ok(())
     }
@@ -288,23 +314,25 @@ impl<C: Combiner> RowSorting<C> {
         runs.len() <= shares::FAN_IN_MAX as usize && bytes <= self.budget.free_bytes()
     }
 
-    /// Writes the last buffers as runs, too.
+    /// Writes the last buffers as runs, too, each behind those of its producer.
     pub(super) fn write_last(
         &self,
-        last: Vec<SortedRowBuffer>,
+        last: Vec<(usize, SortedRowBuffer)>,
         runs: &mut Vec<RowRun>,
         lane: &mut Option<RowLane<C>>,
     ) -> Result<(), C::Error> {
-        let known = runs.len();
         if lane.is_none() {
             *lane = Some(self.lane(self.producers)?);
         }
         let lane = lane.as_mut().expect("made above");
-        for sorted in last {
-            lane.take(sorted, runs)?;
+        for (producer, sorted) in last {
+            let mut ended = Vec::new();
+            lane.take(sorted, &mut ended)?;
+            ended.extend(lane.end()?);
+            self.state.lock().report.runs += ended.len() as u64;
+            let at = runs.partition_point(|run| run.producer <= producer);
+            runs.splice(at..at, ended.into_iter().map(|run| run.pushed_by(producer)));
         }
-        runs.extend(lane.end()?);
-        self.state.lock().report.runs += (runs.len() - known) as u64;
         Ok(())
     }
 
@@ -518,7 +546,7 @@ impl<C: Combiner> RowProducer<C> {
         state.missing -= 1;
         if let Some((lane, run)) = lane {
             state.report.runs += u64::from(run.is_some());
-            state.runs.extend(run);
+            run.into_iter().for_each(|run| state.insert(run));
             state.lanes.push(lane);
         }
         state.report.rows += self.rows;
@@ -526,7 +554,7 @@ impl<C: Combiner> RowProducer<C> {
         if let Some(buffer) = buffer.filter(|buffer| !buffer.is_empty()) {
             state.report.rows += buffer.count();
             state.report.bytes += buffer.bytes();
-            state.rest.push(buffer);
+            state.rest.push((self.number, buffer));
         }
         state.free.clear();
         Ok(())

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use merganser_storage::Directory;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::merge::{CombinedRows, SHORT};
 use super::table::BUILDER_BYTES;
@@ -37,22 +37,38 @@ pub type RecordOfRow = Arc<dyn Fn(&[u8], &[u8], &mut Vec<u8>) + Send + Sync>;
 pub(super) struct ViewRuns {
     folder: Arc<dyn Directory>,
     record: RecordOfRow,
+    packed: Compression,
+    producers: usize,
     /// The memory of a sort: a view is read in about as much.
     memory_bytes: u64,
     written: Mutex<WrittenRuns>,
+    /// Another run may be written.
+    ended: Condvar,
 }
 
 #[derive(Default)]
 struct WrittenRuns {
-    segments: Vec<Segment>,
+    /// Each with the number of its producer.
+    segments: Vec<(usize, Segment)>,
+    /// Runs that were begun.
+    begun: usize,
+    /// How many more may be written at once.
+    free: usize,
     bytes: u64,
     records: u64,
     key_bytes: u64,
 }
 
 impl ViewRuns {
-    pub(super) fn new(folder: Arc<dyn Directory>, record: RecordOfRow, memory_bytes: u64) -> Self {
-        ViewRuns { folder, record, memory_bytes, written: Mutex::default() }
+    pub(super) fn new(
+        (folder, record, packed): (Arc<dyn Directory>, RecordOfRow, Compression),
+        memory_bytes: u64,
+        producers: usize,
+    ) -> Self {
+        let free = view_writers(memory_bytes, producers);
+        let written = Mutex::new(WrittenRuns { free, ..WrittenRuns::default() });
+        let ended = Condvar::new();
+        ViewRuns { folder, record, packed, producers, memory_bytes, written, ended }
     }
 
     /// Whether a run of `bytes` has room in the view: a reader needs memory for the fences of all runs, and for a
@@ -61,17 +77,21 @@ impl ViewRuns {
         let written = self.written.lock();
         let block = u64::from(block_bytes(written.bytes + bytes, self.memory_bytes));
         let run_bytes = (RUN_BLOCKS * block).max(RUN_BYTES_MIN);
-        if written.segments.len() as u64 * run_bytes >= self.memory_bytes {
+        // Each producer may have one more, of what has no room.
+        let runs = written.begun + self.producers - 1;
+        if runs as u64 * run_bytes >= self.memory_bytes {
             return false;
         }
         let mean_key = written.key_bytes as f64 / written.records.max(1) as f64;
-        written.segments.is_empty()
+        written.begun == 0
             || written.bytes + bytes <= RunPlan::stream_bytes_max(self.memory_bytes, mean_key)
     }
 
-    /// Writes all rows of `rows`, of about `bytes`, as one more run. One is written at a time, in the same memory.
+    /// Writes all rows of `rows`, of about `bytes`, as one more run of this producer. As many are written at once as
+    /// [`view_writers`] says.
     pub(super) fn write<S: RowStream, C: Combiner>(
         &self,
+        producer: usize,
         rows: &mut CombinedRows<S, C>,
         bytes: u64,
         budget: &Budget,
@@ -80,16 +100,16 @@ impl ViewRuns {
     where
         C::Error: From<S::Error>,
     {
-        let mut written = self.written.lock();
+        let turn = self.turn();
         let order = OrderSpec::new(Format::Keyed);
         let spec = serde_json::to_string(&order).expect("plain data");
         let _memory = budget.reserve(BUILDER_BYTES, "writing a view")?;
         let fences = budget.reserve(0, "writing a view")?;
         let mut copy = budget.reserve(0, "writing a view")?;
-        let name = format!("{:06}.run", written.segments.len());
+        let name = format!("{:06}.run", turn.number);
         let storage = self.folder.create(&name).map_err(Error::from)?;
-        let block = block_bytes(written.bytes + bytes, self.memory_bytes);
-        let writer = RunWriter::new(storage, block, Compression::Off, None, fences)?;
+        let block = block_bytes(turn.written_bytes + bytes, self.memory_bytes);
+        let writer = RunWriter::new(storage, block, self.packed, None, fences)?;
         let mut builder = RunBuilder::new(writer, order.compile(None).map_err(Error::from)?)?;
         let mut record = Vec::new();
         let mut key_bytes = 0;
@@ -106,16 +126,51 @@ impl ViewRuns {
             row(record.len() as u64)
         })? {}
         let segment = Segment::of(&builder.finish(&spec, true)?);
+        let mut written = self.written.lock();
         written.bytes += segment.bytes;
         written.records += records;
         written.key_bytes += key_bytes;
-        written.segments.push(segment);
+        written.segments.push((producer, segment));
         Ok(())
     }
 
-    /// All runs.
+    /// Waits until one more run may be written.
+    fn turn(&self) -> WriterTurn<'_> {
+        let mut written = self.written.lock();
+        while written.free == 0 {
+            self.ended.wait(&mut written);
+        }
+        written.free -= 1;
+        written.begun += 1;
+        WriterTurn { runs: self, number: written.begun - 1, written_bytes: written.bytes }
+    }
+
+    /// All runs, in the order of their producers.
     pub(super) fn take(&self) -> Vec<Segment> {
-        std::mem::take(&mut self.written.lock().segments)
+        let mut segments = std::mem::take(&mut self.written.lock().segments);
+        segments.sort_by_key(|(producer, _)| *producer);
+        segments.into_iter().map(|(_, segment)| segment).collect()
+    }
+}
+
+/// How many runs of a view are written at once, where `free_bytes` are free: as many as have a sixteenth of it for their
+/// buffers.
+pub(super) fn view_writers(free_bytes: u64, producers: usize) -> usize {
+    ((free_bytes / 16 / BUILDER_BYTES) as usize).clamp(1, producers.max(1))
+}
+
+/// One of the runs that are written at once.
+struct WriterTurn<'a> {
+    runs: &'a ViewRuns,
+    number: usize,
+    /// Bytes of all runs before it.
+    written_bytes: u64,
+}
+
+impl Drop for WriterTurn<'_> {
+    fn drop(&mut self) {
+        self.runs.written.lock().free += 1;
+        self.runs.ended.notify_one();
     }
 }
 

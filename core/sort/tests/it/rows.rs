@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use merganser_sort::key::OrderSpec;
+use merganser_sort::record::Format;
 use merganser_sort::rows::{
-    Combine, CombineWith, CombinedFor, Combiner, KeepAll, RowSorter, RowTable, Rows, RowsBy,
-    RowsError, RowsReport, Type,
+    Combine, CombineWith, CombinedFor, Combiner, KeepAll, RecordOfRow, RowSorter, RowTable, Rows,
+    RowsBy, RowsError, RowsReport, Type,
 };
+use merganser_sort::run::Compression;
+use merganser_sort::view::Manifest;
 use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Directory;
 use merganser_storage::memory::MemoryDirectory;
@@ -56,6 +60,13 @@ fn random_rows(random: &mut Random, most: u64) -> Vec<Row> {
     rows
 }
 
+/// The rows in the order of their producers; the sorter's own is the last that is made.
+fn by_producer(rows: Vec<Row>, producers: usize) -> Vec<Row> {
+    let mut numbered: Vec<_> = rows.into_iter().enumerate().collect();
+    numbered.sort_by_key(|(at, _)| (at + producers - 1) % producers);
+    numbered.into_iter().map(|(_, row)| row).collect()
+}
+
 /// Every size of memory, number of producers and threads, with keys alone and with values in the order.
 #[test]
 fn all_rows_come_back_in_order() {
@@ -78,6 +89,8 @@ fn all_rows_come_back_in_order() {
                 other => others[other - 1].push(key, value).expect("taken"),
             }
         }
+        // The order in which they finish does not matter.
+        others.reverse();
         for other in others {
             other.finish().expect("finishes");
         }
@@ -89,15 +102,9 @@ fn all_rows_come_back_in_order() {
         let mut expected = rows;
         match by {
             RowsBy::KeyAndValue => expected.sort(),
-            // Those of one producer are in the order in which they came.
-            RowsBy::Key if producers == 1 => expected.sort_by(|a, b| a.0.cmp(&b.0)),
             RowsBy::Key => {
-                assert!(found.is_sorted_by(|a, b| a.0 <= b.0), "case {case}");
-                expected.sort();
-                let mut found = found;
-                found.sort();
-                assert!(found == expected, "case {case}");
-                continue;
+                expected = by_producer(expected, producers);
+                expected.sort_by(|a, b| a.0.cmp(&b.0));
             }
         }
         assert!(found == expected, "case {case}: {report:?}");
@@ -105,6 +112,60 @@ fn all_rows_come_back_in_order() {
         assert!(budget.peak_bytes() <= budget.limit_bytes());
     }
     assert!(spilled > 100, "{spilled} cases wrote runs");
+}
+
+/// Views of several producers, in memory in which some runs are temporary first.
+#[test]
+fn a_view_has_equal_keys_in_the_order_of_producers() {
+    let mut random = Random::new(9);
+    let mut most_runs = 0;
+    for case in 0..60 {
+        let rows = random_rows(&mut random, 30_000);
+        let producers = 1 + random.index(3);
+        let least = RowSorter::<KeepAll>::least_view_bytes(producers);
+        let memory = least + [0, 200_000, 2 << 20, 80 << 20][random.index(4)];
+        let budget = Budget::new(memory);
+        let folder: Arc<dyn Directory> = MemoryDirectory::new();
+        let record: RecordOfRow = Arc::new(|key, value, to| {
+            for part in [key, value] {
+                to.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            }
+            to.extend_from_slice(key);
+            to.extend_from_slice(value);
+        });
+        let packed = [Compression::Off, Compression::Lz4][random.index(2)];
+        let mut sorter = RowSorter::new(RowsBy::Key, &budget, KeepAll)
+            .temp(temp())
+            .into_view(Arc::clone(&folder), record, packed)
+            .producers(producers);
+        let mut others: Vec<_> = (1..producers).map(|_| sorter.producer().expect("fits")).collect();
+        for (at, (key, value)) in rows.iter().enumerate() {
+            match at % producers {
+                0 => sorter.push(key, value).expect("taken"),
+                other => others[other - 1].push(key, value).expect("taken"),
+            }
+        }
+        others.reverse();
+        for other in others {
+            other.finish().expect("finishes");
+        }
+        let (segments, _) = sorter.finish_view(&merganser_sort::Silent).expect("sorts");
+        most_runs = most_runs.max(segments.len());
+        let order = OrderSpec::new(Format::Keyed);
+        let manifest = Manifest::new("rows".to_owned(), order, Vec::new(), 0, segments);
+        manifest.write(&folder).expect("written");
+        let table = RowTable::open(&folder, &Budget::new(64 << 20)).expect("opens");
+        let mut expected = by_producer(rows, producers);
+        expected.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut found = table.rows::<&[u8]>(..).expect("reads");
+        for (at, (key, value)) in expected.iter().enumerate() {
+            let row = found.next().expect("reads");
+            assert!(row == Some((key, value)), "case {case}, row {at} of {}", expected.len());
+        }
+        assert!(found.next().expect("reads").is_none());
+        assert_eq!(budget.free_bytes(), budget.limit_bytes());
+    }
+    assert!(most_runs > 3, "{most_runs} runs at most");
 }
 
 /// Values of a few bytes, combined in each way, against a map. Sums leave 64 bits on the way.
