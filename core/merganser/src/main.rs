@@ -6,6 +6,7 @@
 //!   command   doing it              one file a subcommand, over the engine
 //!   sentences what failed, with the flags and commands that help
 //!   wings     commands that other programs have: they are run from the folder of this one
+//!   tables    inputs that such a program reads
 //! ```
 //!
 //! What it shares with these programs is in `merganser_shell`.
@@ -16,6 +17,7 @@ mod command;
 mod config;
 mod generate;
 mod sentences;
+mod tables;
 mod temp_folder;
 mod wings;
 
@@ -28,11 +30,16 @@ use merganser_shell::program::Program;
 use args::{CliCommand, CommandLine};
 
 fn main() -> ExitCode {
-    let words: Vec<_> = std::env::args_os().collect();
+    let mut words: Vec<_> = std::env::args_os().collect();
     if words.first().is_some_and(|program| args::is_sort(program)) {
         failure::call("sort");
-    } else if let Some(ended) = wings::run(&words) {
-        return ended;
+    } else {
+        if let Some(of_table) = tables::words(&words, CommandLine::command) {
+            words = of_table;
+        }
+        if let Some(ended) = wings::run(&words) {
+            return ended;
+        }
     }
     Program::<CliCommand> {
         parse: |words| CommandLine::of_words(words).map(|typed| typed.command),

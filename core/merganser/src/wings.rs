@@ -27,7 +27,8 @@ struct Wing {
     commands: &'static [&'static str],
 }
 
-const WINGS: [Wing; 4] = [
+const WINGS: [Wing; 5] = [
+    Wing { heading: "Tables", program: "merganser-tables", commands: &["table"] },
     Wing {
         heading: "Near the data",
         program: "merganser-near",

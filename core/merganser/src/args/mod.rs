@@ -5,7 +5,6 @@
 mod export;
 mod generate;
 mod mount;
-mod range;
 mod recover;
 mod sort;
 mod spelling;
@@ -23,7 +22,6 @@ use crate::wings;
 pub(crate) use export::ExportArgs;
 pub(crate) use generate::{AlphabetName, GenerateArgs, GenerateFormat};
 pub(crate) use mount::MountArgs;
-pub(crate) use range::TypedRange;
 pub(crate) use recover::RecoverArgs;
 pub(crate) use sort::{CheckHow, CompressionName, SortArgs};
 pub(crate) use verify::VerifyArgs;

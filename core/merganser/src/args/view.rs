@@ -4,9 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use merganser_shell::args::{ReportArgs, RowForm, TypedCount, TypedSize};
-
-use super::TypedRange;
+use merganser_shell::args::{ReportArgs, RowForm, TypedCount, TypedRange, TypedSize};
 
 /// Write a view, or a part of it, to standard output
 ///

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use merganser_shell::args::RowForm;
+use merganser_shell::args::{RowForm, TypedRange};
 use merganser_shell::failure::Failure;
 use merganser_shell::output;
 use merganser_shell::progress::HiddenBar;
@@ -13,7 +13,6 @@ use merganser_sort::view::{TypedKeyError, View};
 use merganser_storage::Storage;
 
 use super::result;
-use crate::args::TypedRange;
 use crate::config::{CatConfig, CatPart};
 
 /// Prints a part of a view.

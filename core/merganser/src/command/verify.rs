@@ -111,7 +111,8 @@ fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, 
         let progress = progress::on_stderr(config.quiet, cancel);
         return result::verify(&result, path, limits(config.memory_bytes, false), &*progress);
     }
-    let view = merganser_shell::opened::open_view(path, config.memory_bytes, config.threads)?;
+    let view =
+        merganser_shell::opened::open_view_of_any(path, config.memory_bytes, config.threads)?;
     let progress = progress::on_stderr(config.quiet, cancel);
     progress.phase("verifying", Some(view.size()));
     let name = shown::name(path);

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use merganser_shell::args::RowForm;
+use merganser_shell::args::{RowForm, TypedRange};
 use merganser_shell::config::{ReportConfig, memory_bytes, threads, view_name};
 use merganser_shell::failure::Failure;
 use merganser_sort::view::unescape_key;
 
-use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs, TypedRange};
+use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs};
 
 /// The part of a view that `merganser cat` prints.
 #[derive(Debug)]

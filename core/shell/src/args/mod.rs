@@ -3,6 +3,7 @@
 mod migration;
 mod nbd;
 mod order;
+mod range;
 mod report;
 mod row_form;
 mod size;
@@ -13,6 +14,7 @@ mod text;
 pub use migration::MigrationName;
 pub use nbd::NbdArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
+pub use range::TypedRange;
 pub use report::ReportArgs;
 pub use row_form::RowForm;
 pub use size::{BufferSize, TypedCount, TypedSize};

@@ -21,7 +21,8 @@ pub fn write_reduced<E: From<Error>>(
     budget: &Budget,
     advance: impl FnMut(u64) -> Result<(), E>,
 ) -> Result<u64, E> {
-    write_rows(rows, (folder, name), Some(what.stored(false)), budget, advance)
+    let of_map = |manifest: Manifest| manifest.of_map(what.stored(false));
+    write_rows(rows, (folder, name), of_map, budget, advance)
 }
 
 /// Writes the manifest of a view in `folder`, whose segments have records that are combined when they are read.

@@ -6,7 +6,7 @@ use super::{Combine, Combined, RowsError, Type};
 use crate::Error;
 
 /// Combines the values of one key: in a run before it is written, and where runs are merged. So its result must not
-/// depend on which values come together first.
+/// depend on which neighbours come together first. They come in the order of rows ([`super::RowsBy`]).
 ///
 /// [`KeepAll`] keeps all rows, [`CombineWith`] takes a closure, and [`CombinedFor`] has the usual ways ([`Combine`]).
 pub trait Combiner: Clone + Send + Sync + 'static {
@@ -71,7 +71,7 @@ impl Combiner for KeepAll {
     }
 }
 
-/// Combines by a closure, which gets the value so far and one more. It must be associative and commutative. A value that
+/// Combines by a closure, which gets the value so far and one more. It must be associative. A value that
 /// it makes longer takes memory that no budget knows.
 #[derive(Debug, Clone)]
 pub struct CombineWith<F> {

@@ -12,7 +12,7 @@ use crate::budget::Reservation;
 use crate::key::OrderSpec;
 use crate::record::Format;
 use crate::run::{Compression, RunBuilder, RunWriter};
-use crate::view::{Manifest, MapResult, Segment, View, ViewStream, unix_ns};
+use crate::view::{Manifest, Segment, View, ViewStream, unix_ns};
 use crate::{Budget, Error, Result};
 
 /// Bytes of a block of a table's run.
@@ -23,14 +23,14 @@ pub const BUILDER_BYTES: u64 = 4 << 20;
 pub const TABLE_WRITER_BYTES: u64 = BUILDER_BYTES + (256 << 10);
 
 /// Writes rows that come in order as a view of one run in the empty `folder`, with its name; how many there are. A manifest
-/// says that they are the result of a map, if they are.
+/// names them, which `meant` completes.
 ///
 /// # Errors
 /// Those of `rows` and of `advance`, which gets the bytes of each row; a full disk; too little memory.
 pub fn write_rows<E: From<Error>>(
     rows: &mut dyn RowStream<Error = E>,
     (folder, name): (&Arc<dyn Directory>, String),
-    result: Option<MapResult>,
+    meant: impl FnOnce(Manifest) -> Manifest,
     budget: &Budget,
     mut advance: impl FnMut(u64) -> Result<(), E>,
 ) -> Result<u64, E> {
@@ -66,11 +66,7 @@ pub fn write_rows<E: From<Error>>(
         segments.push(Segment::of(&builder.finish(&spec, true)?));
     }
     let manifest = Manifest::new(name, order, Vec::new(), unix_ns(), segments);
-    let manifest = match result {
-        Some(result) => manifest.of_map(result),
-        None => manifest,
-    };
-    manifest.write(folder)?;
+    meant(manifest).write(folder)?;
     Ok(count)
 }
 
@@ -91,7 +87,7 @@ impl<C: Combiner> Rows<C> {
         name: &str,
         budget: &Budget,
     ) -> Result<RowTable, C::Error> {
-        write_rows(&mut self, (folder, name.to_owned()), None, budget, |_| Ok(()))?;
+        write_rows(&mut self, (folder, name.to_owned()), |as_it_is| as_it_is, budget, |_| Ok(()))?;
         drop(self);
         Ok(RowTable::open(folder, budget)?)
     }

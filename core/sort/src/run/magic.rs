@@ -193,6 +193,13 @@ pub fn of(head: &[u8], content: ContentKind) -> Option<&'static Magic> {
     counts.then_some(found)
 }
 
+/// Whether a file that begins with `head` is a table of Parquet or Arrow.
+#[must_use]
+pub fn is_table(head: &[u8]) -> bool {
+    const BEGINNINGS: [&[u8]; 3] = [b"PAR1", b"PARE", b"ARROW1\0\0"];
+    of(head, ContentKind::Text).is_some_and(|found| BEGINNINGS.contains(&found.bytes))
+}
+
 impl Magic {
     fn fits(&self, head: &[u8]) -> bool {
         let Some(found) = head.get(self.at..self.at + self.bytes.len()) else { return false };

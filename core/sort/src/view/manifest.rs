@@ -55,6 +55,9 @@ pub struct Manifest {
     /// The meaning of the records, if a map made them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<MapResult>,
+    /// The columns of the records, if they are the rows of a table, in the words of the program that made the view.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub table: Option<serde_json::Value>,
     /// In order: every key of a bucket is smaller than every key of the next.
     pub buckets: Vec<Bucket>,
 }
@@ -198,6 +201,7 @@ impl Manifest {
             records: segments().map(|s| s.records).sum(),
             made_unix_ns,
             result: None,
+            table: None,
             buckets,
         }
     }
@@ -211,6 +215,12 @@ impl Manifest {
         assert_eq!(self.version, MERGED_VERSION, "a map's result is sorted runs");
         let version = if result.unreduced { UNREDUCED_VERSION } else { MERGED_VERSION };
         Manifest { version, result: Some(result), ..self }
+    }
+
+    /// Says that the records are the rows of a table with these columns.
+    #[must_use]
+    pub fn of_table(self, columns: serde_json::Value) -> Self {
+        Manifest { table: Some(columns), ..self }
     }
 
     /// Whether records of one key are still to be combined.
@@ -332,7 +342,8 @@ mod hex {
 }
 
 /// Now, in nanoseconds since 1970: the time at which a view is made.
-pub(crate) fn unix_ns() -> u64 {
+#[must_use]
+pub fn unix_ns() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     now.map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(u64::MAX))
 }

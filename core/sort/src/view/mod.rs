@@ -57,7 +57,7 @@ use parking_lot::Mutex;
 pub use consumed::{CONSUMED_NAME, consumed_into};
 pub(crate) use give_back::GivingBack;
 use making::Section;
-pub(crate) use manifest::unix_ns;
+pub use manifest::unix_ns;
 pub use manifest::{Bucket, KeyBytes, MANIFEST_NAME, Manifest, MapResult, Segment};
 use memory::{KeptPieces, ReadMemory};
 use open::Opened;

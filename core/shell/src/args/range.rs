@@ -2,11 +2,11 @@
 
 use std::str::FromStr;
 
-use merganser_shell::args::{TypedCount, TypedSize};
+use super::{TypedCount, TypedSize};
 
 /// `A..B`, `A..` or `..B`, counted from 0, the end not included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TypedRange {
+pub struct TypedRange {
     /// The first; 0 when left out.
     pub start: u64,
     /// One past the last; `None` when left out: to the end.
@@ -18,7 +18,7 @@ impl TypedRange {
     ///
     /// # Errors
     /// When it is no range.
-    pub(crate) fn of_records(typed: &str) -> Result<Self, String> {
+    pub fn of_records(typed: &str) -> Result<Self, String> {
         Self::parse(typed, |text| TypedCount::from_str(text).map(|count| count.0))
     }
 
@@ -26,7 +26,7 @@ impl TypedRange {
     ///
     /// # Errors
     /// When it is no range.
-    pub(crate) fn of_bytes(typed: &str) -> Result<Self, String> {
+    pub fn of_bytes(typed: &str) -> Result<Self, String> {
         Self::parse(typed, |text| TypedSize::from_str(text).map(|size| size.0))
     }
 

@@ -1,0 +1,53 @@
+//! `merganser table verify` and `merganser table info`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use merganser_tables::TableKey;
+
+/// Check the order of tables; print rows, duplicates and a checksum
+///
+/// The checksum is the sum of a CRC32 of each row. It is the same for the same values in any order, so
+/// it tells whether a sorted table has the rows of its input.
+#[derive(Debug, Args)]
+#[command(override_usage = "merganser verify [OPTIONS] <INPUT>...")]
+#[command(after_help = "\
+Examples:
+  merganser verify out.parquet --key name --key qty:r:last
+  merganser verify in/ --json                    rows and the checksum alone
+
+Exit status: 0 in order, 1 disorder found, 2 error.")]
+pub(crate) struct TableVerifyArgs {
+    /// Files, folders and patterns
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<PathBuf>,
+
+    /// Compare this column, as in sort; without it, no order is checked
+    #[arg(short = 'k', long = "key", value_name = "NAME[:r][:last]")]
+    pub keys: Vec<TableKey>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show no progress bar
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+/// Describe tables, or a view of one: rows and columns
+#[derive(Debug, Args)]
+#[command(override_usage = "merganser info [OPTIONS] <INPUT>...")]
+#[command(after_help = "\
+Examples:
+  merganser info by-name.view
+  merganser info 'in/*.parquet' --json")]
+pub(crate) struct TableInfoArgs {
+    /// Files, folders and patterns, or one view
+    #[arg(value_name = "INPUT", required = true)]
+    pub inputs: Vec<PathBuf>,
+
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

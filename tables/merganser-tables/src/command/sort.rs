@@ -1,0 +1,115 @@
+//! `merganser table sort`.
+
+use std::io::{IsTerminal, stdout};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use merganser_shell::config::{Destination, view_name};
+use merganser_shell::failure::Failure;
+use merganser_shell::input::Input;
+use merganser_shell::opened::open_folder;
+use merganser_shell::output::refuse_compressed;
+use merganser_shell::results::create_view;
+use merganser_shell::signals::Cancel;
+use merganser_shell::{apart, output, progress, report};
+use merganser_sort::Budget;
+use merganser_storage::Directory;
+use merganser_tables::{
+    FileKind, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport, find_files,
+    kind_of, sort_table,
+};
+
+use crate::config::TableSortConfig;
+use crate::config::sort::AskedOrder;
+use crate::sentences::Told;
+
+/// Opens everything, sorts, makes the result visible, and reports.
+pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failure> {
+    let files = find_files(&config.inputs).map_err(Told::told)?;
+    let table = Table::open(&files).map_err(Told::told)?;
+    let order = match &config.order {
+        AskedOrder::Keys(keys) => TableOrder::Keys(keys.clone()),
+        AskedOrder::AllColumns => TableOrder::Keys(table.all_columns()),
+        AskedOrder::Shuffled(seed) => TableOrder::Shuffled { seed: *seed },
+    };
+    let inputs: Vec<_> = files.iter().map(|file| Input::named(file)).collect();
+    let precious = || apart::precious(&inputs, config.destination.path());
+    let watch =
+        report::ReportWatch::start(config.report.as_ref(), precious, || touched(&files, config))?;
+    let activity = watch.activity();
+    let _worker = activity.enroll("sort");
+    let temp: Vec<_> = config.temp_dirs.iter().map(|path| open_folder(path)).collect();
+    let temp = temp.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let temp = temp.into_iter().map(|folder| activity.directory(folder as Arc<dyn Directory>));
+    let budget = Budget::new(config.memory_bytes);
+    let mut options = TableOptions::new(order, budget.clone(), temp.collect());
+    options.equal = config.equal;
+    options.top = config.top;
+    options.sorted_inputs = config.merge;
+    options.threads = config.threads;
+    options.packed = config.packed;
+    options.parquet = config.parquet.clone();
+    let progress = progress::on_stderr(config.quiet, cancel);
+    let phases = activity.phases(&*progress);
+    let sort = |to| sort_table(&table, to, &options, &phases).map_err(Told::told);
+    let done: TableReport = match &config.destination {
+        Destination::View(path) => {
+            let unfinished = create_view(path, &inputs)?;
+            let folder = open_folder(unfinished.path())?;
+            let folder = activity.directory(folder as Arc<dyn Directory>);
+            let done = sort(TableOutput::View { folder, name: view_name(path) })?;
+            unfinished.publish()?;
+            done
+        }
+        Destination::File(_) | Destination::Stdout => {
+            let path = config.destination.path();
+            let format = match config.format {
+                Some(format) => format,
+                None => format_of_input(&files[0], path)?,
+            };
+            if let Some(path) = path {
+                refuse_compressed(path, "a table is packed inside")?;
+            }
+            let mut to = output::open(path, cancel)?;
+            let done = sort(TableOutput::Bytes { to: &mut to, format })?;
+            to.finish()?;
+            done
+        }
+    };
+    drop(phases);
+    drop(progress);
+    watch.finish(|| report::CommandFigures {
+        command: "sort",
+        inputs: inputs.iter().map(ToString::to_string).collect(),
+        output: config.destination.to_string(),
+        input_bytes: Some(size_of(&files)),
+        records: Some(done.result_rows),
+        memory_limit_bytes: config.memory_bytes,
+        memory: budget.owner_peaks(),
+        detail: serde_json::to_value(done).expect("plain data"),
+        ..report::CommandFigures::default()
+    })
+}
+
+/// The format of the first input, for a result whose name does not say one.
+fn format_of_input(first: &Path, output: Option<&Path>) -> Result<TableFormat, Failure> {
+    if output.is_none() && stdout().is_terminal() {
+        let what = "standard output is a terminal: name a file with -o, or read rows here with";
+        return Err(format!("{what} --output-format csv").into());
+    }
+    Ok(match kind_of(first).map_err(Told::told)? {
+        FileKind::Parquet => TableFormat::Parquet,
+        FileKind::ArrowFile => TableFormat::ArrowFile,
+        FileKind::ArrowStream => TableFormat::ArrowStream,
+    })
+}
+
+/// The files and folders whose devices do the work.
+fn touched(files: &[PathBuf], config: &TableSortConfig) -> Vec<PathBuf> {
+    let output = config.destination.path().map_or_else(|| "/dev/stdout".into(), Path::to_owned);
+    files.iter().chain(&config.temp_dirs).cloned().chain([output]).collect()
+}
+
+fn size_of(files: &[PathBuf]) -> u64 {
+    files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|found| found.len()).sum()
+}

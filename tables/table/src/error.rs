@@ -1,0 +1,153 @@
+//! What can go wrong with tables.
+
+use std::io;
+use std::path::PathBuf;
+
+use arrow_schema::{ArrowError, DataType};
+use parquet::errors::ParquetError;
+
+/// An error of a table. Its sentence names the file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The engine's own: memory, disks, damage of runs and views, cancelled.
+    #[error(transparent)]
+    Engine(#[from] merganser_sort::Error),
+    /// A file that can't be read or written.
+    #[error("{}: {error}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A file that is no table.
+    #[error("{}: is neither Parquet nor Arrow", file.display())]
+    NotATable {
+        /// The file.
+        file: PathBuf,
+    },
+    /// There is no file.
+    #[error("{}: has no files of tables (.parquet, .arrow, .feather, .ipc, .arrows)", folder.display())]
+    NoFiles {
+        /// The folder or pattern.
+        folder: PathBuf,
+    },
+    /// An encrypted file.
+    #[error("{}: is encrypted, and keys for it can't be given", file.display())]
+    Encrypted {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A damaged file, or one that the library of Parquet or Arrow can't read.
+    #[error("{}{place}: {why}", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// Where, such as `, row group 3`; empty if that isn't known.
+        place: String,
+        /// What was found.
+        why: String,
+    },
+    /// A column that is not there.
+    #[error("{}: has no column {column}; it has {}", file.display(), has.join(", "))]
+    NoColumn {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        column: String,
+        /// The names of all columns.
+        has: Vec<String>,
+    },
+    /// A column whose values have no order.
+    #[error("{}: column {column} is of type {data_type}, which has no order", file.display())]
+    NoOrder {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        column: String,
+        /// The type.
+        data_type: DataType,
+    },
+    /// A column that should be one of numbers.
+    #[error("{}: column {column} is of type {data_type}, which are not numbers", file.display())]
+    NotANumber {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        column: String,
+        /// The type.
+        data_type: DataType,
+    },
+    /// A key that names a column again.
+    #[error("{}: column {column} is twice a key", file.display())]
+    TwiceAKey {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        column: String,
+    },
+    /// A column of a type that rows can't hold.
+    #[error("{}: column {column} has the type {data_type}, which can't be sorted along", file.display())]
+    UnknownType {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        column: String,
+        /// The type, or the part of it.
+        data_type: DataType,
+    },
+    /// A file whose columns are others than those of the first one.
+    #[error("{}: {what}, and {} has {expected}", file.display(), first.display())]
+    Different {
+        /// The file.
+        file: PathBuf,
+        /// What it has.
+        what: String,
+        /// The first file.
+        first: PathBuf,
+        /// What that has.
+        expected: String,
+    },
+    /// Rows of an input that should be in order and are not.
+    #[error("{}: row {row} is out of order", file.display())]
+    Disorder {
+        /// The file.
+        file: PathBuf,
+        /// The number of the row, from 1.
+        row: u64,
+    },
+    /// Bytes of a view that are no row of its columns.
+    #[error("a row does not have the columns of the table")]
+    DamagedRow,
+    /// What the library of Parquet says of a file that is written.
+    #[error("writing Parquet: {0}")]
+    Parquet(ParquetError),
+    /// What the library of Arrow says of a file that is written.
+    #[error("writing Arrow: {0}")]
+    Arrow(ArrowError),
+    /// A view that is no table, or one of a later version.
+    #[error("{view}: {why}")]
+    NotATableView {
+        /// The view.
+        view: String,
+        /// Why it can't be read.
+        why: String,
+    },
+    /// A typed value that a column can't have.
+    #[error("{typed:?} is no value of column {column}, which is of type {data_type}")]
+    NoValue {
+        /// What was typed.
+        typed: String,
+        /// The column.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
+}
+
+impl TableError {
+    pub(crate) fn on(file: &std::path::Path) -> impl FnOnce(io::Error) -> TableError + '_ {
+        |error| TableError::Io { file: file.to_owned(), error }
+    }
+}

@@ -1,0 +1,115 @@
+//! Merging files whose rows are in order already.
+
+use std::sync::Arc;
+
+use merganser_sort::rows::{RowStream, RowTree, RowsBy};
+
+use crate::TableError;
+use crate::codec::{BatchEncoder, TableLayout};
+use crate::sort::null_in;
+use crate::source::{TableFile, TableReader};
+use crate::table::Table;
+use crate::table_rows::TableRows;
+
+/// The rows of one file, which must be in order.
+struct FileRows {
+    file: TableFile,
+    reader: TableReader,
+    encoder: BatchEncoder,
+    /// The row of the batch, and how many rows the batch has.
+    at: usize,
+    count: usize,
+    /// Rows before this batch.
+    before: u64,
+    /// The last key of the batch before.
+    last: Vec<u8>,
+}
+
+impl RowStream for FileRows {
+    type Error = TableError;
+
+    fn advance(&mut self) -> Result<bool, TableError> {
+        if self.at + 1 < self.count {
+            self.at += 1;
+            let (last, key) = (self.encoder.row(self.at - 1).0, self.encoder.row(self.at).0);
+            return if last <= key { Ok(true) } else { Err(self.disorder()) };
+        }
+        let had_rows = self.count > 0;
+        if had_rows {
+            self.last.clear();
+            self.last.extend_from_slice(self.encoder.row(self.at).0);
+            self.before += self.count as u64;
+        }
+        (self.at, self.count) = (0, 0);
+        while let Some(batch) = self.reader.next()? {
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            self.encoder.encode(&batch).map_err(|_| null_in(&self.file))?;
+            self.count = batch.num_rows();
+            let in_order = self.before == 0 || &self.last[..] <= self.encoder.row(0).0;
+            return if in_order { Ok(true) } else { Err(self.disorder()) };
+        }
+        Ok(false)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.encoder.row(self.at).0
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        self.encoder.row(self.at).1
+    }
+}
+
+impl FileRows {
+    fn disorder(&self) -> TableError {
+        let row = self.before + self.at as u64 + 1;
+        TableError::Disorder { file: self.file.path.to_path_buf(), row }
+    }
+}
+
+/// The rows of all files, merged. Nothing is written on the way.
+pub(crate) struct MergedRows {
+    rows: RowTree<FileRows>,
+    count: u64,
+}
+
+impl MergedRows {
+    /// Rows that were handed out.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+impl TableRows for MergedRows {
+    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError> {
+        if !self.rows.advance()? {
+            return Ok(None);
+        }
+        self.count += 1;
+        Ok(Some((self.rows.key(), self.rows.value())))
+    }
+}
+
+/// Opens all files of a table, each of which is in the order of the layout.
+pub(crate) fn merged_rows(
+    table: &Table,
+    layout: &Arc<TableLayout>,
+) -> Result<MergedRows, TableError> {
+    let open = |file: &TableFile| {
+        Ok(FileRows {
+            file: file.clone(),
+            reader: TableReader::open(file, 0..file.parts.len(), &table.source.schema)?,
+            encoder: BatchEncoder::new(layout),
+            at: 0,
+            count: 0,
+            before: 0,
+            last: Vec::new(),
+        })
+    };
+    let files = table.source.files.iter().map(open).collect::<Result<Vec<_>, TableError>>()?;
+    Ok(MergedRows { rows: RowTree::new(files, RowsBy::Key), count: 0 })
+}

@@ -1,0 +1,93 @@
+//! Rows as batches with the types that the table had.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_cast::cast;
+use arrow_schema::{Schema, SchemaRef};
+use merganser_sort::Progress;
+
+use crate::TableError;
+use crate::codec::{BatchDecoder, TableLayout};
+use crate::table_rows::{Piece, TableRows};
+
+/// Rows of a batch, at most.
+const BATCH_ROWS: usize = 8192;
+/// Bytes of its keys and values, about.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// The columns of a table that are wanted, by their numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct WantedColumns {
+    pub(super) numbers: Vec<usize>,
+    pub(crate) schema: SchemaRef,
+}
+
+impl WantedColumns {
+    /// All columns, or those with these names, in this order.
+    ///
+    /// # Errors
+    /// The name of one that is not there.
+    pub(crate) fn new(layout: &TableLayout, names: Option<&[String]>) -> Result<Self, String> {
+        let own = layout.result_schema();
+        let number = |name: &String| own.index_of(name).map_err(|_| name.clone());
+        let numbers: Vec<usize> = match names {
+            None => (0..own.fields().len()).collect(),
+            Some(names) => names.iter().map(number).collect::<Result<_, _>>()?,
+        };
+        let fields: Vec<_> =
+            numbers.iter().map(|number| Arc::clone(&own.fields()[*number])).collect();
+        let schema = Arc::new(Schema::new_with_metadata(fields, own.metadata().clone()));
+        Ok(WantedColumns { numbers, schema })
+    }
+
+    /// The wanted columns of a batch in plain forms, with their own types.
+    fn of(&self, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+        let columns = self.numbers.iter().zip(self.schema.fields());
+        let columns = columns.map(|(number, field)| {
+            let array = batch.column(*number);
+            if array.data_type() == field.data_type() {
+                return Ok(Arc::clone(array));
+            }
+            cast(array, field.data_type()).map_err(TableError::Arrow)
+        });
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
+            .map_err(TableError::Arrow)
+    }
+}
+
+/// Hands out all rows as batches of the wanted columns; how many rows.
+///
+/// # Errors
+/// Those of the rows and of `each`; [`merganser_sort::Error::Cancelled`].
+pub(crate) fn each_batch(
+    rows: &mut dyn TableRows,
+    layout: &TableLayout,
+    wanted: &WantedColumns,
+    progress: &dyn Progress,
+    mut each: impl FnMut(RecordBatch) -> Result<(), TableError>,
+) -> Result<u64, TableError> {
+    let mut decoder = BatchDecoder::new(layout);
+    let (mut piece, mut count) = (Piece::default(), 0);
+    loop {
+        piece.clear();
+        let is_last = loop {
+            let Some((key, value)) = rows.next()? else { break true };
+            piece.push(key, value);
+            if piece.rows() == BATCH_ROWS || piece.bytes() >= BATCH_BYTES {
+                break false;
+            }
+        };
+        count += piece.rows() as u64;
+        decoder.decode(&piece, |batch| each(wanted.of(&batch)?))?;
+        progress.advance(piece.bytes() as u64);
+        if progress.cancelled() {
+            return Err(merganser_sort::Error::Cancelled.into());
+        }
+        if is_last {
+            return Ok(count);
+        }
+    }
+}

@@ -1,0 +1,479 @@
+//! Sorting a table.
+//!
+//! ```text
+//!   part of files ─► batches ─► keys, rows ─► producer ─┐
+//!   part of files ─► batches ─► keys, rows ─► producer ─┼─► rows in order ─► Parquet, Arrow, csv, JSON
+//!                                                       └─► runs of a view
+//! ```
+//!
+//! A producer reads neighbouring parts, so rows of equal keys keep the order of the input.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use merganser_sort::rows::{
+    CombineWith, Combiner, KeepAll, RowProducer, RowSorter, RowStream, Rows, RowsBy, write_rows,
+};
+use merganser_sort::run::Compression;
+use merganser_sort::view::{Manifest, unix_ns};
+use merganser_sort::{Budget, Error, Progress};
+use merganser_storage::Directory;
+
+use crate::TableError;
+use crate::codec::{BatchEncoder, TableLayout};
+use crate::merge::merged_rows;
+use crate::sink::{
+    ParquetOptions, WantedColumns, write_arrow_file, write_arrow_stream, write_csv,
+    write_json_lines, write_parquet,
+};
+use crate::source::TableReader;
+use crate::table::{Table, TableOrder};
+use crate::table_rows::{FirstRows, TableRows};
+use crate::view::manifest_of;
+
+/// The name of the column that counts rows.
+const COUNT_NAME: &str = "count";
+
+/// What becomes of rows with equal keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EqualRows {
+    /// All are kept, in the order of the input.
+    #[default]
+    KeepAll,
+    /// The first one is kept.
+    KeepFirst,
+    /// The first one is kept, with a column that says how many there were.
+    Count,
+}
+
+/// The settings of a sort of a table.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct TableOptions {
+    /// The order.
+    pub order: TableOrder,
+    /// What becomes of rows with equal keys.
+    pub equal: EqualRows,
+    /// How many rows, from the front, are wanted.
+    pub top: Option<u64>,
+    /// The inputs are in order already: they are merged, and rows that are not in order are an error.
+    pub sorted_inputs: bool,
+    /// All memory that grows with data.
+    pub budget: Budget,
+    /// Threads that read, sort and write.
+    pub threads: usize,
+    /// Where temporary runs go.
+    pub temp: Vec<Arc<dyn Directory>>,
+    /// How runs of a view are packed.
+    pub packed: Compression,
+    /// How Parquet is written.
+    pub parquet: ParquetOptions,
+}
+
+impl TableOptions {
+    /// Sorts in this order within `budget`, with two threads.
+    #[must_use]
+    pub fn new(order: TableOrder, budget: Budget, temp: Vec<Arc<dyn Directory>>) -> TableOptions {
+        TableOptions {
+            order,
+            equal: EqualRows::KeepAll,
+            top: None,
+            sorted_inputs: false,
+            budget,
+            threads: 2,
+            temp,
+            packed: Compression::Off,
+            parquet: ParquetOptions::default(),
+        }
+    }
+}
+
+/// Formats of results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TableFormat {
+    /// Parquet.
+    Parquet,
+    /// A file of Arrow.
+    ArrowFile,
+    /// A stream of Arrow.
+    ArrowStream,
+    /// Comma-separated values, with a header.
+    Csv,
+    /// An object of JSON in each line.
+    JsonLines,
+}
+
+/// Where a sorted table goes.
+pub enum TableOutput<'a> {
+    /// The bytes of a file.
+    Bytes {
+        /// The file or stream.
+        to: &'a mut (dyn Write + Send),
+        /// Its format.
+        format: TableFormat,
+    },
+    /// A view in an empty folder.
+    View {
+        /// The folder; the caller renames it into place.
+        folder: Arc<dyn Directory>,
+        /// Its name.
+        name: String,
+    },
+}
+
+/// What a sort of a table did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[non_exhaustive]
+pub struct TableReport {
+    /// Rows that were read.
+    pub rows: u64,
+    /// Bytes of them, as keys and rows.
+    pub row_bytes: u64,
+    /// Rows of the result.
+    pub result_rows: u64,
+    /// Runs that were written because memory was full.
+    pub runs: u64,
+    /// Whether inputs in order were merged, and nothing was written but the result.
+    pub merged: bool,
+}
+
+/// Sorts a table.
+///
+/// # Errors
+/// Those of the inputs, the output and the temporary folders; too little memory; [`Error::Cancelled`].
+pub fn sort_table(
+    table: &Table,
+    output: TableOutput<'_>,
+    options: &TableOptions,
+    progress: &dyn Progress,
+) -> Result<TableReport, TableError> {
+    let mut layout = table.layout(&options.order)?;
+    if options.equal == EqualRows::Count {
+        layout.count = Some(unused_name(&layout));
+    }
+    let layout = Arc::new(layout);
+    if options.sorted_inputs && options.equal == EqualRows::KeepAll {
+        let readers = table.reader_bytes() * table.source.files.len() as u64;
+        if readers <= options.budget.free_bytes() / 2 {
+            progress.phase("merging", Some(table.source.bytes()));
+            let _memory = options.budget.reserve(readers, "reading tables")?;
+            let mut rows = merged_rows(table, &layout)?;
+            let result_rows = write(&mut rows, table, &layout, output, options, progress)?;
+            let rows = rows.count();
+            return Ok(TableReport { rows, result_rows, merged: true, ..TableReport::default() });
+        }
+    }
+    match options.equal {
+        EqualRows::KeepAll => sort_with(table, &layout, KeepAll, output, options, progress),
+        EqualRows::KeepFirst => {
+            let keep = CombineWith::new(|_: &mut Vec<u8>, _: &[u8]| Ok::<_, Error>(()));
+            sort_with(table, &layout, keep, output, options, progress)
+        }
+        EqualRows::Count => {
+            let add = CombineWith::new(|first: &mut Vec<u8>, more: &[u8]| {
+                let sum = count_of(first).saturating_add(count_of(more));
+                first[..8].copy_from_slice(&sum.to_le_bytes());
+                Ok::<_, Error>(())
+            });
+            sort_with(table, &layout, add, output, options, progress)
+        }
+    }
+}
+
+/// The count at the front of a row.
+fn count_of(row: &[u8]) -> u64 {
+    row.first_chunk().map_or(0, |count| u64::from_le_bytes(*count))
+}
+
+/// A name for the count that no column has.
+fn unused_name(layout: &TableLayout) -> String {
+    let mut name = COUNT_NAME.to_owned();
+    while layout.schema.own.index_of(&name).is_ok() {
+        name.push('_');
+    }
+    name
+}
+
+fn sort_with<C: Combiner<Error = Error>>(
+    table: &Table,
+    layout: &Arc<TableLayout>,
+    combine: C,
+    output: TableOutput<'_>,
+    options: &TableOptions,
+    progress: &dyn Progress,
+) -> Result<TableReport, TableError> {
+    let keeps_all = combine.keeps_all();
+    let budget = &options.budget;
+    // Each producer holds pages and batches of its own. Where they would take too much of the memory, there is one.
+    let reader_bytes = table.reader_bytes();
+    let most = budget.free_bytes() / 3 / reader_bytes.max(1);
+    let producers = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, options.threads.max(1));
+    let shares = table.shares(producers);
+    let producers = shares.len().max(1);
+    let readers = (reader_bytes * producers as u64).min(budget.free_bytes() / 2);
+    let readers = budget.reserve(readers, "reading tables")?;
+    let mut sorter = RowSorter::new(RowsBy::Key, budget, combine)
+        .temp(options.temp.clone())
+        .producers(producers)
+        .threads(options.threads);
+    let of_view = match &output {
+        TableOutput::View { folder, name } if keeps_all && options.top.is_none() => {
+            sorter = sorter.into_view(Arc::clone(folder), Arc::new(put_record), options.packed);
+            Some((Arc::clone(folder), name.clone()))
+        }
+        _ => None,
+    };
+    progress.phase("reading", Some(table.source.bytes()));
+    read_all(table, layout, &mut sorter, shares, &options.order, progress)?;
+    drop(readers);
+    if let Some((folder, name)) = of_view {
+        let (segments, sorted) = sorter.finish_view(progress)?;
+        let order = merganser_sort::key::OrderSpec::new(merganser_sort::record::Format::Keyed);
+        let manifest = Manifest::new(name, order, Vec::new(), unix_ns(), segments);
+        manifest_of(manifest, layout).write(&folder)?;
+        return Ok(TableReport {
+            rows: sorted.rows,
+            row_bytes: sorted.bytes,
+            result_rows: sorted.rows,
+            runs: sorted.runs,
+            merged: false,
+        });
+    }
+    let mut rows = sorter.finish_with(progress)?;
+    let sorted = rows.report();
+    progress.phase("writing", keeps_all.then_some(sorted.bytes));
+    let result_rows = match output {
+        TableOutput::View { folder, name } => {
+            let meant = |manifest| manifest_of(manifest, layout);
+            let mut stream = FirstOf { rows: &mut rows, left: options.top.unwrap_or(u64::MAX) };
+            write_rows(&mut stream, (&folder, name), meant, budget, |bytes| {
+                progress.advance(bytes);
+                if progress.cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+            })?
+        }
+        output => write(&mut rows, table, layout, output, options, progress)?,
+    };
+    Ok(TableReport {
+        rows: sorted.rows,
+        row_bytes: sorted.bytes,
+        result_rows,
+        runs: sorted.runs,
+        merged: false,
+    })
+}
+
+/// The first rows of a stream.
+struct FirstOf<'a, C: Combiner> {
+    rows: &'a mut Rows<C>,
+    left: u64,
+}
+
+impl<C: Combiner> RowStream for FirstOf<'_, C> {
+    type Error = C::Error;
+
+    fn advance(&mut self) -> Result<bool, C::Error> {
+        if self.left == 0 {
+            return Ok(false);
+        }
+        self.left -= 1;
+        self.rows.advance()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.rows.key()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.rows.value()
+    }
+}
+
+/// Appends the record of a row as a view has it.
+fn put_record(key: &[u8], value: &[u8], record: &mut Vec<u8>) {
+    for part in [key, value] {
+        record.extend_from_slice(&(part.len() as u32).to_le_bytes());
+    }
+    record.extend_from_slice(key);
+    record.extend_from_slice(value);
+}
+
+/// Has all rows pushed, by a thread for each share.
+fn read_all<C: Combiner<Error = Error>>(
+    table: &Table,
+    layout: &Arc<TableLayout>,
+    sorter: &mut RowSorter<C>,
+    shares: Vec<Vec<(usize, std::ops::Range<usize>)>>,
+    order: &TableOrder,
+    progress: &dyn Progress,
+) -> Result<(), TableError> {
+    let mut producers = Vec::with_capacity(shares.len());
+    for share in shares {
+        producers.push((share, sorter.producer()?));
+    }
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = producers
+            .into_iter()
+            .map(|(share, producer)| {
+                let work = || push_share(table, layout, share, producer, order, progress);
+                merganser_storage::thread::spawn_scoped(scope, "table", work)
+            })
+            .collect();
+        let mut result = Ok(());
+        for thread in threads {
+            let done = match thread {
+                Ok(thread) => {
+                    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+                }
+                Err(error) => Err(Error::from(error).into()),
+            };
+            // The others only say that the sort has failed.
+            let is_echo =
+                |error: &TableError| matches!(error, TableError::Engine(Error::Cancelled));
+            result = match (result, done) {
+                (Ok(()), done) => done,
+                (Err(first), Err(other)) if is_echo(&first) => Err(other),
+                (failed, _) => failed,
+            };
+        }
+        result
+    })
+}
+
+fn push_share<C: Combiner<Error = Error>>(
+    table: &Table,
+    layout: &Arc<TableLayout>,
+    share: Vec<(usize, std::ops::Range<usize>)>,
+    mut producer: RowProducer<C>,
+    order: &TableOrder,
+    progress: &dyn Progress,
+) -> Result<(), TableError> {
+    let mut encoder = BatchEncoder::new(layout);
+    let mut counted = Vec::new();
+    for (file_number, parts) in share {
+        let file = &table.source.files[file_number];
+        // Numbers of rows in these parts: they don't depend on how many threads share the file.
+        for part in parts {
+            let mut reader = TableReader::open(file, part..part + 1, &table.source.schema)?;
+            let mut number = 0_u64;
+            while let Some(batch) = reader.next()? {
+                encoder.encode(&batch).map_err(|_| null_in(file))?;
+                let mut bytes = 0;
+                for row in 0..batch.num_rows() {
+                    let (key, mut value) = encoder.row(row);
+                    bytes += (key.len() + value.len()) as u64;
+                    if layout.count.is_some() {
+                        counted.clear();
+                        counted.extend_from_slice(&1_u64.to_le_bytes());
+                        counted.extend_from_slice(value);
+                        value = &counted;
+                    }
+                    match order {
+                        TableOrder::Keys(_) => producer.push(key, value)?,
+                        TableOrder::Shuffled { seed } => {
+                            let place = [*seed, file_number as u64, part as u64, number];
+                            producer.push(&shuffled(place).to_be_bytes(), value)?;
+                        }
+                    }
+                    number += 1;
+                }
+                progress.advance(bytes);
+                if progress.cancelled() {
+                    return Err(Error::Cancelled.into());
+                }
+            }
+        }
+    }
+    Ok(producer.finish()?)
+}
+
+/// A number that looks as if it were drawn for this place: SplitMix64's mixer (Steele, Lea, Flood, 2014), once for each of
+/// its parts.
+fn shuffled(place: [u64; 4]) -> u64 {
+    place.into_iter().fold(0, |mixed: u64, part| {
+        let mut mixed = mixed.wrapping_add(0x9E37_79B9_7F4A_7C15) ^ part;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    })
+}
+
+/// A file has a null where it says that there is none.
+pub(crate) fn null_in(file: &crate::source::TableFile) -> TableError {
+    TableError::Damaged {
+        file: file.path.to_path_buf(),
+        place: String::new(),
+        why: "has a null in a column that must have none".to_owned(),
+    }
+}
+
+/// Writes rows to a file or stream.
+fn write(
+    rows: &mut dyn TableRows,
+    table: &Table,
+    layout: &TableLayout,
+    output: TableOutput<'_>,
+    options: &TableOptions,
+    progress: &dyn Progress,
+) -> Result<u64, TableError> {
+    let mut rows = FirstRows { rows, left: options.top.unwrap_or(u64::MAX) };
+    let TableOutput::Bytes { to, format } = output else {
+        let TableOutput::View { folder, name } = output else { unreachable!("the other one") };
+        let mut stream = Streamed { rows: &mut rows, row: (Vec::new(), Vec::new()) };
+        let meant = |manifest| manifest_of(manifest, layout);
+        return write_rows(&mut stream, (&folder, name), meant, &options.budget, |bytes| {
+            progress.advance(bytes);
+            if progress.cancelled() { Err(Error::Cancelled.into()) } else { Ok(()) }
+        });
+    };
+    let wanted = WantedColumns::new(layout, None).expect("all columns are there");
+    if format == TableFormat::Parquet {
+        let what = (layout, &wanted, table.source.origin.as_ref());
+        let how = (&options.budget, options.threads);
+        return write_parquet(&mut rows, what, to, &options.parquet, how, progress);
+    }
+    write_as(&mut rows, (layout, &wanted), to, format, progress)
+}
+
+/// Writes rows in a format that one thread writes.
+pub(crate) fn write_as(
+    rows: &mut dyn TableRows,
+    what: (&TableLayout, &WantedColumns),
+    mut to: &mut dyn Write,
+    format: TableFormat,
+    progress: &dyn Progress,
+) -> Result<u64, TableError> {
+    match format {
+        TableFormat::Parquet => unreachable!("several threads write Parquet"),
+        TableFormat::ArrowFile => write_arrow_file(rows, what, &mut to, progress),
+        TableFormat::ArrowStream => write_arrow_stream(rows, what, &mut to, progress),
+        TableFormat::Csv => write_csv(rows, what, &mut to, progress),
+        TableFormat::JsonLines => write_json_lines(rows, what, &mut to, progress),
+    }
+}
+
+/// Rows of a table as the engine takes them.
+struct Streamed<'a> {
+    rows: &'a mut dyn TableRows,
+    row: (Vec<u8>, Vec<u8>),
+}
+
+impl RowStream for Streamed<'_> {
+    type Error = TableError;
+
+    fn advance(&mut self) -> Result<bool, TableError> {
+        let Some((key, value)) = self.rows.next()? else { return Ok(false) };
+        self.row.0.clear();
+        self.row.0.extend_from_slice(key);
+        self.row.1.clear();
+        self.row.1.extend_from_slice(value);
+        Ok(true)
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.row.0
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.row.1
+    }
+}

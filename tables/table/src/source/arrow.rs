@@ -1,0 +1,122 @@
+//! Files and streams of Arrow.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_cast::cast;
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::guard::guarded;
+use super::{FileKind, Looked, TableFile, TablePart};
+use crate::TableError;
+use crate::schema::TableSchema;
+use crate::types::{Held, plain_schema};
+
+/// Rows of a batch, at most: the batches of files may have millions.
+const BATCH_ROWS: usize = 8192;
+
+enum Opened {
+    File(FileReader<BufReader<File>>),
+    Stream(StreamReader<BufReader<File>>),
+}
+
+fn open(path: &Path, kind: FileKind) -> Result<Opened, TableError> {
+    let file = File::open(path).map_err(TableError::on(path))?;
+    let file = BufReader::with_capacity(1 << 20, file);
+    guarded((path, ""), || match kind {
+        FileKind::ArrowFile => FileReader::try_new(file, None).map(Opened::File),
+        _ => StreamReader::try_new(file, None).map(Opened::Stream),
+    })
+}
+
+/// What the file at `path` has.
+pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
+    let bytes = std::fs::metadata(path).map_err(TableError::on(path))?.len();
+    let (schema, count) = match open(path, kind)? {
+        Opened::File(reader) => (reader.schema(), reader.num_batches()),
+        Opened::Stream(reader) => (reader.schema(), 1),
+    };
+    // The rows of a batch are known when it is read.
+    let bytes = bytes / count.max(1) as u64;
+    let parts = (0..count)
+        .map(|number| TablePart { number, rows: 0, bytes, reader_bytes: bytes })
+        .collect();
+    let may_be_null = vec![true; schema.fields().len()];
+    let file = TableFile { path: Arc::from(path), kind, parts };
+    Ok(Looked { file, schema, may_be_null, origin: None })
+}
+
+/// Reads batches.
+pub(crate) struct ArrowReader {
+    path: Arc<Path>,
+    parts: Range<usize>,
+    opened: Opened,
+    plain: SchemaRef,
+    /// The batch that is handed out, from this row on.
+    batch: Option<(RecordBatch, usize)>,
+}
+
+impl ArrowReader {
+    pub(super) fn open(
+        file: &TableFile,
+        parts: Range<usize>,
+        _schema: &TableSchema,
+    ) -> Result<ArrowReader, TableError> {
+        let opened = open(&file.path, file.kind)?;
+        let own = match &opened {
+            Opened::File(reader) => reader.schema(),
+            Opened::Stream(reader) => reader.schema(),
+        };
+        let plain = plain_schema(&own, Held::AsViews);
+        Ok(ArrowReader { path: Arc::clone(&file.path), parts, opened, plain, batch: None })
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, TableError> {
+        loop {
+            if let Some((batch, from)) = &mut self.batch {
+                let count = (batch.num_rows() - *from).min(BATCH_ROWS);
+                if count > 0 {
+                    let rows = batch.slice(*from, count);
+                    *from += count;
+                    return self.plain_batch(&rows).map(Some);
+                }
+                self.batch = None;
+            }
+            let Some(batch) = self.next_batch()? else { return Ok(None) };
+            self.batch = Some((batch, 0));
+        }
+    }
+
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, TableError> {
+        match &mut self.opened {
+            Opened::File(reader) => {
+                let Some(part) = self.parts.next() else { return Ok(None) };
+                let place = format!(", batch {part}");
+                guarded((&self.path, &place), || {
+                    reader.set_index(part)?;
+                    reader.next().transpose()
+                })
+            }
+            Opened::Stream(reader) => guarded((&self.path, ""), || reader.next().transpose()),
+        }
+    }
+
+    /// The columns in their plain forms.
+    fn plain_batch(&self, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+        guarded((&self.path, ""), || {
+            let columns = batch.columns().iter().zip(self.plain.fields());
+            let columns: Result<Vec<ArrayRef>, ArrowError> = columns
+                .map(|(array, field)| match array.data_type() {
+                    own if own == field.data_type() => Ok(Arc::clone(array)),
+                    _ => cast(array, field.data_type()),
+                })
+                .collect();
+            RecordBatch::try_new(Arc::clone(&self.plain), columns?)
+        })
+    }
+}

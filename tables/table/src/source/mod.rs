@@ -1,0 +1,155 @@
+//! The files of a table, and their rows.
+//!
+//! ```text
+//!   find      files, folders and patterns as they are typed ─► files
+//!   kind      what a file is, by its first bytes
+//!   parquet   row groups ─┬─► batches in their plain form
+//!   arrow     batches   ──┘
+//! ```
+
+mod arrow;
+mod find;
+mod guard;
+mod kind;
+mod parquet;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use crate::TableError;
+use crate::schema::TableSchema;
+
+pub use find::find_files;
+pub use kind::{FileKind, kind_of};
+pub(crate) use parquet::ParquetOrigin;
+
+/// A file of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct TableFile {
+    pub(crate) path: Arc<Path>,
+    pub(crate) kind: FileKind,
+    /// The parts that can be read apart from one another.
+    pub(crate) parts: Vec<TablePart>,
+}
+
+/// A row group of Parquet, a batch of an Arrow file, or all of an Arrow stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TablePart {
+    /// Its number in the file.
+    pub(crate) number: usize,
+    /// Its rows; 0 for a stream, whose rows are not counted before they are read.
+    pub(crate) rows: u64,
+    /// About how many bytes its values take.
+    pub(crate) bytes: u64,
+    /// What one of its readers holds at least, in bytes.
+    pub(crate) reader_bytes: u64,
+}
+
+/// A table in files.
+pub(crate) struct TableSource {
+    pub(crate) files: Vec<TableFile>,
+    pub(crate) schema: TableSchema,
+    /// For each column, whether a file says that it may have nulls.
+    pub(crate) may_be_null: Vec<bool>,
+    /// What the first file says that a result in Parquet should keep.
+    pub(crate) origin: Option<ParquetOrigin>,
+}
+
+/// What a look at a file finds.
+struct Looked {
+    file: TableFile,
+    schema: arrow_schema::SchemaRef,
+    may_be_null: Vec<bool>,
+    origin: Option<ParquetOrigin>,
+}
+
+impl TableSource {
+    /// Looks at all files.
+    ///
+    /// # Errors
+    /// A file that is no table, or has other columns than the first.
+    pub(crate) fn open(paths: &[PathBuf]) -> Result<TableSource, TableError> {
+        let mut source: Option<TableSource> = None;
+        for path in paths {
+            let Looked { file, schema, may_be_null, origin } = match kind_of(path)? {
+                kind @ FileKind::Parquet => parquet::look(path, kind)?,
+                kind => arrow::look(path, kind)?,
+            };
+            source = Some(match source {
+                None => {
+                    let schema = TableSchema::new(schema, path)?;
+                    TableSource { files: vec![file], schema, may_be_null, origin }
+                }
+                Some(mut source) => {
+                    source.schema = source.schema.with(&schema, (path, &source.files[0].path))?;
+                    for (all, this) in source.may_be_null.iter_mut().zip(may_be_null) {
+                        *all |= this;
+                    }
+                    // Each file may have written its columns in its own way.
+                    if let Some(first) = &source.origin
+                        && origin.is_none_or(|origin| origin.columns != first.columns)
+                    {
+                        source.origin = source.origin.map(ParquetOrigin::without_columns);
+                    }
+                    source.files.push(file);
+                    source
+                }
+            });
+        }
+        let nowhere = || TableError::NoFiles { folder: PathBuf::from(".") };
+        source.ok_or_else(nowhere)
+    }
+
+    /// All rows; `None` if a stream has not said how many.
+    pub(crate) fn rows(&self) -> Option<u64> {
+        let streams = self.files.iter().any(|file| file.kind == FileKind::ArrowStream);
+        (!streams).then(|| self.parts().map(|part| part.rows).sum())
+    }
+
+    /// About how many bytes its values take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.parts().map(|part| part.bytes).sum()
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &TablePart> {
+        self.files.iter().flat_map(|file| &file.parts)
+    }
+}
+
+/// Reads parts of a file, in order.
+pub(crate) enum TableReader {
+    Parquet(parquet::ParquetReader),
+    Arrow(arrow::ArrowReader),
+}
+
+impl TableReader {
+    /// A reader of these parts of `file`.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub(crate) fn open(
+        file: &TableFile,
+        parts: std::ops::Range<usize>,
+        schema: &TableSchema,
+    ) -> Result<TableReader, TableError> {
+        Ok(match file.kind {
+            FileKind::Parquet => {
+                TableReader::Parquet(parquet::ParquetReader::open(file, parts, schema)?)
+            }
+            _ => TableReader::Arrow(arrow::ArrowReader::open(file, parts, schema)?),
+        })
+    }
+
+    /// The next batch, its columns in their plain forms with views; a few thousand rows at most.
+    ///
+    /// # Errors
+    /// Damage, the system's own.
+    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, TableError> {
+        match self {
+            TableReader::Parquet(reader) => reader.next(),
+            TableReader::Arrow(reader) => reader.next(),
+        }
+    }
+}

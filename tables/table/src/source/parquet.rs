@@ -1,0 +1,203 @@
+//! Files of Parquet.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
+    ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::{Compression, Encoding};
+use parquet::file::metadata::{KeyValue, ParquetMetaData, RowGroupMetaData};
+use parquet::schema::types::{ColumnPath, TypePtr};
+
+use super::guard::guarded;
+use super::{FileKind, Looked, TableFile, TablePart};
+use crate::TableError;
+use crate::schema::TableSchema;
+use crate::types::{Held, plain_schema};
+
+/// About how many bytes of values a batch has.
+const BATCH_BYTES: u64 = 2 << 20;
+/// Rows of a batch, at most.
+const BATCH_ROWS: u64 = 8192;
+/// Bytes that a page of a column has, at most, as writers make them.
+const PAGE_BYTES: u64 = 1 << 20;
+
+/// What a file of Parquet says of how it was written.
+#[derive(Debug, Clone)]
+pub(crate) struct ParquetOrigin {
+    /// Its columns; `None` if files differ.
+    pub(crate) columns: Option<TypePtr>,
+    /// Notes of the program that wrote it, except Arrow's schema.
+    pub(crate) notes: Vec<KeyValue>,
+    /// How its leaves were packed.
+    pub(crate) leaves: Vec<LeafOrigin>,
+}
+
+/// How a leaf of Parquet's schema was packed.
+#[derive(Debug, Clone)]
+pub(crate) struct LeafOrigin {
+    pub(crate) path: ColumnPath,
+    pub(crate) compression: Compression,
+    /// Whether all its values are numbers of a dictionary.
+    pub(crate) has_dictionary: bool,
+    /// The encoding of its values, where it is a special one.
+    pub(crate) encoding: Option<Encoding>,
+}
+
+impl ParquetOrigin {
+    pub(crate) fn without_columns(self) -> ParquetOrigin {
+        ParquetOrigin { columns: None, ..self }
+    }
+
+    fn of_file(metadata: &ParquetMetaData) -> ParquetOrigin {
+        let file = metadata.file_metadata();
+        let notes = file.key_value_metadata().cloned().unwrap_or_default();
+        let notes =
+            notes.into_iter().filter(|note| note.key != parquet::arrow::ARROW_SCHEMA_META_KEY);
+        let leaves = match metadata.row_groups().first() {
+            None => Vec::new(),
+            Some(first) => (0..first.num_columns())
+                .map(|leaf| LeafOrigin::of_groups(leaf, metadata.row_groups()))
+                .collect(),
+        };
+        ParquetOrigin {
+            columns: Some(file.schema_descr().root_schema_ptr()),
+            notes: notes.collect(),
+            leaves,
+        }
+    }
+}
+
+impl LeafOrigin {
+    fn of_groups(leaf: usize, groups: &[RowGroupMetaData]) -> LeafOrigin {
+        let first = groups[0].column(leaf);
+        let is_number = |encoding: Encoding| {
+            matches!(encoding, Encoding::RLE_DICTIONARY | Encoding::PLAIN_DICTIONARY)
+        };
+        // A column whose dictionary grew too large has pages of plain values behind the others.
+        let has_dictionary = groups.iter().map(|group| group.column(leaf)).all(|chunk| {
+            chunk.dictionary_page_offset().is_some()
+                && chunk
+                    .page_encoding_stats_mask()
+                    .is_none_or(|mask| mask.encodings().all(is_number))
+        });
+        let special = |encoding: &Encoding| {
+            matches!(
+                encoding,
+                Encoding::DELTA_BINARY_PACKED
+                    | Encoding::DELTA_LENGTH_BYTE_ARRAY
+                    | Encoding::DELTA_BYTE_ARRAY
+                    | Encoding::BYTE_STREAM_SPLIT
+            )
+        };
+        LeafOrigin {
+            path: first.column_path().clone(),
+            compression: first.compression(),
+            has_dictionary,
+            encoding: first.encodings().find(special),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<(File, ArrowReaderMetadata), TableError> {
+    let file = File::open(path).map_err(TableError::on(path))?;
+    let metadata =
+        guarded((path, ""), || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
+    Ok((file, metadata))
+}
+
+/// What the file at `path` has.
+pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
+    let (_, loaded) = open(path)?;
+    let metadata = loaded.metadata();
+    let groups = metadata.row_groups();
+    let descriptor = metadata.file_metadata().schema_descr();
+    let positive = |number: i64| u64::try_from(number).unwrap_or(0);
+    let part = |(number, group): (usize, &RowGroupMetaData)| TablePart {
+        number,
+        rows: positive(group.num_rows()),
+        bytes: positive(group.total_byte_size()),
+        reader_bytes: group
+            .columns()
+            .iter()
+            .map(|chunk| positive(chunk.uncompressed_size()).min(PAGE_BYTES))
+            .sum(),
+    };
+    let parts = groups.iter().enumerate().map(part).collect();
+    // A column that is a leaf has nulls only where statistics do not say that there are none.
+    let mut may_be_null = vec![true; loaded.schema().fields().len()];
+    for leaf in 0..descriptor.num_columns() {
+        let root = descriptor.get_column_root_idx(leaf);
+        if descriptor.get_column_root(leaf).is_primitive() {
+            may_be_null[root] = groups.iter().any(|group| {
+                let statistics = group.column(leaf).statistics();
+                statistics.and_then(|statistics| statistics.null_count_opt()) != Some(0)
+            });
+        }
+    }
+    Ok(Looked {
+        file: TableFile { path: Arc::from(path), kind, parts },
+        schema: Arc::clone(loaded.schema()),
+        may_be_null,
+        origin: Some(ParquetOrigin::of_file(metadata)),
+    })
+}
+
+/// Reads row groups.
+pub(crate) struct ParquetReader {
+    file: TableFile,
+    parts: Range<usize>,
+    opened: File,
+    metadata: ArrowReaderMetadata,
+    reader: Option<(String, ParquetRecordBatchReader)>,
+}
+
+impl ParquetReader {
+    pub(super) fn open(
+        file: &TableFile,
+        parts: Range<usize>,
+        _schema: &TableSchema,
+    ) -> Result<ParquetReader, TableError> {
+        let (opened, loaded) = open(&file.path)?;
+        let plain = plain_schema(loaded.schema(), Held::AsViews);
+        let options = ArrowReaderOptions::new().with_schema(plain);
+        let metadata = guarded((&file.path, ""), || {
+            ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options)
+        })?;
+        Ok(ParquetReader { file: file.clone(), parts, opened, metadata, reader: None })
+    }
+
+    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, TableError> {
+        loop {
+            if let Some((place, reader)) = &mut self.reader {
+                let batch = guarded((&self.file.path, place), || reader.next().transpose())?;
+                if batch.is_some() {
+                    return Ok(batch);
+                }
+                self.reader = None;
+            }
+            let Some(part) = self.parts.next() else { return Ok(None) };
+            self.reader = Some(self.reader_of(self.file.parts[part])?);
+        }
+    }
+
+    fn reader_of(&self, part: TablePart) -> Result<(String, ParquetRecordBatchReader), TableError> {
+        let path = &*self.file.path;
+        let place = format!(", row group {}", part.number);
+        let opened = self.opened.try_clone().map_err(TableError::on(path))?;
+        let row_bytes = part.bytes / part.rows.max(1);
+        let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS);
+        let reader = guarded((path, &place), || {
+            ParquetRecordBatchReaderBuilder::new_with_metadata(opened, self.metadata.clone())
+                .with_row_groups(vec![part.number])
+                .with_batch_size(rows as usize)
+                .build()
+        })?;
+        Ok((place, reader))
+    }
+}

@@ -1,0 +1,99 @@
+//! A table in files, and its order.
+
+use std::path::PathBuf;
+
+use arrow_schema::SchemaRef;
+
+use crate::TableError;
+use crate::codec::TableLayout;
+use crate::key::{TableKey, find_keys};
+use crate::source::TableSource;
+
+/// The order of rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TableOrder {
+    /// By these columns.
+    Keys(Vec<TableKey>),
+    /// At random, the same for the same seed and the same files.
+    Shuffled {
+        /// The seed.
+        seed: u64,
+    },
+}
+
+/// A table in files of Parquet and Arrow, which have the same columns.
+pub struct Table {
+    pub(crate) source: TableSource,
+}
+
+impl Table {
+    /// Looks at all files.
+    ///
+    /// # Errors
+    /// A file that is no table or has other columns than the first; columns that rows can't hold.
+    pub fn open(files: &[PathBuf]) -> Result<Table, TableError> {
+        Ok(Table { source: TableSource::open(files)? })
+    }
+
+    /// Its columns, with the types of the first file.
+    #[must_use]
+    pub fn schema(&self) -> &SchemaRef {
+        &self.source.schema.own
+    }
+
+    /// How many rows it has; `None` if they are not counted before they are read, as in files of Arrow.
+    #[must_use]
+    pub fn rows(&self) -> Option<u64> {
+        self.source.rows()
+    }
+
+    /// The layout of its rows in this order.
+    pub(crate) fn layout(&self, order: &TableOrder) -> Result<TableLayout, TableError> {
+        let TableSource { files, schema, may_be_null, .. } = &self.source;
+        let keys = match order {
+            TableOrder::Keys(keys) => {
+                find_keys(keys, &schema.own, |index| may_be_null[index], &files[0].path)?
+            }
+            TableOrder::Shuffled { .. } => Vec::new(),
+        };
+        Ok(TableLayout::new(schema.clone(), keys))
+    }
+
+    /// A key of all columns, in their order.
+    #[must_use]
+    pub fn all_columns(&self) -> Vec<TableKey> {
+        let fields = self.schema().fields().iter();
+        fields.map(|field| TableKey::ascending(field.name())).collect()
+    }
+
+    /// About how much memory a reader of one part takes, in bytes.
+    pub(crate) fn reader_bytes(&self) -> u64 {
+        let parts = self.source.files.iter().flat_map(|file| &file.parts);
+        parts.map(|part| part.reader_bytes).max().unwrap_or(0) + BATCHES_BYTES
+    }
+
+    /// Shares of all parts: neighbours, with about as many bytes in each.
+    pub(crate) fn shares(&self, count: usize) -> Vec<Vec<(usize, std::ops::Range<usize>)>> {
+        let total = self.source.bytes().max(1);
+        let mut shares = vec![Vec::new(); count];
+        let mut before = 0;
+        for (file, found) in self.source.files.iter().enumerate() {
+            for (number, part) in found.parts.iter().enumerate() {
+                // Where the middle of the part is.
+                let middle = u128::from(before + part.bytes / 2) * count as u128;
+                let share = ((middle / u128::from(total)) as usize).min(count - 1);
+                let share: &mut Vec<(usize, std::ops::Range<usize>)> = &mut shares[share];
+                match share.last_mut() {
+                    Some((last, parts)) if *last == file => parts.end = number + 1,
+                    _ => share.push((file, number..number + 1)),
+                }
+                before += part.bytes;
+            }
+        }
+        shares.retain(|share| !share.is_empty());
+        shares
+    }
+}
+
+/// What batches take on their way from columns to rows, in bytes: as it is read, as rows, and as keys.
+const BATCHES_BYTES: u64 = 6 << 20;
