@@ -16,7 +16,7 @@ help:
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, all tests'
-	@echo '                  (WING=core, near, hadoop, array or lab: its lints, its tests and those of its program)'
+	@echo '                  (WING=core, tables, near, hadoop, array or lab: its lints, its tests and those of its program)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make fuzz         libFuzzer looks for bytes that break decoders, for MINUTES=60 in all'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
@@ -24,7 +24,7 @@ help:
 	@echo 'make clean        remove the build output and the demo data'
 
 # The programs: the command itself, and those that have its other commands.
-PROGRAMS := merganser merganser-near merganser-hadoop merganser-array-command merganser-lab
+PROGRAMS := merganser merganser-tables-command merganser-near merganser-hadoop merganser-array-command merganser-lab
 
 demo:
 	@.ci/setup base rust fuse
@@ -133,6 +133,7 @@ WING_CRATES = $(shell . .ci/toolchain && .ci/arrows $(WING))
 
 # The programs that the tests of a wing run: its own, the core's, and for a lab those that make its devices and volumes.
 WING_PROGRAMS_core := merganser
+WING_PROGRAMS_tables := merganser merganser-tables-command
 WING_PROGRAMS_near := merganser merganser-near
 WING_PROGRAMS_hadoop := merganser merganser-hadoop
 WING_PROGRAMS_array := merganser merganser-array-command

@@ -18,8 +18,10 @@ use merganser_storage::file::FileDirectory;
 /// Options of tables that are followed by a value, and that no command here has.
 const WITH_VALUE: [&str; 5] =
     ["--columns", "--compression", "--output-format", "--row-group-rows", "--seed"];
-/// Options that say that inputs are no tables.
-const OF_OTHERS: [&str; 2] = ["--format", "--no-decompress"];
+/// Options that say that inputs are no tables, or that a table has no such command.
+const OF_OTHERS: [&str; 3] = ["--check", "--format", "--no-decompress"];
+/// The same as letters, of `sort`.
+const LETTERS_OF_OTHERS: [u8; 2] = [b'c', b'C'];
 /// Ends of the names of tables.
 const ENDS: [&str; 6] = ["parquet", "pq", "arrow", "arrows", "feather", "ipc"];
 /// Folders in folders that are looked into.
@@ -63,6 +65,9 @@ fn inputs<'a>(words: &'a [OsString], command: &Command) -> Option<Vec<&'a OsStr>
                 rest.next();
             }
         } else if bytes.starts_with(b"-") && bytes.len() > 1 {
+            if command.get_name() == "sort" && LETTERS_OF_OTHERS.contains(&bytes[1]) {
+                return None;
+            }
             let of = |letter: &u8| command.get_arguments().find(|arg| has_short(arg, *letter));
             let taken = bytes[1..].iter().position(|letter| of(letter).is_some_and(takes_one));
             if taken.is_some_and(|at| at + 2 == bytes.len()) {
@@ -180,6 +185,7 @@ mod tests {
             "m sort @text.parquet -nro @t.parquet",
             "m sort --no-decompress @t.parquet",
             "m sort --format fixed:4 @t.parquet",
+            "m sort -c @t.parquet",
             "m sort @empty",
             "m sort",
             "m cat @t.parquet",

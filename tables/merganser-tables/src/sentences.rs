@@ -14,6 +14,9 @@ impl Told for TableError {
         match self {
             TableError::Engine(error) => error.into(),
             TableError::Io { file, error } => Failure::on(&file, &error),
+            error @ TableError::NotInCsv { .. } => Failure::Error(plain_text(format!(
+                "{error}; take --output-format jsonl, or name other columns (cat --columns)"
+            ))),
             error => Failure::Error(plain_text(error.to_string())),
         }
     }

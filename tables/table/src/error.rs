@@ -120,6 +120,14 @@ pub enum TableError {
     /// Bytes of a view that are no row of its columns.
     #[error("a row does not have the columns of the table")]
     DamagedRow,
+    /// A column that csv can't hold.
+    #[error("column {column} is of type {data_type}, which csv can't hold")]
+    NotInCsv {
+        /// The name.
+        column: String,
+        /// Its type.
+        data_type: DataType,
+    },
     /// What the library of Parquet says of a file that is written.
     #[error("writing Parquet: {0}")]
     Parquet(ParquetError),

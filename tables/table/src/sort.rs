@@ -24,7 +24,7 @@ use crate::codec::{BatchEncoder, TableLayout};
 use crate::merge::merged_rows;
 use crate::sink::{
     ParquetOptions, WantedColumns, write_arrow_file, write_arrow_stream, write_csv,
-    write_json_lines, write_parquet,
+    write_json_lines, write_parquet, writer_bytes,
 };
 use crate::source::TableReader;
 use crate::table::{Table, TableOrder};
@@ -215,7 +215,13 @@ fn sort_with<C: Combiner<Error = Error>>(
     let mut sorter = RowSorter::new(RowsBy::Key, budget, combine)
         .temp(options.temp.clone())
         .producers(producers)
-        .threads(options.threads);
+        .threads(options.threads)
+        .leave(match &output {
+            TableOutput::Bytes { format: TableFormat::Parquet, .. } => {
+                writer_bytes(budget, options.threads, &options.parquet)
+            }
+            _ => 0,
+        });
     let of_view = match &output {
         TableOutput::View { folder, name } if keeps_all && options.top.is_none() => {
             sorter = sorter.into_view(Arc::clone(folder), Arc::new(put_record), options.packed);

@@ -17,6 +17,8 @@ use merganser_shell::args::{
 ///
 /// Sizes take K, M, G, T or KiB, MiB, ... (powers of 1024) and KB, MB, GB, TB (powers of 1000); a
 /// bare number is bytes.
+///
+/// Where an INPUT is a table of Parquet or Arrow, this is another command: see merganser table sort --help.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true, disable_version_flag = true, version)]
 #[command(override_usage = "merganser sort [OPTIONS] [INPUT]...")]
@@ -91,7 +93,7 @@ pub(crate) struct SortArgs {
     pub order: OrderArgs,
 
     /// Take inputs as the bytes that they are. Otherwise the content of compressed ones (gzip, zstd, bzip2,
-    /// xz, lz4) is sorted, and files of other kinds, such as Parquet or zip, are refused
+    /// xz, lz4) is sorted, and files of other kinds, such as zip archives, are refused
     #[arg(long, help_heading = "Records")]
     pub no_decompress: bool,
 

@@ -34,7 +34,7 @@ pub(crate) struct VerifyArgs {
     pub order: OrderArgs,
 
     /// Take the input as the bytes that it is. Otherwise the content of a compressed one (gzip, zstd, bzip2,
-    /// xz, lz4) is checked, and files of other kinds, such as Parquet or zip, are refused
+    /// xz, lz4) is checked, and files of other kinds, such as zip archives, are refused
     #[arg(long, help_heading = "Records")]
     pub no_decompress: bool,
 

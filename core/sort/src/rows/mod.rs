@@ -152,6 +152,7 @@ pub struct RowSorter<C: Combiner> {
     view: Option<(Arc<dyn Directory>, RecordOfRow, Compression)>,
     producers: usize,
     threads: usize,
+    left_bytes: u64,
     sorting: Option<Arc<RowSorting<C>>>,
     own: Option<RowProducer<C>>,
 }
@@ -169,6 +170,7 @@ impl<C: Combiner> RowSorter<C> {
             view: None,
             producers: 1,
             threads: 2,
+            left_bytes: 0,
             sorting: None,
             own: None,
         }
@@ -207,6 +209,14 @@ impl<C: Combiner> RowSorter<C> {
     #[must_use]
     pub fn threads(mut self, count: usize) -> Self {
         self.threads = count.max(1);
+        self
+    }
+
+    /// Leaves this much memory free when rows are pulled, for what the caller makes of them: the last rows are then
+    /// written to runs, too, where they would take it.
+    #[must_use]
+    pub fn leave(mut self, bytes: u64) -> Self {
+        self.left_bytes = bytes;
         self
     }
 
@@ -305,13 +315,15 @@ impl<C: Combiner> RowSorter<C> {
     /// # Errors
     /// As [`RowSorter::finish`]; [`Error::Cancelled`].
     pub fn finish_with(mut self, progress: &dyn Progress) -> Result<Rows<C>, C::Error> {
+        let left_bytes = self.left_bytes;
         let Pushed { sorting, mut runs, rest, mut lane } = self.end_pushing()?;
         let sorted = |(producer, buffer): (_, RowBuffer)| (producer, buffer.sort(sorting.threads));
         let mut last: Vec<_> = rest.into_iter().map(sorted).collect();
+        let spills = !runs.is_empty() || !sorting.temp.is_empty() && left_bytes > 0;
+        if spills && !sorting.has_room_for(&runs, left_bytes) {
+            sorting.write_last(std::mem::take(&mut last), &mut runs, &mut lane)?;
+        }
         if !runs.is_empty() {
-            if !sorting.has_room_for(&runs) {
-                sorting.write_last(std::mem::take(&mut last), &mut runs, &mut lane)?;
-            }
             runs = sorting.merge_to_few(runs, &mut lane, progress)?;
         }
         drop(lane);

@@ -308,10 +308,11 @@ impl<C: Combiner> RowSorting<C> {
         Ok(writer.end_run()?)
     }
 
-    /// Whether `runs` are merged in one go in the memory that is free.
-    pub(super) fn has_room_for(&self, runs: &[RowRun]) -> bool {
+    /// Whether `runs` are merged in one go in the memory that is free, and so much is left.
+    pub(super) fn has_room_for(&self, runs: &[RowRun], left_bytes: u64) -> bool {
         let bytes = runs.iter().map(RowRun::reader_bytes).sum::<u64>();
-        runs.len() <= shares::FAN_IN_MAX as usize && bytes <= self.budget.free_bytes()
+        let needed = bytes.saturating_add(left_bytes);
+        runs.len() <= shares::FAN_IN_MAX as usize && needed <= self.budget.free_bytes()
     }
 
     /// Writes the last buffers as runs, too, each behind those of its producer.
@@ -343,7 +344,7 @@ impl<C: Combiner> RowSorting<C> {
         lane: &mut Option<RowLane<C>>,
         progress: &dyn Progress,
     ) -> Result<Vec<RowRun>, C::Error> {
-        if self.has_room_for(&runs) {
+        if self.has_room_for(&runs, 0) {
             return Ok(runs);
         }
         if lane.is_none() {

@@ -30,6 +30,7 @@ fn a_program_that_is_not_installed_is_one_sentence() {
     let bin = dir.path().join("bin");
     install("merganser", &bin);
     for (command, program) in [
+        ("table", "merganser-tables"),
         ("map", "merganser-near"),
         ("hadoop", "merganser-hadoop"),
         ("array", "merganser-array"),

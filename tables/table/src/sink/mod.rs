@@ -12,6 +12,6 @@ mod text;
 
 pub(crate) use arrow::{write_arrow_file, write_arrow_stream};
 pub(crate) use batches::{WantedColumns, each_batch};
-pub(crate) use parquet::write_parquet;
 pub use parquet::{ParquetCompression, ParquetOptions};
+pub(crate) use parquet::{write_parquet, writer_bytes};
 pub(crate) use text::{write_csv, write_json_lines};

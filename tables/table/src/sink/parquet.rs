@@ -32,8 +32,8 @@ use crate::types::{Held, plain_schema};
 
 /// Rows between two looks at whether the work was cancelled.
 const CHECK_ROWS: u64 = 4096;
-/// The part of the memory that is free of which pieces and what they become have their share.
-const PIECES_OF_MEMORY: u64 = 4;
+/// Pieces and what they become take half of the memory, at most.
+const MEMORY_PARTS: u64 = 2;
 /// A piece is never shorter than this, in bytes.
 const PIECE_BYTES_MIN: u64 = 1 << 20;
 
@@ -198,6 +198,20 @@ impl Drop for WriterAlarm<'_, '_> {
     }
 }
 
+/// The bytes of a piece, and those of all pieces and what they become: a piece, and about as much of its columns, for each
+/// worker; the piece that waits, and the piece that is filled.
+fn piece_bytes(budget: &Budget, workers: usize, options: &ParquetOptions) -> (u64, u64) {
+    let pieces = 2 * workers as u64 + 2;
+    let share = budget.limit_bytes() / MEMORY_PARTS / pieces;
+    let piece = share.min(options.group_bytes).max(PIECE_BYTES_MIN);
+    (piece, piece * pieces)
+}
+
+/// The memory that [`write_parquet`] takes.
+pub(crate) fn writer_bytes(budget: &Budget, threads: usize, options: &ParquetOptions) -> u64 {
+    piece_bytes(budget, threads.max(1), options).1
+}
+
 /// Writes all rows as a file of Parquet to `output`; how many.
 ///
 /// # Errors
@@ -215,11 +229,9 @@ pub(crate) fn write_parquet(
     let plain = plain_schema(&wanted.schema, Held::AsOffsets);
     let factory = ArrowRowGroupWriterFactory::new(&file, Arc::clone(&plain));
     let workers = threads.max(1);
-    // A piece, and about as much of what it becomes, for each worker; and the piece that is filled.
-    let pieces = 2 * workers as u64 + 1;
-    let share = budget.free_bytes() * (PIECES_OF_MEMORY - 1) / PIECES_OF_MEMORY / pieces;
-    let piece_bytes = share.min(options.group_bytes).max(PIECE_BYTES_MIN);
-    let _memory = budget.reserve(piece_bytes * pieces, "writing Parquet")?;
+    let (piece_bytes, pieces_bytes) = piece_bytes(budget, workers, options);
+    let reserved = pieces_bytes.min(budget.free_bytes());
+    let _memory = budget.reserve(reserved, "writing Parquet")?;
     let written = Written {
         state: Mutex::new(WrittenState {
             waiting: None,

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use arrow_csv::WriterBuilder;
 use arrow_json::LineDelimitedWriter;
+use arrow_schema::DataType;
 use merganser_sort::Progress;
 
 use super::arrow::of_output;
@@ -22,6 +23,14 @@ pub(crate) fn write_csv(
     output: &mut dyn Write,
     progress: &dyn Progress,
 ) -> Result<u64, TableError> {
+    for field in wanted.schema.fields() {
+        if field.data_type().is_nested() && !matches!(field.data_type(), DataType::Dictionary(..)) {
+            return Err(TableError::NotInCsv {
+                column: field.name().clone(),
+                data_type: field.data_type().clone(),
+            });
+        }
+    }
     let mut writer = WriterBuilder::new().with_header(true).build(&mut *output);
     let mut is_empty = true;
     let count = each_batch(rows, layout, wanted, progress, |batch| {

@@ -1,0 +1,338 @@
+"""Tables that pyarrow, DuckDB and Polars write: sorted, read back by them, and compared with a sort in Python."""
+
+import contextlib
+import datetime
+import decimal
+import json
+import math
+import os
+import pathlib
+import random
+import subprocess
+import tempfile
+import unittest
+
+from node import command, leave_out
+
+try:
+    import duckdb
+    import polars
+    import pyarrow
+    import pyarrow.feather
+    import pyarrow.ipc
+    import pyarrow.parquet
+except ImportError as missing:
+    leave_out(f"{missing}; .ci/setup flight installs the clients")
+
+CASES = int(os.environ.get("TABLE_CASES", "40"))
+SEED = int(os.environ.get("TABLE_SEED", "20261128"))
+
+
+def run(*words, cwd, status=0):
+    """The output of a command, which must end with `status`."""
+    ended = subprocess.run([command(), *map(str, words)], cwd=cwd, capture_output=True, timeout=120)
+    told = ended.stderr.decode()
+    assert ended.returncode == status, f"{words}: {ended.returncode}: {told}"
+    return ended.stdout if status == 0 else told
+
+
+def text(drawn):
+    words = ["", "a", "ab", "b", "a\0b", "ß", "zz", "a much longer text than twelve bytes"]
+    return drawn.choice(words) if drawn.random() < 0.7 else "".join(drawn.choices("abc\0é", k=drawn.randrange(20)))
+
+
+def number(low, high):
+    return lambda drawn: drawn.choice([low, high, 0, 1]) if drawn.random() < 0.3 else drawn.randrange(max(low, -50), min(high, 50))
+
+
+def real(drawn):
+    return drawn.choice([0.0, -0.0, math.nan, math.inf, -math.inf, 1.5, -1.5]) if drawn.random() < 0.4 else drawn.gauss(0, 9)
+
+
+def instant(drawn):
+    return datetime.datetime(2026, 1, 1) + datetime.timedelta(microseconds=drawn.randrange(10**12))
+
+
+# Types with an order, and their values.
+ORDERED = {
+    pyarrow.int8(): number(-128, 127),
+    pyarrow.int32(): number(-(2**31), 2**31 - 1),
+    pyarrow.int64(): number(-(2**63), 2**63 - 1),
+    pyarrow.uint16(): number(0, 2**16 - 1),
+    pyarrow.uint64(): number(0, 2**64 - 1),
+    pyarrow.float32(): lambda drawn: pyarrow.scalar(real(drawn), pyarrow.float32()).as_py(),
+    pyarrow.float64(): real,
+    pyarrow.bool_(): lambda drawn: drawn.random() < 0.5,
+    pyarrow.string(): text,
+    pyarrow.large_string(): text,
+    pyarrow.string_view(): text,
+    pyarrow.binary(): lambda drawn: text(drawn).encode(),
+    pyarrow.binary(3): lambda drawn: bytes(drawn.choices(b"\0ab\xff", k=3)),
+    pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): text,
+    pyarrow.date32(): lambda drawn: datetime.date(2026, 1, 1) + datetime.timedelta(days=drawn.randrange(-20000, 20000)),
+    pyarrow.time64("us"): lambda drawn: datetime.time(drawn.randrange(24), drawn.randrange(60), 1, drawn.randrange(10**6)),
+    pyarrow.timestamp("us"): instant,
+    pyarrow.timestamp("ms", "Europe/Paris"): lambda drawn: instant(drawn).replace(microsecond=0, tzinfo=datetime.timezone.utc),
+    pyarrow.decimal128(12, 2): lambda drawn: decimal.Decimal(drawn.randrange(-(10**11), 10**11)).scaleb(-2),
+    pyarrow.decimal256(50, 3): lambda drawn: decimal.Decimal(drawn.randrange(-(10**40), 10**40)).scaleb(-3),
+}
+# Types that are carried along.
+CARRIED = {
+    pyarrow.list_(pyarrow.string()): lambda drawn: [None if drawn.random() < 0.2 else text(drawn) for _ in range(drawn.randrange(4))],
+    pyarrow.large_list(pyarrow.int64()): lambda drawn: [drawn.randrange(9) for _ in range(drawn.randrange(4))],
+    pyarrow.list_(pyarrow.float32(), 2): lambda drawn: [1.0, float(drawn.randrange(9))],
+    pyarrow.struct([("x", pyarrow.int32()), ("y", pyarrow.list_(pyarrow.string()))]): lambda drawn: {"x": drawn.randrange(9), "y": [text(drawn)]},
+    pyarrow.map_(pyarrow.string(), pyarrow.int64()): lambda drawn: [(str(i), drawn.randrange(9)) for i in range(drawn.randrange(3))],
+    pyarrow.null(): lambda drawn: None,
+}
+
+
+def column(drawn, of, values, rows):
+    share = drawn.choice([0, 0, 0.1, 0.9])
+    return pyarrow.array([None if drawn.random() < share else values(drawn) for _ in range(rows)], of)
+
+
+def table(drawn):
+    """A random table: its first columns have an order."""
+    rows = drawn.choice([0, 1, 30, 700])
+    ordered = drawn.sample(list(ORDERED), drawn.randrange(1, 6))
+    carried = drawn.sample(list(CARRIED), drawn.randrange(0, 4))
+    kinds = [(of, ORDERED[of]) for of in ordered] + [(of, CARRIED[of]) for of in carried]
+    columns = [column(drawn, of, values, rows) for of, values in kinds]
+    names = [f"c{place}" for place in range(len(kinds))]
+    return pyarrow.table(columns, names=names), len(ordered)
+
+
+def keys(drawn, ordered):
+    chosen = drawn.sample(range(ordered), drawn.randrange(1, min(ordered, 3) + 1))
+    return [(f"c{place}", drawn.random() < 0.5, drawn.random() < 0.5) for place in chosen]
+
+
+def rank(value):
+    """A value as it is compared: text by its bytes, one NaN behind all numbers."""
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, float):
+        return (1, 0.0) if math.isnan(value) else (0, value)
+    return value
+
+
+def in_order(rows, by):
+    """The rows, sorted as they should be."""
+    for name, descending, last in reversed(by):
+        nulls = [row for row in rows if row[name] is None]
+        others = [row for row in rows if row[name] is not None]
+        others.sort(key=lambda row: rank(row[name]), reverse=descending)
+        rows = others + nulls if last else nulls + others
+    return rows
+
+
+def typed(by):
+    words = []
+    for name, descending, last in by:
+        words += ["--key", name + (":r" if descending else "") + (":last" if last else "")]
+    return words
+
+
+def shown(rows):
+    """Rows that can be compared: with NaN and the sign of zero."""
+    return [{name: repr(value) for name, value in row.items()} for row in rows]
+
+
+class Tables(unittest.TestCase):
+    def setUp(self):
+        self.stack = contextlib.ExitStack()
+        self.folder = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
+        self.addCleanup(self.stack.close)
+
+    def write(self, drawn, whole, folder):
+        """Writes a table in one to three files, in ways of pyarrow's."""
+        folder.mkdir()
+        cuts = sorted(drawn.randrange(whole.num_rows + 1) for _ in range(drawn.randrange(3)))
+        for place, (start, end) in enumerate(zip([0, *cuts], [*cuts, whole.num_rows])):
+            part = whole.slice(start, end - start)
+            kind = drawn.choice(["parquet", "parquet", "parquet", "arrow"])
+            if kind == "parquet":
+                pyarrow.parquet.write_table(
+                    part,
+                    folder / f"{place}.parquet",
+                    compression=drawn.choice(["none", "snappy", "zstd", "gzip", "lz4", "brotli"]),
+                    row_group_size=drawn.choice([7, 100, 10000]),
+                    use_dictionary=drawn.random() < 0.5,
+                    data_page_version=drawn.choice(["1.0", "2.0"]),
+                    version=drawn.choice(["2.4", "2.6"]),
+                )
+            else:
+                with pyarrow.ipc.new_file(folder / f"{place}.arrow", part.schema) as file:
+                    file.write_table(part.unify_dictionaries(), max_chunksize=drawn.choice([5, 1000]))
+
+    def test_random_tables_are_sorted_as_python_sorts_them(self):
+        for case in range(CASES):
+            drawn = random.Random(SEED + case)
+            whole, ordered = table(drawn)
+            by = keys(drawn, ordered)
+            with self.subTest(case=case, seed=SEED, keys=by, schema=str(whole.schema)):
+                folder = self.folder / str(case)
+                self.write(drawn, whole, folder)
+                more = ["--memory", drawn.choice(["12M", "64M"]), "--threads", drawn.choice(["1", "2", "5"])]
+                run("sort", folder, "-o", f"{folder}.parquet", *typed(by), *more, cwd=self.folder)
+                sorted_ = pyarrow.parquet.read_table(f"{folder}.parquet")
+                expected = in_order(whole.to_pylist(), by)
+                self.assertEqual(shown(sorted_.to_pylist()), shown(expected))
+                for found, own in zip(sorted_.schema, whole.schema):
+                    if pyarrow.types.is_time64(own.type) or "Paris" in str(own.type):
+                        continue
+                    first = pyarrow.parquet.read_schema(sorted(folder.glob("*"))[0]) if (folder / "0.parquet").exists() else whole.schema
+                    self.assertEqual(found.type, first.field(own.name).type)
+                run("verify", f"{folder}.parquet", *typed(by), cwd=self.folder)
+                sums = [json.loads(run("verify", place, "--json", cwd=self.folder))["checksum"] for place in (folder, f"{folder}.parquet")]
+                self.assertEqual(*sums)
+                run("sort", folder, "--view", f"{folder}.view", *typed(by), *more, cwd=self.folder)
+                stream = run("cat", f"{folder}.view", "--output-format", "arrows", cwd=self.folder)
+                read = pyarrow.ipc.open_stream(stream).read_all()
+                self.assertEqual(shown(read.to_pylist()), shown(expected))
+                start, end = sorted(drawn.randrange(whole.num_rows + 1) for _ in range(2))
+                part = run("cat", f"{folder}.view", "--records", f"{start}..{end}", "--output-format", "arrows", cwd=self.folder)
+                self.assertEqual(shown(pyarrow.ipc.open_stream(part).read_all().to_pylist()), shown(expected[start:end]))
+
+    def test_files_of_duckdb_and_polars_keep_their_types(self):
+        query = """select range as id, 'n' || (range * 7 % 13) as name, (range % 5)::decimal(9, 2) as price,
+            uuid() as token, '{"a": 1}'::json as note, interval '1 day' as span, [range, null] as list,
+            map {'k': range} as pairs, {'x': range, 'y': 'z'} as pair, range::timestamp_s as at, 'b'::blob as raw,
+            (range % 3 = 0)::boolean as flag, range::hugeint as huge, range::utinyint as tiny
+            from range(0, 200) where range < 200"""
+        query = query.replace("range::timestamp_s", "make_timestamp(range * 1000000)").replace("range::utinyint", "(range % 200)::utinyint")
+        place = self.folder / "duck.parquet"
+        duckdb.sql(f"copy ({query}) to '{place}' (format parquet, row_group_size 50)")
+        run("sort", place, "-o", "duck-sorted.parquet", "--key", "name", "--key", "id:r", cwd=self.folder)
+        named = "select name, type, converted_type, logical_type, type_length, repetition_type from parquet_schema('{}')"
+        result = self.folder / "duck-sorted.parquet"
+        # The root has no repetition, which DuckDB writes all the same.
+        types = [duckdb.sql(named.format(file)).fetchall()[1:] for file in (place, result)]
+        self.assertEqual(*types)
+        ordered = f"select * from '{place}' order by name, id desc"
+        self.assertEqual(duckdb.sql(ordered).fetchall(), duckdb.sql(f"select * from '{result}'").fetchall())
+
+        frame = polars.DataFrame({
+            "text": ["b", None, "a", "b"],
+            "kind": polars.Series(["x", "y", "x", None], dtype=polars.Categorical),
+            "day": [datetime.date(2026, 1, day) for day in (4, 3, 2, 1)],
+            "list": [[1], [], None, [2, 3]],
+            "nested": [{"a": 1, "b": [1.5]}, {"a": 2, "b": []}, {"a": None, "b": None}, {"a": 4, "b": [2.5]}],
+            "span": [datetime.timedelta(seconds=second) for second in (1, 2, 3, 4)],
+        })
+        frame.write_parquet(self.folder / "p.parquet")
+        frame.write_ipc(self.folder / "p.arrow")
+        expected = frame.sort(["text", "day"], nulls_last=True, maintain_order=True)
+        for form in ("parquet", "arrow"):
+            run("sort", f"p.{form}", "-o", f"sorted.{form}", "--key", "text:last", "--key", "day:last", cwd=self.folder)
+            read = polars.read_parquet if form == "parquet" else polars.read_ipc
+            self.assertTrue(read(self.folder / f"sorted.{form}").equals(expected), form)
+
+    def test_what_the_first_file_says_is_kept(self):
+        schema = pyarrow.schema([pyarrow.field("a", pyarrow.int64(), nullable=False, metadata={"unit": "m"})], metadata={"geo": "{}"})
+        whole = pyarrow.table({"a": [3, 1, 2]}, schema=schema)
+        pyarrow.parquet.write_table(whole, self.folder / "in.parquet", compression="zstd", use_dictionary=False)
+        run("sort", "in.parquet", "-o", "out.parquet", "--key", "a:r", cwd=self.folder)
+        read = pyarrow.parquet.ParquetFile(self.folder / "out.parquet")
+        self.assertEqual(read.read().column("a").to_pylist(), [3, 2, 1])
+        self.assertEqual(read.schema_arrow.field("a").metadata[b"unit"], b"m")
+        self.assertFalse(read.schema_arrow.field("a").nullable)
+        self.assertEqual(read.metadata.metadata[b"geo"], b"{}")
+        chunk = read.metadata.row_group(0)
+        self.assertEqual(chunk.column(0).compression, "ZSTD")
+        self.assertNotIn("RLE_DICTIONARY", chunk.column(0).encodings)
+        self.assertEqual(chunk.sorting_columns, (pyarrow.parquet.SortingColumn(0, True, True),))
+        self.assertTrue(chunk.column(0).has_offset_index and chunk.column(0).has_column_index)
+        self.assertEqual((chunk.column(0).statistics.min, chunk.column(0).statistics.max), (1, 3))
+
+    def test_equal_rows_are_dropped_counted_and_merged(self):
+        numbers = [5, 1, 5, 3, 1, 5]
+        pyarrow.parquet.write_table(pyarrow.table({"n": numbers, "at": list(range(6))}), self.folder / "in.parquet", row_group_size=2)
+        def rows(name):
+            return pyarrow.parquet.read_table(self.folder / name).to_pylist()
+        run("sort", "in.parquet", "--distinct", "--key", "n", "-o", "first.parquet", cwd=self.folder)
+        self.assertEqual(rows("first.parquet"), [{"n": 1, "at": 1}, {"n": 3, "at": 3}, {"n": 5, "at": 0}])
+        run("sort", "in.parquet", "--count", "--key", "n:r", "-o", "count.parquet", cwd=self.folder)
+        self.assertEqual([(row["n"], row["count"]) for row in rows("count.parquet")], [(5, 3), (3, 1), (1, 2)])
+        run("sort", "in.parquet", "--top", "2", "--key", "n:r", "-o", "top.parquet", cwd=self.folder)
+        self.assertEqual([row["at"] for row in rows("top.parquet")], [0, 2])
+        run("sort", "in.parquet", "--count", "--key", "n", "--view", "count.view", cwd=self.folder)
+        csv = run("cat", "count.view", "--columns", "n,count", cwd=self.folder).decode()
+        self.assertEqual(csv, "n,count\n1,2\n3,1\n5,3\n")
+        orders = set()
+        for seed in (1, 1, 2):
+            run("sort", "in.parquet", "--shuffle", "--seed", seed, "-o", "mixed.parquet", cwd=self.folder)
+            mixed = tuple(row["at"] for row in rows("mixed.parquet"))
+            self.assertEqual(sorted(mixed), list(range(6)))
+            orders.add(mixed)
+        self.assertEqual(len(orders), 2)
+        for part, numbers in (("a", [1, 3, 3]), ("b", [2, 3, 9])):
+            pyarrow.parquet.write_table(pyarrow.table({"n": numbers, "of": [part] * 3}), self.folder / f"{part}.parquet")
+        run("sort", "-m", "a.parquet", "b.parquet", "-o", "merged.parquet", "--key", "n", cwd=self.folder)
+        self.assertEqual([(row["n"], row["of"]) for row in rows("merged.parquet")], [(1, "a"), (2, "b"), (3, "a"), (3, "a"), (3, "b"), (9, "b")])
+        told = run("sort", "-m", "in.parquet", "-o", "merged.parquet", "--key", "n", cwd=self.folder, status=2)
+        self.assertIn("in.parquet: row 2 is out of order", told)
+        self.assertEqual(len(rows("merged.parquet")), 6)
+        told = run("verify", "in.parquet", "--key", "n", cwd=self.folder, status=1)
+        self.assertIn("row 2 should be before", told)
+
+    def test_keys_of_a_view_are_typed_as_values(self):
+        names = [f"n{number % 40:02}" for number in range(1000)]
+        whole = pyarrow.table({"name": names, "amount": [number % 7 - 3.5 for number in range(1000)], "id": list(range(1000))})
+        pyarrow.parquet.write_table(whole, self.folder / "in.parquet")
+        def ids(*words):
+            lines = run("cat", *words, "--columns", "id", "--output-format", "jsonl", cwd=self.folder).decode().splitlines()
+            return [json.loads(line)["id"] for line in lines]
+        for key, ordered in (("name", sorted(range(1000), key=lambda at: names[at])), ("name:r", sorted(range(1000), key=lambda at: names[at], reverse=True))):
+            run("sort", "in.parquet", "--view", "name.view", "--key", key, cwd=self.folder)
+            low, high = ("n07", "n09") if key == "name" else ("n09", "n07")
+            expected = [at for at in ordered if names[at] in ({"n07", "n08"} if key == "name" else {"n09", "n08"})]
+            self.assertEqual(ids("name.view", "--from-key", low, "--to-key", high), expected)
+            self.assertEqual(ids("name.view", "--from-key", low, "--head", "3"), expected[:3])
+            subprocess.run(["rm", "-r", self.folder / "name.view"], check=True)
+        run("sort", "in.parquet", "--view", "amount.view", "--key", "amount", cwd=self.folder)
+        found = ids("amount.view", "--from-key", "-1.5", "--to-key", "0.5")
+        self.assertEqual(found, [at for wanted in (2, 3) for at in range(wanted, 1000, 7)])
+        told = run("cat", "amount.view", "--from-key", "much", cwd=self.folder, status=2)
+        self.assertIn('"much" is no value of column amount, which is of type Float64', told)
+
+    def test_damaged_and_other_files_are_one_sentence(self):
+        whole = pyarrow.table({"n": list(range(5000)), "s": [f"text {number}" for number in range(5000)]})
+        place = self.folder / "in.parquet"
+        pyarrow.parquet.write_table(whole, place, row_group_size=1000)
+        good = place.read_bytes()
+        drawn = random.Random(SEED)
+        refused = 0
+        for case in range(60):
+            bad = bytearray(good)
+            if case % 2:
+                bad[drawn.randrange(4, len(bad))] ^= 1 << drawn.randrange(8)
+            else:
+                del bad[drawn.randrange(4, len(bad)):]
+            place.write_bytes(bad)
+            ended = subprocess.run([command(), "sort", "in.parquet", "-o", "out.parquet", "--key", "s", "--quiet"], cwd=self.folder, capture_output=True, timeout=60)
+            told = ended.stderr.decode()
+            if ended.returncode:
+                refused += 1
+                self.assertEqual(ended.returncode, 2, told)
+                self.assertEqual(len(told.splitlines()), 1, told)
+                self.assertIn("in.parquet", told)
+                self.assertFalse((self.folder / "out.parquet").exists())
+            else:
+                (self.folder / "out.parquet").unlink()
+            self.assertEqual([name for name in os.listdir(self.folder) if name != "in.parquet"], [])
+        self.assertGreater(refused, 30)
+        place.write_bytes(good)
+        other = pyarrow.table({"n": ["a"], "s": ["b"]})
+        pyarrow.parquet.write_table(other, self.folder / "other.parquet")
+        told = run("sort", "in.parquet", "other.parquet", "-o", "out.parquet", "--key", "s", cwd=self.folder, status=2)
+        self.assertIn("other.parquet: column n is of type Utf8, and in.parquet has Int64", told)
+        told = run("sort", "in.parquet", "-o", "out.parquet", "--key", "none", cwd=self.folder, status=2)
+        self.assertIn("in.parquet: has no column none; it has n, s", told)
+        told = run("sort", "in.parquet", "-o", "out.parquet", cwd=self.folder, status=2)
+        self.assertIn("--key: name the columns to sort by", told)
+
+
+if __name__ == "__main__":
+    unittest.main()
