@@ -22,7 +22,8 @@ use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
 /// Writes `rows` rows to files of Parquet and Arrow in turn: a name, of which many are equal, and the row's number.
 fn write_files(folder: &Path, rows: usize) -> Vec<PathBuf> {
-    let fields = [Field::new("name", DataType::Utf8, true), Field::new("at", DataType::Int64, false)];
+    let fields =
+        [Field::new("name", DataType::Utf8, true), Field::new("at", DataType::Int64, false)];
     let schema = Arc::new(Schema::new(fields.to_vec()));
     let mut random = Random::new(5);
     let mut paths = Vec::new();
@@ -144,30 +145,42 @@ fn a_view_is_read_by_rows_and_keys() {
     }
 }
 
-/// Every operation on temporary files fails once: the error comes out, and nothing is held.
+/// Reads, writes and creates of temporary files fail in turn, and bits change: an error comes out, and nothing is held.
 #[test]
 fn every_operation_on_temporary_files_fails_in_turn() {
     let folder = tempfile::tempdir().expect("a folder");
     let table = Table::open(&write_files(folder.path(), 30_000)).expect("opens");
-    let mut failed = 0;
-    for fault in [Fault::Fail, Fault::Full] {
-        for at in 0..200 {
-            let temp = Faulty::directory(MemoryDirectory::new(), FaultPlan::one(at, fault));
-            let options = options(12 << 20, temp, 2);
-            match sorted(&table, &options, &Silent) {
-                Ok((_, report)) => {
-                    assert_eq!(report.result_rows, 30_000);
-                    break;
-                }
-                Err(error) => {
-                    failed += 1;
-                    assert!(matches!(error, TableError::Engine(Error::Io(_))), "{error}");
-                }
+    let sort = |plan: FaultPlan| {
+        let disk = Faulty::new(MemoryDirectory::new(), plan);
+        let options = options(12 << 20, Arc::clone(&disk) as Arc<dyn Directory>, 2);
+        let ended = sorted(&table, &options, &Silent);
+        assert_eq!(options.budget.free_bytes(), options.budget.limit_bytes());
+        assert_eq!(disk.used_bytes(), 0);
+        (ended, disk)
+    };
+    let (whole, quiet) = sort(FaultPlan::quiet(1));
+    let (whole, _) = whole.expect("sorts");
+    let counts = quiet.counts();
+    let kinds: [(u64, fn(u64) -> Fault); 5] = [
+        (counts.reads, |nth| Fault::FailRead { nth }),
+        (counts.reads, |nth| Fault::FlipRead { nth }),
+        (counts.writes, |nth| Fault::FailWrite { nth }),
+        (counts.writes, |nth| Fault::FlipWrite { nth }),
+        (counts.creates, |nth| Fault::FailCreate { nth }),
+    ];
+    for (count, fault) in kinds {
+        assert!(count > 0, "{:?}", fault(1));
+        for nth in (1..=count).step_by((count / 8).max(1) as usize) {
+            let (ended, disk) = sort(FaultPlan { seed: 1, faults: vec![fault(nth)] });
+            match ended {
+                Ok((found, _)) => assert!(disk.fired().is_empty() && found == whole, "{nth}"),
+                Err(TableError::Engine(Error::Io(_) | Error::Corrupt { .. })) => {}
+                Err(other) => panic!("{other}"),
             }
-            assert_eq!(options.budget.free_bytes(), options.budget.limit_bytes());
         }
     }
-    assert!(failed > 4, "{failed} operations");
+    let full = FaultPlan { seed: 1, faults: vec![Fault::Full { bytes: 100_000 }] };
+    assert!(matches!(sort(full).0, Err(TableError::Engine(Error::Io(_)))));
 }
 
 /// Ends after so many looks.
