@@ -14,8 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from hadoop.papers import active, isc, published, ssd  # noqa: E402
 from hadoop.papers.isc import study as isc_study  # noqa: E402
-from hadoop.papers.outcome import CompareError, as_json, text  # noqa: E402
 from hadoop.papers.ssd import study as ssd_study  # noqa: E402
+from papers.outcome import CompareError, as_json, text  # noqa: E402
 
 ENERGY = "ssd-hadoop-energy"
 """The comparison that has figures without results: the paper's arithmetic."""

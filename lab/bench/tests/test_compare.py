@@ -8,8 +8,9 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from hadoop import compare, scenarios
-from hadoop.papers import active, published, svg
-from hadoop.papers.outcome import CompareError, Outcome, Section, as_json, figure, over, text
+from hadoop.papers import active, published
+from papers import svg
+from papers.outcome import CompareError, Outcome, Section, as_json, figure, over, text
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
 FILES = {"hadoop": GOLDEN / "hadoop.json", "ssd-hadoop": GOLDEN / "study.json", "isc-hadoop": GOLDEN / "isc.json"}

@@ -6,8 +6,8 @@ from dataclasses import asdict, replace
 from hadoop.near.pairs import HALF_BYTES, LINE_BYTES, NODE, SLOW, STOCK, TASK_BYTES, Pair
 from hadoop.papers.isc import devices, host, jobs, size, task
 from hadoop.papers.isc.study import Study, elapsed_s, reach_row, task_s
-from hadoop.papers.outcome import Section
 from hadoop.papers.published import JOB_GAIN
+from papers.outcome import Section
 
 from .test_compare import ours, rows
 

@@ -7,10 +7,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from hadoop.config import ACTIVE, STOCK
-from hadoop.papers.outcome import Section
 from hadoop.papers.ssd import beyond, energy, jobs, settings, size, traces
 from hadoop.papers.ssd.study import Study, cell_row, gain_row, read, seconds_row
 from hadoop.ssd.cells import BLOCK_MB_SWEPT, HDD, SORT_MB_SWEPT, SSD, Cell
+from papers.outcome import Section
 
 from .test_compare import ours, rows
 

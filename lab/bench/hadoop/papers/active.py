@@ -3,9 +3,11 @@
 import json
 from functools import partial
 
-from . import published, svg
-from .outcome import SAYS, CompareError, Outcome, Section, over
-from .statistics import median
+from papers import svg
+from papers.outcome import SAYS, CompareError, Outcome, Section, over
+from papers.statistics import median
+
+from . import published
 
 WORKLOADS = (("sort-4k", "Sort"), ("terasort-4k", "TeraSort"), ("join", "join (Hive-join)"))
 """Scenarios, and the paper's workloads that they are held against."""

@@ -6,37 +6,11 @@ plain reads and writes; docs/lab/device-model.md names them.
 
 from dataclasses import dataclass, replace
 
+from papers.published import COMPUTED, DERIVED, GIVEN, MEASURED, PREDICTED, STATED, Published
+
 ACTIVE_SORT = "ActiveSort"
 SSD = "A Case for Flash Memory SSD in Hadoop Applications"
 ISC = "In-Storage Computing for Hadoop"
-
-GIVEN, DERIVED, STATED = "given", "derived", "stated"
-"""The paper prints the figure; it follows from figures that the paper prints; the text says it in words, and 1 means that
-it holds."""
-
-MEASURED, PREDICTED, FITTED, COMPUTED = "measured", "predicted", "fitted", "computed"
-"""Our figure was measured on real devices; on emulated ones, with no parameter that was fitted to the paper; with a
-parameter that was fitted to this figure (there is none now); or follows from the paper's figures alone."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """A figure of a paper."""
-
-    value: float
-    paper: str
-    place: str
-    """The figure, table or chapter."""
-    kind: str = GIVEN
-    """How the paper has it."""
-    ours: str = MEASURED
-    """How our figure next to it was found."""
-
-    @property
-    def source(self):
-        """The paper and the place."""
-        return f"{self.paper}, {self.place}"
-
 
 def _stated(paper, place, ours=MEASURED):
     return Published(1.0, paper, place, STATED, ours)

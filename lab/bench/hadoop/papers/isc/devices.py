@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section, over
+
 from ...near.pairs import CONTENDERS, DEVICE_BYTES, DEVICE_FILES, DEVICES, FAST, SLOW, Pair
-from .. import svg
-from ..outcome import Outcome, Section, over
 from ..published import JOB_GAIN, ideal, near_ideal
 from .study import busy, elapsed_s, maps_s, medians_rows, reach_row, told_row
 

@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section, over
+
 from ...near.pairs import CONTENDERS, TASK_BYTES, Pair
-from .. import svg
-from ..outcome import Outcome, Section, over
 from ..published import MEMORY, PROCESSOR_MAPS, PROCESSOR_TOTAL, READ
 from .study import job_cpu_s, machine_cpu_s, map_cpu_s, medians_rows, reach_row, told_row
 

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section
+
 from ...near.jobs import JOBS
 from ...near.pairs import HALF_BYTES, Pair
-from .. import svg
-from ..outcome import Outcome, Section
 from ..published import JOB_GAIN, TASK_GAIN
 from .study import elapsed_s, machine_cpu_s, map_cpu_s, medians_rows, reach_row, task_s, told_row
 

@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section
+
 from ...near.pairs import CONTENDERS, JOB_FILES, TASK_BYTES, Pair
-from .. import svg
-from ..outcome import Outcome, Section
 from ..published import JOB_GAIN
 from .study import elapsed_s, machine_cpu_s, maps_s, medians_rows, reach_row, told_row
 

@@ -3,9 +3,10 @@
 import json
 from dataclasses import fields, replace
 
+from papers.outcome import CompareError, over
+from papers.statistics import mean, median
+
 from ...near.pairs import CONTENDERS, Pair
-from ..outcome import CompareError, over
-from ..statistics import mean, median
 
 _DECIDING = [field.name for field in fields(Pair) if field.name != "round"]
 _PROCESSORS = ("maps", "reduces", "master", "node", "datanodes", "machine")

@@ -2,11 +2,12 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section, over
+from papers.statistics import median
+
 from ...near.pairs import CONTENDERS, HALF_BYTES, LINE_BYTES, TASK_BYTES, Pair
-from .. import svg
-from ..outcome import Outcome, Section, over
 from ..published import CONSTANT_BASELINE, CONSTANT_ISC, PURE_GAIN, TASK_BASELINE, TASK_GAIN, TASK_ISC
-from ..statistics import median
 from .study import machine_cpu_s, medians_rows, reach_row, task_s, told_row
 
 WHOLE, HALF, LINE = (Pair("wordcount", size) for size in (TASK_BYTES, HALF_BYTES, LINE_BYTES))

@@ -3,10 +3,11 @@ never merged on disk?"""
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section
+
 from ...config import ACTIVE, STOCK
 from ...ssd.cells import HDD, SSD
-from .. import svg
-from ..outcome import Outcome, Section
 from ..published import JOIN, SORT
 from .study import DEVICES, gain_row, ratio, seconds_row
 

@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import SAYS, Outcome, Section
+
 from ...ssd.cells import HDD, SSD
-from .. import svg
-from ..outcome import SAYS, Outcome, Section
 from ..published import HALF_ENERGY, REPAID, REPAID_DOLLARS, REPAID_NODES, REPAID_SORTS, SORT, TABLE_2
 from .study import cell_row, gain_row, ratio
 

@@ -2,8 +2,9 @@
 
 from functools import partial
 
-from .. import svg
-from ..outcome import SAYS, Outcome, Section
+from papers import svg
+from papers.outcome import SAYS, Outcome, Section
+
 from ..published import GAP, NO_GAP
 from .study import gain_row, seconds_row
 

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import SAYS, Outcome, Section
+
 from ...config import ACTIVE, STOCK
 from ...ssd.cells import BLOCK_MB_SWEPT, FACTOR, HDD, SORT_MB_SWEPT, SSD
-from .. import svg
-from ..outcome import SAYS, Outcome, Section
 from ..published import BY_SETTINGS, WITHIN_TENTH
 from .study import DEVICES, cell_row, gain_row, ratio, seconds_row
 

@@ -2,9 +2,10 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import Outcome, Section
+
 from ...ssd.cells import PAPER_SIZES
-from .. import svg
-from ..outcome import Outcome, Section
 from ..published import JOIN, JOIN_GAIN_MOST, SORT, SORT_GAIN_MOST
 from .study import gain_row, seconds_row
 

@@ -3,8 +3,9 @@
 import json
 from dataclasses import fields, replace
 
+from papers.outcome import CompareError
+
 from ...ssd.cells import HDD, SSD, Cell
-from ..outcome import CompareError
 
 DEVICES = ((HDD, "HDD"), (SSD, "SSD"))
 _DECIDING = [field.name for field in fields(Cell) if field.name not in ("slower", "round")]

@@ -2,10 +2,11 @@
 
 from functools import partial
 
+from papers import svg
+from papers.outcome import SAYS, Outcome, Section
+
 from ...ssd.cells import Cell
 from ...ssd.phases import PHASES
-from .. import svg
-from ..outcome import SAYS, Outcome, Section
 from ..published import RANDOM_READS, READ_KIB
 from .study import DEVICES, cell_row, gain_row
 
