@@ -103,21 +103,21 @@ VOCABULARY = 50_000
 WORD_BLOCK_BYTES = 32 * 2**20
 
 
-def make_words(merganser, path, size_bytes):
+def make_words(merganser, path, size_bytes, distinct=VOCABULARY):
     """A file of `size_bytes` or a little less of lower-case words, 5 letters each on average, with 12 or so to a line.
 
-    Their frequencies follow Zipf's law with exponent 1 over a vocabulary of 50,000. The text repeats after 32 MiB:
+    Their frequencies follow Zipf's law with exponent 1 over a vocabulary of `distinct` words. The text repeats after 32 MiB:
     no compressor of the scenarios looks back so far. One word occurs once, so that a search finds it.
     """
     del merganser
     rng = random.Random(15)
     letters = "abcdefghijklmnopqrstuvwxyz"
     vocabulary = set()
-    while len(vocabulary) < VOCABULARY:
+    while len(vocabulary) < distinct:
         vocabulary.add("".join(rng.choices(letters, k=max(2, round(rng.gauss(5, 1.7))))))
     vocabulary = sorted(vocabulary)
     rng.shuffle(vocabulary)
-    weights = list(itertools.accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
+    weights = list(itertools.accumulate(1 / rank for rank in range(1, distinct + 1)))
     block_bytes = min(WORD_BLOCK_BYTES, size_bytes)
     block = bytearray()
     while len(block) < block_bytes:

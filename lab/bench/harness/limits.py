@@ -6,6 +6,7 @@ version 2 is mounted), a job runs without limits, and its result says so.
 """
 
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -14,6 +15,38 @@ from pathlib import Path
 
 MEMORY_ROOT = Path("/sys/fs/cgroup/memory")
 THROTTLE_ROOT = Path("/sys/fs/cgroup/blkio")
+
+
+class NoSwap(Exception):
+    """A group of little memory with swap can't be made here; the text says what is missing."""
+
+
+def need_swap(who):
+    """Refuses a machine on which a memory group with a swap file can't be made."""
+    if os.geteuid() != 0:
+        raise NoSwap(f"{who} needs root, to make a control group of memory and a swap file")
+    if not (MEMORY_ROOT / "memory.limit_in_bytes").exists():
+        raise NoSwap(f"{who} needs the memory controller of control groups of version 1 at {MEMORY_ROOT}")
+    for tool in ("mkswap", "swapon", "swapoff", "taskset"):
+        if not shutil.which(tool):
+            raise NoSwap(f"{who} needs the command {tool} of util-linux")
+
+
+@contextmanager
+def swap(folder, size_bytes):
+    """A file of `size_bytes` in `folder` that the system swaps to."""
+    path = Path(folder) / "swap"
+    with open(path, "xb") as file:
+        os.chmod(path, 0o600)
+        os.posix_fallocate(file.fileno(), 0, size_bytes)
+    try:
+        subprocess.run(["mkswap", path], check=True, capture_output=True, timeout=60)
+        subprocess.run(["swapon", path], check=True, capture_output=True, timeout=60)
+        yield
+    finally:
+        # It may not be in use yet.
+        subprocess.run(["swapoff", path], check=False, capture_output=True, timeout=600)
+        path.unlink()
 
 
 def _leave(group):

@@ -39,10 +39,15 @@ class Job:
     """The file for the last process's standard output; None discards it."""
     capture: bool = False
     """Keep the last one's standard output as text instead (for programs that print figures)."""
+    alongside: tuple | None = None
+    """The words of a program that starts just before them and is waited for, too. It is in no memory group, and its
+    processor time is not counted."""
 
     def command_line(self):
         """The pipeline as a shell command of the repository's folder: results name no folder of one machine."""
         line = " | ".join(shlex.join(_of_repository(word) for word in words) for words in self.pipeline)
+        if self.alongside:
+            line = f"{shlex.join(_of_repository(word) for word in self.alongside)} & {line}"
         if self.capture:
             return line
         return f"{line} > {shlex.quote(_of_repository(self.output or '/dev/null'))}"
@@ -171,12 +176,15 @@ def _kill(processes):
                 pass
 
 
-def run(job, folder, memory_limit_bytes=None, timeout_s=1800, cold=True):
+def run(job, folder, memory_limit_bytes=None, timeout_s=1800, cold=True, group=None):
     """Runs `job` with the disk of `folder` watched, and returns its `Cost`.
 
+    `group` is a memory group of the caller's, for jobs that share one; otherwise each has a group of its own.
     Without `cold` the page cache stays as it is: for tests, since it slows down the whole machine.
     Raises `JobError` when a process fails, or is still running after `timeout_s` (it is ended then).
     """
+    if group is not None:
+        return _run(job, Path(folder), group, int((group / "memory.limit_in_bytes").read_text()), timeout_s, cold)
     with limits.memory(memory_limit_bytes) as group:
         return _run(job, Path(folder), group, memory_limit_bytes, timeout_s, cold)
 
@@ -188,11 +196,14 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
     caches_dropped = settle(cold)
     watch = _Watch(folder)
     processes = []
+    beside = []
     usages = []
     try:
         with open(stderr_path, "wb") as stderr, open(stdout_path if job.capture else job.output or os.devnull, "wb") as stdout:
             before = device.traffic(node) if node else None
             started = time.monotonic()
+            if job.alongside:
+                beside.append(_start(job.alongside, None, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr))
             feed = subprocess.DEVNULL
             for index, words in enumerate(job.pipeline):
                 last = index + 1 == len(job.pipeline)
@@ -202,7 +213,7 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
                 feed = process.stdout
                 processes.append(process)
             watch.pid = processes[-1].pid
-            overdue = threading.Timer(timeout_s, _kill, [processes])
+            overdue = threading.Timer(timeout_s, lambda: _kill(processes + beside))
             overdue.daemon = True
             overdue.start()
             try:
@@ -210,13 +221,16 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
                     _, status, usage = os.wait4(process.pid, 0)
                     process.returncode = os.waitstatus_to_exitcode(status)
                     usages.append(usage)
+                for process in beside:
+                    process.wait()
             finally:
                 overdue.cancel()
             ended = time.monotonic()
             settle(cold)
             settled = time.monotonic()
             after = device.traffic(node) if node else None
-        _check(job, processes, stderr_path, ended - started >= timeout_s, timeout_s, memory_limit_bytes if group else None)
+        limit = memory_limit_bytes if group else None
+        _check(job, processes + beside, stderr_path, ended - started >= timeout_s, timeout_s, limit)
         moved = after - before if node else None
         return Cost(
             command=job.command_line(),
@@ -233,8 +247,8 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
             text=stdout_path.read_text() if job.capture else None,
         )
     finally:
-        _kill(processes)
-        for process in processes:
+        _kill(processes + beside)
+        for process in processes + beside:
             if process.returncode is None:
                 process.wait()
         watch.end()
@@ -245,7 +259,7 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
 def _check(job, processes, stderr_path, overdue, timeout_s, limit):
     if overdue:
         raise JobError(f"ended after {timeout_s:.0f} s: {job.command_line()}")
-    for words, process in zip(job.pipeline, processes):
+    for words, process in zip((*job.pipeline, job.alongside), processes):
         code = process.returncode
         if code == 0:
             continue

@@ -153,19 +153,24 @@ def _build_stxxl(folder):
 
 
 def _build_phoenix(folder):
-    """Compiles Phoenix++'s word count from the checkout that PHOENIX_DIR names; None without it."""
-    checkout = os.environ.get("PHOENIX_DIR")
-    if not checkout:
+    """Phoenix++'s word count from the checkout that PHOENIX_DIR names; None without it."""
+    if not os.environ.get("PHOENIX_DIR"):
         return None
-    sources = folder / PHOENIX
+    return build_phoenix(folder, PHOENIX, ["word_count"]) / "tests" / "word_count" / "word_count"
+
+
+def build_phoenix(folder, version, tests):
+    """Copies the sources of a version of Phoenix from the checkout that PHOENIX_DIR names, and compiles the library and these
+    tests. Returns the folder."""
+    sources = folder / version
     shutil.rmtree(sources, ignore_errors=True)
-    shutil.copytree(Path(checkout) / PHOENIX, sources, ignore=shutil.ignore_patterns("lib", "*.o", "*.a"))
+    shutil.copytree(Path(os.environ["PHOENIX_DIR"]) / version, sources, ignore=shutil.ignore_patterns("lib", "*.o", "*.a"))
     # Otherwise the library is copied to a file of that name.
     (sources / "lib").mkdir()
-    # The sources are of 2011 and have errors that were warnings then.
-    for part in ("src", "tests/word_count"):
+    # The sources are of 2007 to 2011 and have errors that were warnings then.
+    for part in ("src", *(f"tests/{test}" for test in tests)):
         subprocess.run(
-            ["make", "-C", sources / part, "CXX=g++ -w -fpermissive"],
+            ["make", "-C", sources / part, "CC=gcc -w -fcommon", "CXX=g++ -w -fpermissive"],
             stdout=subprocess.DEVNULL, check=True, timeout=300,
         )  # fmt: skip
-    return sources / "tests" / "word_count" / "word_count"
+    return sources
