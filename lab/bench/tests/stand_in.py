@@ -13,11 +13,27 @@ import random
 import shutil
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 
+def parsed(words):
+    """Options with their values, and the other words."""
+    options, others, words = {}, [], list(words)
+    while words:
+        word = words.pop(0)
+        if word in ("--quiet", "--json", "--skew"):
+            continue
+        if word.startswith("-") and word != "-":
+            options[word] = words.pop(0)
+        else:
+            others.append(word)
+    return options, others
+
+
 def generate(args):
-    kind, records = args["--format"], int(args["--records"])
+    kind, records = args.get("--format", "ascii"), int(args["--records"])
+    out = open(args["-o"], "w") if "-o" in args else sys.stdout
     rng = random.Random(1)
     width = int(args.get("--record-size", 100))
     for number in range(records):
@@ -28,13 +44,16 @@ def generate(args):
         else:
             name = rng.choice(["ann", "bob", '"quoted, name"'])
             text = f"{records - number},{name},here,{rng.random():.3f},note"
-        sys.stdout.write(text + "\n")
+        out.write(text + "\n")
 
 
 def sort(source, args):
     if os.environ.get("BREAK") == "exit":
         sys.exit("stand-in: broken on purpose")
     order = ["-t,", "-k2,2", "-k1,1n"] if args.get("--format") == "csv" else []
+    if "--report" in args:
+        told = {"device_read_bytes": 100, "device_written_bytes": 300, "peak_rss_bytes": 10**6, "memory_limit_bytes": 10**8}
+        Path(args["--report"]).write_text(json.dumps(told))
     if "-o" not in args and "--view" not in args:
         subprocess.run(["sort", source], check=True, env={**os.environ, "LC_ALL": "C"})
         return
@@ -45,9 +64,18 @@ def sort(source, args):
         os.truncate(out, out.stat().st_size - 1)
 
 
-def map_words(ssdlet, words):
+def verify(path):
+    """Says how many records there are and their checksum; fails if they are not in order."""
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    print(json.dumps({"records": len(lines), "checksum": sum(map(zlib.crc32, lines))}))
+    sys.exit(lines != sorted(lines))
+
+
+def map_words(ssdlet, source, args):
     """Counts words, or finds the lines with one of the keys."""
-    args, source = dict(zip(words[1::2], words[2::2])), words[0]
+    if ssdlet == "matrix":
+        Path(args["-o"]).write_bytes(b"product")
+        return
     file = sys.stdin.buffer if source == "-" else open(source, "rb")
     if source.endswith(("gz", "zst")):
         unpack = {"gz": ["zcat"], "zst": ["zstd", "-q", "-d", "-c"]}[source.rsplit(".", 1)[1]]
@@ -75,11 +103,15 @@ def main():
     elif program == "view_reads":
         print(json.dumps({"reads": 10, "p50_us": 200.0}))
     elif words[0] == "generate":
-        generate(dict(zip(words[1::2], words[2::2])))
+        generate(parsed(words[1:])[0])
     elif words[0] == "sort":
-        sort(words[1], dict(zip(words[2::2], words[3::2])))
+        args, (source,) = parsed(words[1:])
+        sort(source, args)
+    elif words[0] == "verify" and "--json" in words:
+        verify(parsed(words[1:])[1][0])
     elif words[0] == "map":
-        map_words(words[1], [word for word in words[2:] if word != "--quiet"])
+        args, (ssdlet, source, *_) = parsed(words[1:])
+        map_words(ssdlet, source, args)
     elif words[0] == "cat":
         pour(Path(words[1]) / "sorted")
 

@@ -43,18 +43,6 @@ pub enum ExperimentError {
     /// A modelled device or host did not do what a real one would.
     #[error("{0}")]
     Model(String),
-    /// The folder has too little space for a data set and its sort.
-    #[error("{}: sorting {bytes} bytes takes {needed_bytes} bytes of space and {free_bytes} are free", dir.display())]
-    Space {
-        /// Where the data goes.
-        dir: PathBuf,
-        /// Bytes of the data set.
-        bytes: u64,
-        /// Bytes for the data set, its temporary runs and its result.
-        needed_bytes: u64,
-        /// Bytes that the file system has.
-        free_bytes: u64,
-    },
     /// The machine has too little memory for the data of an experiment in memory.
     #[error(
         "comparing sorts of {bytes} bytes takes {needed_bytes} bytes of memory, more than there are"
@@ -64,14 +52,6 @@ pub enum ExperimentError {
         bytes: u64,
         /// Bytes for all its copies.
         needed_bytes: u64,
-    },
-    /// Even the smallest data set takes longer than the time limit.
-    #[error("even {bytes} bytes take longer than {limit_seconds} seconds")]
-    TimeLimit {
-        /// Bytes of the smallest data set that was tried.
-        bytes: u64,
-        /// The limit.
-        limit_seconds: f64,
     },
     /// A command of `merganser` that an experiment ran as a process failed.
     #[error("merganser {command}: {message}")]
@@ -88,14 +68,6 @@ pub enum ExperimentError {
         program: String,
         /// The last line that it printed on stderr, or how it ended.
         message: String,
-    },
-    /// A sort returned other records than it got.
-    #[error("the sorted records are not those of the data: {found} instead of {expected}")]
-    WrongRecords {
-        /// Number and checksum of the records of the result.
-        found: String,
-        /// Number and checksum of the records of the data.
-        expected: String,
     },
     /// The machine, or the user, lacks what an experiment needs.
     #[error("{experiment} needs {what}")]

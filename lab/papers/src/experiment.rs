@@ -52,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 26] = [
+const EXPERIMENTS: [Experiment; 23] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -64,24 +64,6 @@ const EXPERIMENTS: [Experiment; 26] = [
         about: "1 to 512 files written at once and read again, by four writers, one disk",
         source: "TritonSort, Tables 10 and 11",
         steps: triton::many_files::run,
-    },
-    Experiment {
-        name: "triton-efficiency",
-        about: "throughput per node, core, disk and dollar of large sorts, and of a sort here",
-        source: "TritonSort, Tables 12 to 18",
-        steps: triton::efficiency::run,
-    },
-    Experiment {
-        name: "minute-sort",
-        about: "the most data that is sorted in a minute, from file to file",
-        source: "TritonSort, Tables 17 and 18; Sort Benchmark, MinuteSort Indy",
-        steps: triton::minute_sort::run,
-    },
-    Experiment {
-        name: "gray-sort",
-        about: "TB sorted a minute, from file to file",
-        source: "TritonSort, Tables 15 and 16; Sort Benchmark, GraySort Indy",
-        steps: triton::gray_sort::run,
     },
     Experiment {
         name: "ssd-validate",

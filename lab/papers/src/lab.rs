@@ -17,21 +17,13 @@ pub struct ExperimentSetup {
     pub rounds: Option<usize>,
     /// Numbers of files; empty for the experiment's own.
     pub files: Vec<usize>,
-    /// The time limit of minute-sort.
-    pub limit_seconds: f64,
-    /// The price of the machine, in USD.
-    pub cost_dollars: Option<f64>,
     /// Changes of the modelled device, `name=value` each, for experiments that take them
     /// ([`Experiment::takes_settings`](crate::Experiment::takes_settings)).
     pub settings: Vec<String>,
     /// The folder for data.
     pub dir: PathBuf,
-    /// The memory of a whole sort.
-    pub memory_bytes: u64,
     /// Memory for bytes that wait to be written; `None` is the experiment's own default.
     pub pool_bytes: Option<u64>,
-    /// The threads of a whole sort.
-    pub threads: usize,
     /// The command `merganser`, for experiments that time it as a process of its own.
     pub program: PathBuf,
 }

@@ -12,7 +12,7 @@
 //!
 //! | folder | paper |
 //! |---|---|
-//! | `triton` | TritonSort, and the Sort Benchmark |
+//! | `triton` | TritonSort: sorts in memory, and many files written at once |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `isc` | In-Storage Computing for Hadoop, modelled |
 //! | `mcsd` | McSD: MapReduce on a storage node |
@@ -20,7 +20,8 @@
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
-//! Experiments on Hadoop's daemons need a checkout; `lab/bench/hadoop/compare.py` there has them.
+//! Experiments that run whole processes need a checkout: `lab/bench/reproduce.py` there has them, and
+//! `lab/bench/hadoop/compare.py` those on Hadoop's daemons.
 //!
 //! The crate does not know the command line. The program that calls it passes the path of the
 //! command `merganser` ([`ExperimentSetup::program`]) for experiments that time whole processes, and
@@ -28,7 +29,7 @@
 //!
 //! ```
 //! let names: Vec<&str> = merganser_papers::list().iter().map(|e| e.name).collect();
-//! assert!(names.contains(&"gray-sort"));
+//! assert!(names.contains(&"triton-disk"));
 //! ```
 
 mod activesort;

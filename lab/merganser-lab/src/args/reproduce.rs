@@ -11,10 +11,8 @@ use merganser_shell::args::TypedSize;
 /// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
 /// paper's machine. Every call measures again; no result is kept.
 ///
-/// gray-sort, minute-sort and triton-efficiency make their data with `merganser generate`, sort it
-/// with `merganser sort` as processes of their own, timed from start to end with the result synced,
-/// and check it with `merganser verify`. Their data, and that of triton-disk, goes into a folder in
-/// --dir that is removed.
+/// The data of triton-disk goes into a folder in --dir that is removed. Whole sorts (gray-sort, minute-sort and
+/// triton-efficiency) are in a checkout: lab/bench/reproduce.py.
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
 /// their figures are the same on every machine. So do isc-...; their one figure of an SSDlet on the host is
@@ -38,16 +36,12 @@ Examples:
   merganser reproduce triton-disk --dir /mnt/hdd --files 1,64,512 --size 8GB
   # one size, three rounds
   merganser reproduce triton-internal-sort --size 800MB --rounds 3
-  # 100 GB on another disk, in 16 GiB
-  merganser reproduce gray-sort --size 100GB --dir /mnt/nvme --memory 16G --json gray.json
   # Figure 8 of ActiveSort, on a modelled SSD
   merganser reproduce activesort-throughput --plot figure8.svg
   # the same with twice the channels
   merganser reproduce activesort-throughput --set channels=8
   # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
-  merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg
-  # how much is sorted in a minute, 50 GB at most
-  merganser reproduce minute-sort --size 50GB --rounds 15")]
+  merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg")]
 pub(crate) struct ReproduceArgs {
     /// The experiment
     #[arg(value_parser = experiment_names(), required_unless_present = "list")]
@@ -57,16 +51,15 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, conflicts_with = "name")]
     pub list: bool,
 
-    /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of the
-    /// data set, of all files together (triton-disk), of the largest data set to try (minute-sort), or of
-    /// any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default: 1GB;
+    /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of all
+    /// files together (triton-disk), or of any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default: 1GB;
     /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split;
     /// ppblast-... 128 MiB for the paper's 2 GB]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<TypedSize>,
 
-    /// Measure this many times and take the median (triton-internal-sort and minute-sort: the mean,
-    /// as the paper and the benchmark do) [default: 5, whole sorts and ppblast-... 1]
+    /// Measure this many times and take the median (triton-internal-sort: the mean, as
+    /// the paper does) [default: 5; triton-disk and ppblast-... 1]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
 
@@ -79,26 +72,13 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     pub files: Vec<usize>,
 
-    /// How long minute-sort's minute is, in seconds
-    #[arg(long, value_name = "S", default_value_t = 60.0)]
-    pub seconds: f64,
-
-    /// What this machine costs, in dollars, for triton-efficiency's bytes/s/$
-    #[arg(long, value_name = "USD")]
-    pub cost: Option<f64>,
-
     /// Put data here: the disk that is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub dir: PathBuf,
 
-    /// Let sorts use at most this much memory, or triton-disk's writers for what waits [default: a
-    /// quarter of what is available; triton-disk a sixteenth of the data]
+    /// Let triton-disk's writers use this much memory for what waits [default: a sixteenth of the data]
     #[arg(short = 'S', long, value_name = "SIZE")]
     pub memory: Option<TypedSize>,
-
-    /// Let sorts use this many threads [default: one a processor; triton-internal-sort always 1]
-    #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
 
     /// Write all figures to FILE
     #[arg(long, value_name = "FILE")]

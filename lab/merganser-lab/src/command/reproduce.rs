@@ -62,12 +62,8 @@ fn sentence(error: ExperimentError) -> Failure {
         ExperimentError::Storage(error) => Failure::named(&error),
         ExperimentError::Sort(error) => error.into(),
         ExperimentError::Key(error) => error.into(),
-        error @ ExperimentError::Space { .. } => {
-            Failure::Error(format!("{error}; give a smaller --size or another --dir"))
-        }
         error @ ExperimentError::Memory { .. } => Failure::Error(format!("--size: {error}")),
         ExperimentError::Setting(error) => Failure::Error(format!("--set {error}")),
-        error @ ExperimentError::TimeLimit { .. } => Failure::Error(format!("--seconds: {error}")),
         error => Failure::Error(error.to_string()),
     }
 }

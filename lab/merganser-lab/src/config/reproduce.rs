@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use merganser_papers::{Experiment, ExperimentSetup};
-use merganser_shell::config::{memory_bytes, threads};
 use merganser_shell::failure::Failure;
 
 use crate::args::ReproduceArgs;
@@ -35,12 +34,6 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
         if let Some(files) = typed.files.iter().find(|files| !(1..=FILES_MAX).contains(*files)) {
             return Err(format!("--files: {files} is not from 1 to {FILES_MAX}").into());
         }
-        if !(typed.seconds.is_finite() && typed.seconds > 0.) {
-            return Err(format!("--seconds: {} is no time limit", typed.seconds).into());
-        }
-        if typed.cost.is_some_and(|cost| !(cost.is_finite() && cost > 0.)) {
-            return Err("--cost: more than 0 dollars".to_owned().into());
-        }
         if let Some(plot) = &typed.plot
             && plot.extension().is_none_or(|extension| extension != "svg")
         {
@@ -68,14 +61,10 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             setup: ExperimentSetup {
                 size_bytes: typed.size.map(|size| size.0),
                 rounds: typed.rounds,
-                limit_seconds: typed.seconds,
-                cost_dollars: typed.cost,
                 files: typed.files,
                 settings: typed.set,
                 dir: typed.dir,
                 pool_bytes: typed.memory.map(|size| size.0),
-                memory_bytes: memory_bytes(typed.memory)?,
-                threads: threads(typed.threads)?,
                 program,
             },
             json: typed.json,
@@ -85,7 +74,7 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
     }
 }
 
-/// Ten records of the Sort Benchmark.
+/// Less than any experiment can use.
 const LEAST_BYTES: u64 = 1000;
 
 /// A process may have no more open, often.
@@ -102,18 +91,14 @@ mod tests {
             (&["--rounds", "0"], "--rounds: at least 1"),
             (&["--files", "8,0"], "--files: 0 is not from 1 to 1000"),
             (&["--files", "1001"], "--files: 1001 is not from 1 to 1000"),
-            (&["--seconds", "0"], "--seconds: 0 is no time limit"),
-            (&["--seconds", "NaN"], "--seconds: NaN is no time limit"),
-            (&["--cost", "0"], "--cost: more than 0 dollars"),
-            (&["--threads", "0"], "--threads: at least 1"),
             (
                 &["--set", "channels=8"],
-                "--set: gray-sort has no device whose parameters can be changed; activesort-... have",
+                "--set: triton-disk has no device whose parameters can be changed; activesort-... have",
             ),
             (&["--plot", "x.png"], "--plot: 'x.png' does not end in .svg, the one kind of plot"),
         ];
         for (options, sentence) in table {
-            let typed = [&["reproduce", "gray-sort"], *options].concat();
+            let typed = [&["reproduce", "triton-disk"], *options].concat();
             assert_eq!(refusal(&typed), *sentence, "{options:?}");
         }
     }

@@ -29,12 +29,8 @@ fn outcome(name: &str, requests: u64) -> Value {
         rounds: None,
         files: Vec::new(),
         settings: vec!["blocks_per_plane=64".to_owned()],
-        limit_seconds: 1.,
-        cost_dollars: None,
         dir: PathBuf::from("."),
-        memory_bytes: 1 << 20,
         pool_bytes: None,
-        threads: 1,
         program: PathBuf::new(),
     };
     let experiment = crate::list().iter().find(|e| e.name == name).expect("listed");

@@ -44,12 +44,8 @@ mod tests {
             rounds: None,
             files: Vec::new(),
             settings: Vec::new(),
-            limit_seconds: 1.,
-            cost_dollars: None,
             dir: PathBuf::from("."),
-            memory_bytes: 1 << 20,
             pool_bytes: None,
-            threads: 1,
             program: PathBuf::new(),
         };
         let experiment = crate::list().iter().find(|e| e.name == name).expect("listed");

@@ -7,12 +7,9 @@ use serde_json::Value;
 
 use crate::{fails, folder, merganser, names, prints, stderr};
 
-const EXPERIMENTS: [(&str, &[&str]); 15] = [
+const EXPERIMENTS: [(&str, &[&str]); 12] = [
     ("triton-internal-sort", &["--rounds", "1"]),
     ("triton-disk", &["--files", "1,3,512"]),
-    ("triton-efficiency", &["--cost", "2000"]),
-    ("minute-sort", &["--memory", "64M"]),
-    ("gray-sort", &["--memory", "64M"]),
     ("ssd-validate", &[]),
     ("ssd-buffer", &[]),
     ("activesort-throughput", &[]),
@@ -45,7 +42,7 @@ fn the_list_names_every_experiment() {
     let list = String::from_utf8(prints(dir.path(), &["reproduce", "--list"])).expect("UTF-8");
     let listed: Vec<&str> =
         list.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    let (before, after) = EXPERIMENTS.split_at(7);
+    let (before, after) = EXPERIMENTS.split_at(4);
     let name = |(name, _): &(&'static str, _)| *name;
     let names = before.iter().map(name).chain(HCDD).chain(after.iter().map(name)).chain(MCSD);
     let names = names.chain(PPBLAST).chain([PPBLAST_WORDCOUNT]);
@@ -163,25 +160,19 @@ fn a_refused_experiment_is_one_sentence() {
     let unknown = fails(dir.path(), &["reproduce", "triton-magic"]);
     assert!(unknown.contains("triton-internal-sort"), "{unknown}");
     fails(dir.path(), &["reproduce"]);
-    let missing = fails(dir.path(), &["reproduce", "gray-sort", "--dir", "missing"]);
+    let missing = fails(dir.path(), &["reproduce", "triton-disk", "--dir", "missing"]);
     assert!(missing.starts_with("missing/.merganser-reproduce-"), "{missing}");
-    let space = fails(dir.path(), &["reproduce", "gray-sort", "--size", "1000TB"]);
-    assert!(space.contains("bytes are free") || space.contains("are free; give"), "{space}");
     let memory = fails(dir.path(), &["reproduce", "triton-internal-sort", "--size", "1000TB"]);
     assert!(memory.starts_with("--size: comparing sorts"), "{memory}");
     let pool = ["reproduce", "triton-disk", "--size", "1MB", "--memory", "1M", "--files", "512"];
     assert!(fails(dir.path(), &pool).contains("8388608"));
-    let sort = ["reproduce", "gray-sort", "--size", "1MB", "--memory", "1K"];
-    assert!(fails(dir.path(), &sort).starts_with("merganser sort: "));
-    let time = ["reproduce", "minute-sort", "--size", "1MB", "--seconds", "0.000001"];
-    assert!(fails(dir.path(), &time).starts_with("--seconds: even"));
     assert!(names(dir.path()).is_empty(), "nothing is left");
 }
 
 #[test]
-fn an_interrupted_experiment_ends_its_sort_and_leaves_nothing() {
+fn an_interrupted_experiment_leaves_nothing() {
     let dir = folder();
-    let words = ["reproduce", "gray-sort", "--size", "400MB", "--memory", "64M"];
+    let words = ["reproduce", "triton-disk", "--size", "4GB", "--files", "8"];
     let mut child = merganser(dir.path(), &words).spawn().expect("it starts");
     // Until its folder is there, which its own name tells.
     let begun = || !names(dir.path()).is_empty();
