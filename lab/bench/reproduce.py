@@ -19,11 +19,11 @@ from harness.measure import JobError
 from harness.report import gist
 from harness.signals import end_orderly
 from harness.tools import BENCH, REPOSITORY, cores
-from papers import triton
+from papers import mcsd, triton
 from papers.lab import ExperimentError, Lab
 from papers.outcome import as_json, text
 
-EXPERIMENTS = {**triton.EXPERIMENTS}
+EXPERIMENTS = {**triton.EXPERIMENTS, **mcsd.EXPERIMENTS}
 LEAST_BYTES = 1000
 """Ten records of the Sort Benchmark."""
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import reproduce
+from harness import limits
 from papers.lab import ExperimentError
+from papers.mcsd import contest, pairs, partition, single
+from papers.mcsd import published as mcsd
 from papers.triton import efficiency, gray_sort, minute_sort, published
 from papers.triton.whole_sort import SortCost
 
@@ -58,9 +61,9 @@ class Command(unittest.TestCase):
         self.assertFalse(list((self.folder / "work").glob("*")), "nothing is left")
         return ran
 
-    def prints_its_figures(self, name, *more):
+    def prints_its_figures(self, name, *more, **env):
         j, p = self.folder / "j", self.folder / "p.svg"
-        ran = self.run_one(name, "--json", j, "--plot", p, *more)
+        ran = self.run_one(name, "--json", j, "--plot", p, *more, **env)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertTrue(ran.stdout.startswith(f"{name}: "), ran.stdout)
         told = json.loads(j.read_text())
@@ -82,6 +85,15 @@ class Command(unittest.TestCase):
         self.assertEqual(sum(" sort " in run["command"] for run in told["runs"]), 2)
         self.prints_its_figures("minute-sort")
         self.prints_its_figures("triton-efficiency", "--cost", "2000")
+
+    def test_jobs_in_little_memory_print_their_figures(self):
+        try:
+            limits.need_swap("this test")
+        except limits.NoSwap as missing:
+            self.skipTest(str(missing))
+        told = self.prints_its_figures("mcsd-pairs", PHOENIX_DIR="")
+        self.assertTrue(all(run["memory_limit_bytes"] == 128 * 2**20 for run in told["runs"] if " match " in run["command"]))
+        self.assertTrue(any(" & " in run["command"] for run in told["runs"]))
 
     def test_the_list_names_every_experiment(self):
         listed = subprocess.run(self.words("--list"), capture_output=True, text=True, timeout=60).stdout
@@ -171,6 +183,67 @@ class Triton(unittest.TestCase):
         with self.assertRaisesRegex(ExperimentError, "take longer than 1 seconds"):
             minute_sort.outcome(lab(), late, 1)
         self.assertIn("the size limit ended the search", minute_sort.outcome(lab(), fast, 1).differs[-1])
+
+
+class McSD(unittest.TestCase):
+    SECONDS = contest.Seconds({
+        (size, job, who): share * {contest.SEQUENTIAL: 20, contest.PHOENIX: 60 if share > 0.5 else 10}.get(who, 10)
+        for size, share in enumerate(mcsd.SHARES)
+        for job in contest.JOBS
+        for who in (contest.SEQUENTIAL, contest.DUO, contest.DUO_PARTS, contest.DUO_WHOLE, contest.PHOENIX)
+    })  # fmt: skip
+    """A control that grows beyond half of memory; Phoenix++ is not there."""
+
+    def test_memory_follows_the_data_down_to_a_least(self):
+        found = [contest.sizes(size) for size in (None, 640 * contest.MIB, contest.MIB)]
+        self.assertEqual(found, [(512 << 20, 320 << 20), (1024 << 20, 640 << 20), (128 << 20, 1 << 20)])
+
+    def test_our_command_is_told_its_partition(self):
+        arena = contest.Contest(SimpleNamespace(folder=Path("f"), merganser="m"), None, {}, 2**30, 2**30)
+        words = [arena.words(contest.COUNT, who) for who in (contest.DUO_PARTS, contest.DUO_WHOLE, contest.DUO)]
+        self.assertEqual([one[one.index("--partition-size") + 1] for one in words], [322122547, "none", "auto"])
+        self.assertIn(("--memory", 2**29), list(zip(words[0], words[0][1:])))
+
+    def test_a_text_is_cut_between_lines(self):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"some words\n" * 1000)
+            file.flush()
+            contest.cut(Path(file.name), 5000)
+            self.assertEqual(Path(file.name).stat().st_size, 5000 // 11 * 11)
+
+    def test_statements_are_compared_where_they_hold(self):
+        outcome = single.outcome(lab(), self.SECONDS, [])
+        self.assertEqual([len(one.rows) for one in outcome.sections], [2 * 4 * 4, 8, 8, 2])
+        self.assertTrue(all(row.ratio == 1 for row in section(outcome, "one core").rows))
+        compared = [row.paper and row.paper.value for row in section(outcome, "Phoenix 2.0").rows]
+        self.assertEqual(compared, [1, 1, None, 6, 1, 1, None, None])
+        alone = contest.Seconds({key: value for key, value in self.SECONDS.items() if key[2] is not contest.PHOENIX})
+        self.assertEqual(ours(section(single.outcome(lab(), alone, []), "Phoenix 2.0")), [None])
+
+    def test_quotients_are_those_of_the_table(self):
+        outcome = partition.outcome(lab(), self.SECONDS, [])
+        control = section(outcome, "Phoenix 2.0")
+        self.assertEqual([round(row.paper.value, 1) for row in control.rows], [2.1, 2.7, 1.0, 1.0])
+        self.assertEqual(ours(control)[1], 6)
+        self.assertEqual(ours(section(outcome, "ours without")), [1] * 4)
+
+    def test_speed_ups_are_compared_where_the_paper_has_a_number(self):
+        seconds = {
+            (size, job, way): {contest.DUO_PARTS: 2.0, contest.PHOENIX: 32.0}.get(way.job, 4.0)
+            for size in range(4) for job in contest.JOBS for way in (pairs.MCSD, *pairs.RIVALS)
+        }  # fmt: skip
+        count = pairs.outcome(lab(), seconds, []).sections[0]
+        self.assertEqual(len(count.rows), 5 * 4)
+        self.assertEqual([row.ratio for row in count.rows if row.ratio], [1, 1, 1, 1, 1, 16 / 18])
+        self.assertEqual(sum(row.what.endswith("(paper: figure only)") for row in count.rows), 6)
+        alone = {key: None if key[2].job is contest.PHOENIX else value for key, value in seconds.items()}
+        rows = pairs.outcome(lab(), alone, []).sections[0].rows
+        self.assertEqual(sum(row.paper is not None and row.ours is None for row in rows), 2)
+
+    def test_a_matrix_has_a_header_of_whole_lines(self):
+        head = pairs.matrix(3, 1)[:128]
+        self.assertTrue(head.startswith(b"\x93NUMPY") and head.endswith(b"\n"))
+        self.assertEqual(len(pairs.matrix(3, 1)), 128 + 9 * 8)
 
 
 if __name__ == "__main__":

@@ -53,14 +53,6 @@ pub enum ExperimentError {
         /// Bytes for all its copies.
         needed_bytes: u64,
     },
-    /// A command of `merganser` that an experiment ran as a process failed.
-    #[error("merganser {command}: {message}")]
-    Command {
-        /// Its first word.
-        command: String,
-        /// What it printed on stderr.
-        message: String,
-    },
     /// A program of another project failed, or a command of `merganser`.
     #[error("{program}: {message}")]
     Program {

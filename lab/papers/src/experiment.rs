@@ -9,7 +9,7 @@ use crate::lab::{Caller, ExperimentSetup, Lab};
 use crate::machine::MeasuredMachine;
 use crate::outcome::Outcome;
 use crate::report::ExperimentReport;
-use crate::{activesort, hcdd, isc, mcsd, ppblast, ssd, triton};
+use crate::{activesort, hcdd, isc, ppblast, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -52,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 23] = [
+const EXPERIMENTS: [Experiment; 19] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -144,24 +144,6 @@ const EXPERIMENTS: [Experiment; 23] = [
         steps: isc::energy::run,
     },
     Experiment {
-        name: "mcsd-single",
-        about: "word count and string match in little memory, alone",
-        source: "McSD, Figures 3.8 and 3.9",
-        steps: mcsd::single::run,
-    },
-    Experiment {
-        name: "mcsd-pairs",
-        about: "the same next to a product of matrices on the host",
-        source: "McSD, Figures 3.10 and 3.11",
-        steps: mcsd::pairs::run,
-    },
-    Experiment {
-        name: "mcsd-partition",
-        about: "the same with and without partitions",
-        source: "McSD/HcDD dissertation, Table 4.1",
-        steps: mcsd::partition::run,
-    },
-    Experiment {
         name: "ppblast-format",
         about: "formatting a database by its size, on hard disks and on an SSD",
         source: "McSD/HcDD dissertation, Table 4.3 and Figure 4.6",
@@ -184,11 +166,5 @@ const EXPERIMENTS: [Experiment; 23] = [
         about: "the same by the number of partitions: the best one, found and predicted",
         source: "McSD/HcDD dissertation, Figure 4.10",
         steps: ppblast::partition::run,
-    },
-    Experiment {
-        name: "ppblast-wordcount",
-        about: "word count and string match with and without partitions, as mcsd-partition",
-        source: "McSD/HcDD dissertation, Table 4.1 and Figure 4.5",
-        steps: ppblast::wordcount::run,
     },
 ];

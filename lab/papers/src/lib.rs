@@ -15,7 +15,6 @@
 //! | `triton` | TritonSort: sorts in memory, and many files written at once |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `isc` | In-Storage Computing for Hadoop, modelled |
-//! | `mcsd` | McSD: MapReduce on a storage node |
 //! | `ppblast` | pp-mpiBLAST: formatting on a storage node, searching on others |
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |

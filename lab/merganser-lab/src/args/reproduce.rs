@@ -11,14 +11,14 @@ use merganser_shell::args::TypedSize;
 /// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
 /// paper's machine. Every call measures again; no result is kept.
 ///
-/// The data of triton-disk goes into a folder in --dir that is removed. Whole sorts (gray-sort, minute-sort and
-/// triton-efficiency) are in a checkout: lab/bench/reproduce.py.
+/// The data of triton-disk goes into a folder in --dir that is removed. Whole sorts and jobs in
+/// little memory (gray-sort, minute-sort, triton-efficiency, mcsd-...) are in a checkout: lab/bench/reproduce.py.
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
 /// their figures are the same on every machine. So do isc-...; their one figure of an SSDlet on the host is
 /// measured here.
 ///
-/// ppblast-... (but -wordcount, which is mcsd-partition) run makeblastdb and blastp of NCBI BLAST+ over
+/// ppblast-... run makeblastdb and blastp of NCBI BLAST+ over
 /// partitions with `merganser pipeline`, and mpirun if it is there, on two processors. As root, a control
 /// group limits their memory. Real sequences are used where Debian's packages with some are installed or
 /// unpacked below SEQUENCES_DIR.

@@ -1,11 +1,6 @@
-//! A group of processes with little memory, and a swap file for the rest.
-//!
-//! Phoenix holds two to four times its input. Without swap the system would kill it; with swap it becomes
-//! slow, as on the paper's machine.
+//! A group of processes with little memory.
 
 use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,21 +9,16 @@ use crate::error::ExperimentError;
 /// Where control groups of version 1 have their memory controller.
 const CONTROLLER: &str = "/sys/fs/cgroup/memory";
 
-/// Refuses a machine on which a group with swap can't be made, with one sentence.
+/// Refuses a machine on which a group can't be made, with one sentence.
 pub(crate) fn check(experiment: &'static str) -> Result<(), ExperimentError> {
     let needs = |what: &str| Err(ExperimentError::Needs { experiment, what: what.to_owned() });
     if !rustix::process::geteuid().is_root() {
-        return needs("root, to make a control group of memory and a swap file");
+        return needs("root, to make a control group of memory");
     }
     if !Path::new(CONTROLLER).join("memory.limit_in_bytes").exists() {
         return needs(
             "the memory controller of control groups of version 1 at /sys/fs/cgroup/memory",
         );
-    }
-    for tool in ["mkswap", "swapon", "swapoff", "taskset"] {
-        if Command::new(tool).arg("--version").output().is_err() {
-            return needs(&format!("the command {tool} of util-linux"));
-        }
     }
     Ok(())
 }
@@ -53,13 +43,6 @@ impl MemoryGroup {
         fs::write(&path, text).map_err(|error| ExperimentError::on(&path, error))
     }
 
-    /// A command that joins the group and then becomes `program`, on the first `processors`.
-    pub(crate) fn command(&self, program: &Path, processors: usize) -> Command {
-        let mut command = self.joined(Path::new("taskset"));
-        command.args(["--cpu-list", &format!("0-{}", processors.max(1) - 1)]).arg(program);
-        command
-    }
-
     /// A command that joins the group and then becomes `program`, on any processor.
     pub(crate) fn joined(&self, program: &Path) -> Command {
         let mut command = Command::new("sh");
@@ -77,41 +60,6 @@ impl Drop for MemoryGroup {
     }
 }
 
-/// A file that the system swaps to; swapping ends when it is dropped.
-pub(crate) struct SwapFile {
-    path: PathBuf,
-}
-
-impl SwapFile {
-    /// `bytes` of swap in `folder`.
-    pub(crate) fn new(folder: &Path, bytes: u64) -> Result<Self, ExperimentError> {
-        let path = folder.join("swap");
-        let on = |error: io::Error| ExperimentError::on(&path, error);
-        let file = fs::File::create_new(&path).map_err(on)?;
-        file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(on)?;
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
-            .map_err(|error| on(error.into()))?;
-        drop(file);
-        let swap = SwapFile { path: path.clone() };
-        for tool in ["mkswap", "swapon"] {
-            let done = Command::new(tool).arg(&path).output().map_err(on)?;
-            if !done.status.success() {
-                let said = String::from_utf8_lossy(&done.stderr);
-                let said = said.lines().last().unwrap_or("it failed").to_owned();
-                return Err(ExperimentError::Command { command: tool.to_owned(), message: said });
-            }
-        }
-        Ok(swap)
-    }
-}
-
-impl Drop for SwapFile {
-    fn drop(&mut self) {
-        // It may not be in use yet. The folder that it is in goes away with all files.
-        let _ = Command::new("swapoff").arg(&self.path).output();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,7 +71,7 @@ mod tests {
             return;
         }
         let group = MemoryGroup::new(64 << 20).expect("makes a group");
-        let told = group.command(Path::new("cat"), 1).arg("/proc/self/cgroup").output();
+        let told = group.joined(Path::new("cat")).arg("/proc/self/cgroup").output();
         let told = String::from_utf8(told.expect("runs").stdout).expect("text");
         let name = group.folder.file_name().expect("a name").to_str().expect("text");
         assert!(told.lines().any(|line| line.contains("memory") && line.ends_with(name)), "{told}");

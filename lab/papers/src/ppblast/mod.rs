@@ -2,7 +2,7 @@
 //! compute nodes search the one before.
 //!
 //! ```text
-//!   format, elapsed, speedup, partition, wordcount     one experiment each: what is measured, what is compared
+//!   format, elapsed, speedup, partition     one experiment each: what is measured, what is compared
 //!        │
 //!        ├──► runs      a database that is formatted and searched: whole, in partitions, in two pools
 //!        │      ├──► results    what such a run gives: seconds, hits, the pipeline's own report
@@ -28,4 +28,3 @@ mod results;
 mod runs;
 pub(crate) mod speedup;
 mod tools;
-pub(crate) mod wordcount;
