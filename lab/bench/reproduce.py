@@ -10,6 +10,7 @@ import argparse
 import datetime
 import json
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,11 +20,11 @@ from harness.measure import JobError
 from harness.report import gist
 from harness.signals import end_orderly
 from harness.tools import BENCH, REPOSITORY, cores
-from papers import mcsd, triton
+from papers import mcsd, ppblast, triton
 from papers.lab import ExperimentError, Lab
 from papers.outcome import as_json, text
 
-EXPERIMENTS = {**triton.EXPERIMENTS, **mcsd.EXPERIMENTS}
+EXPERIMENTS = {**triton.EXPERIMENTS, **mcsd.EXPERIMENTS, **ppblast.EXPERIMENTS}
 LEAST_BYTES = 1000
 """Ten records of the Sort Benchmark."""
 
@@ -79,7 +80,8 @@ def reproduce(args):
         try:
             outcome = EXPERIMENTS[args.name].run(lab)
         except JobError as error:
-            raise ExperimentError(f"{str(error).splitlines()[0]}: {gist(str(error))}") from error
+            how, _, said = str(error).partition("\n")
+            raise ExperimentError(f"{how}: {gist(said)}" if said else how) from error
         return outcome, lab.kept()
 
 
@@ -102,7 +104,7 @@ def main(words=None):
             args.json.write_text(json.dumps(made, indent=1) + "\n")
         if args.plot:
             args.plot.write_text(outcome.chart())
-    except (ExperimentError, NoSwap) as error:
+    except (ExperimentError, NoSwap, subprocess.SubprocessError) as error:
         sys.exit(f"reproduce: {error}")
     except OSError as error:
         sys.exit(f"reproduce: {error.filename}: {error.strerror}")

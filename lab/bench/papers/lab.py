@@ -66,7 +66,7 @@ class Lab:
         return cost
 
     def told(self, *words, worst=0):
-        """What a program prints that is not measured. Its exit status may be up to `worst`."""
+        """The output of a program that is not measured. An exit status above `worst` is an error."""
         words = [str(word) for word in words]
         ran = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self.args.timeout)
         if not 0 <= ran.returncode <= worst:

@@ -52,6 +52,20 @@ class Measure(unittest.TestCase):
         count = run(Job((("sh", "-c", script),)), self.folder)
         self.assertLess(count.rss_peak_bytes, len(ours) / 2)
 
+    def test_a_job_ends_when_the_program_alongside_has_ended(self):
+        job = Job((("true",),), alongside=("sleep", "0.5"))
+        cost = run(job, self.folder)
+        self.assertGreaterEqual(cost.wall_s, 0.5)
+        self.assertEqual(cost.command, "sleep 0.5 & true > /dev/null")
+        with self.assertRaisesRegex(JobError, "exit 1: false"):
+            run(Job((("true",),), alongside=("false",)), self.folder)
+
+    @unittest.skipUnless(limits.MEMORY_ROOT.exists() and os.geteuid() == 0, "control groups of version 1, as root")
+    def test_jobs_share_the_group_of_the_caller(self):
+        with limits.memory(64 * MIB) as group:
+            costs = [run(Job((("cat", "/proc/self/cgroup"),), capture=True), self.folder, group=group) for _ in range(2)]
+            self.assertTrue(all(group.name in cost.text and cost.memory_limit_bytes == 64 * MIB for cost in costs))
+
     def test_printed_text_is_kept_when_asked_for(self):
         self.assertEqual(run(Job((("echo", "17"),), capture=True), self.folder).text, "17\n")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,10 @@ from harness import limits
 from papers.lab import ExperimentError
 from papers.mcsd import contest, pairs, partition, single
 from papers.mcsd import published as mcsd
+from papers.ppblast import bed, data, elapsed, formatting, model, speedup
+from papers.ppblast import partition as partitions
+from papers.ppblast import published as ppblast
+from papers.ppblast.runs import Hits, Parts, Whole
 from papers.triton import efficiency, gray_sort, minute_sort, published
 from papers.triton.whole_sort import SortCost
 
@@ -91,9 +96,8 @@ class Command(unittest.TestCase):
             limits.need_swap("this test")
         except limits.NoSwap as missing:
             self.skipTest(str(missing))
-        told = self.prints_its_figures("mcsd-pairs", PHOENIX_DIR="")
-        self.assertTrue(all(run["memory_limit_bytes"] == 128 * 2**20 for run in told["runs"] if " match " in run["command"]))
-        self.assertTrue(any(" & " in run["command"] for run in told["runs"]))
+        told = self.prints_its_figures("mcsd-partition", PHOENIX_DIR="")
+        self.assertEqual({run["memory_limit_bytes"] for run in told["runs"]}, {128 * 2**20})
 
     def test_the_list_names_every_experiment(self):
         listed = subprocess.run(self.words("--list"), capture_output=True, text=True, timeout=60).stdout
@@ -244,6 +248,168 @@ class McSD(unittest.TestCase):
         head = pairs.matrix(3, 1)[:128]
         self.assertTrue(head.startswith(b"\x93NUMPY") and head.endswith(b"\n"))
         self.assertEqual(len(pairs.matrix(3, 1)), 128 + 9 * 8)
+
+
+def whole(megabytes):
+    """A whole database of this size in the paper, by lines that cross."""
+    return Whole(megabytes / 100, megabytes / 200 + 6, megabytes / 400 + 3, Hits(10, ""))
+
+
+def parts(megabytes, count, serial=False):
+    """The same in partitions: each has a fixed part of half a second per stage."""
+    stages = [megabytes / 100 / count + 0.5, (megabytes / 200 + 6) / count + 0.5]
+    pipelined, serially = model.pipelined(count, stages), count * sum(stages)
+    seconds = serially if serial else pipelined
+    told = {
+        "stage_seconds": stages, "measured_seconds": seconds, "unpipelined_seconds": serially, "pipelined_seconds": pipelined,
+        "recurrence_seconds": seconds, "ahead_seconds": seconds * 1.1 if count > 2 else None, "first_stage_seconds": stages[0],
+        "second_stage_seconds": stages[1], "second_stage_as_printed_seconds": stages[1] + 1,
+    }  # fmt: skip
+    return Parts(count, seconds, told, Hits(10, ""))
+
+
+class PpBlast(unittest.TestCase):
+    TEXT = b">a x\nMK\nV\n>b\nLL\n>c\nAAAA\n"
+
+    def setUp(self):
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = Path(held.name)
+        self.file = self.folder / "some.fa"
+
+    def test_all_ways_run_with_a_built_merganser_and_blast(self):
+        built = next((one for kind in ("debug", "release") if (one := reproduce.REPOSITORY / "target" / kind / "merganser").exists()), None)
+        wings = built and all(built.with_name(f"merganser-{wing}").exists() for wing in ("near", "lab"))
+        if not wings or not shutil.which("blastp") or len(os.sched_getaffinity(0)) < 2:
+            self.skipTest("it needs a build of merganser, BLAST+ and two processors")
+        words = ["ppblast-format", "--merganser", built, "--dir", self.folder, "--size", "1MB", "--json", self.folder / "j"]
+        ran = subprocess.run([sys.executable, BENCH / "reproduce.py", *words], capture_output=True, text=True, timeout=300)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertTrue(all(row["ours"] for one in json.loads((self.folder / "j").read_text())["sections"] for row in one["rows"]))
+
+    def test_without_blast_a_sentence_says_what_to_install(self):
+        words = [sys.executable, BENCH / "reproduce.py", "ppblast-elapsed", "--dir", self.folder, "--merganser", sys.executable]
+        ran = subprocess.run(words, capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": str(self.folder)})
+        self.assertEqual(ran.returncode, 1)
+        self.assertTrue(ran.stderr.startswith("reproduce: ppblast-elapsed needs makeblastdb and blastp"), ran.stderr)
+        self.assertIn("apt-get install ncbi-blast+", ran.stderr)
+
+    def test_memory_follows_the_database_down_to_a_least(self):
+        found = [bed.sizes(size, mb) for size, mb in ((None, 2000), (None, 1750), (2**30, 2000), (2**20, 2000))]
+        self.assertEqual(found, [(128 << 20, 128 << 20), (128 << 20, 112 << 20), (1 << 30, 1 << 30), (128 << 20, 1 << 20)])
+
+    def test_a_database_is_cut_between_records_at_every_place(self):
+        for size in range(len(self.TEXT) + 3):
+            self.file.write_bytes(self.TEXT)
+            data.cut(self.file, size)
+            expected = self.TEXT[: 10 if size < 16 else 16 if size < 24 else None]
+            self.assertEqual(self.file.read_bytes(), expected, size)
+        self.assertEqual(data.count(self.file), 9)
+
+    def test_texts_are_told_apart_by_their_letters(self):
+        for text, letters in (
+            (b"id\tname\n", None), (b"", None), (b">nothing\n", None), (b">p\nMKVLAG\n", "protein"), (b">d\nACGTNacgta\nGGR\n>x\nMMM\n", "dna"),
+        ):  # fmt: skip
+            self.assertEqual(data.letters_of(text), letters, text)
+
+    def test_hits_are_the_same_in_any_order(self):
+        hits = Hits.of(b"a\t1\nb\t2\n")
+        self.assertEqual((hits, hits), (Hits.of(b"b\t2\na\t1\n"), Hits.of(b"b\t2\n", b"a\t1\n")))
+        for other in (b"a\t1\nb\t3\n", b"a\t1\n", b"a\t1\nb\t2\nb\t2\n"):
+            self.assertNotEqual(hits, Hits.of(other))
+
+    def test_lines_are_found_again_and_meet(self):
+        line = model.fitted([(x, 3 + 2 * x) for x in (1, 2, 5)])
+        self.assertAlmostEqual(line.meets(model.Line(9, 0.5)), 4)
+        self.assertIsNone(line.meets(model.Line(7, line.slope)))
+        self.assertIsNone(model.fitted([(1, 2), (1, 3)]))
+
+    def test_the_hard_disks_row_is_fitted_and_the_ssds_is_predicted(self):
+        reorder = model.Reorder.fitted(0.012)
+        self.assertTrue(550 < reorder.cache_mb < 700 and 8e3 < reorder.gap_bytes < 12e3, reorder)
+        for megabytes, hdd, ssd in ppblast.FORMAT:
+            self.assertTrue(0.4 < reorder.seconds(megabytes, 0.012) / hdd < 1.1)
+            self.assertTrue(0.8 < reorder.seconds(megabytes, 0.0002) / ssd < 1.05)
+
+    def test_the_paper_says_what_its_text_says(self):
+        counts = [[ppblast.count_of(size, partition) for size in ppblast.SIZES] for partition in ppblast.PARTITIONS]
+        self.assertEqual(counts, [[4, 5, 6, 7, 8], [2, 3, 3, 4, 4], [2, 2, 2, 3, 3]])
+        self.assertEqual([ppblast.name_of(size) for size in (500, 1000, 1250)], ["500 MB", "1 GB", "1.25 GB"])
+        self.assertEqual([round(one.value, 2) for one in ppblast.DISK_OVER_SSD.values()], [1.06, 2.25, 2.83, 3.25, 3.75, 4.18])
+        # Overlap alone can't give the average of any number of partitions.
+        self.assertTrue(all(2 * n / (n + 1) < ppblast.SPEEDUP_MEAN.value for column in counts for n in column))
+
+    def test_formatting_fitted_predicted_and_measured_is_apart(self):
+        def cost(seconds):
+            return SimpleNamespace(wall_s=seconds, cpu_s=seconds)
+
+        times = [
+            formatting.Times(mb, round(mb * 1e5), cost(mb / 100), round(mb * 1.2e5), cost(mb / 1000), round(mb * 1e5), round(mb * 1e5), cost(mb / 100))
+            for mb, *_ in ppblast.FORMAT
+        ]  # fmt: skip
+        disks = model.Speed(100e6, 100e6, 0.012), model.Speed(500e6, 250e6, 0.0002)
+        outcome = formatting.outcome(lab(), times, (100_000_000, cost(2.0), 25_000_000), disks, [])
+        self.assertEqual([len(one.rows) for one in outcome.sections], [6, 6, 18, 5, 5, 12, 4])
+        growth, ordered, disk, rates = outcome.sections[3:]
+        self.assertTrue(all(abs(own - 1) < 1e-9 for own in ours(growth)))
+        self.assertEqual([round(one.rows[-1].paper.value, 2) for one in (growth, ordered)], [1.24, 4.86])
+        # 4.7: 0.5 s for reading 50 MB, 0.6 for writing 60, and 5 of computing, against 0.1, 0.24 and 5.
+        self.assertAlmostEqual(ours(disk)[1], 6.1 / 5.34)
+        self.assertEqual((ours(rates)[1], ours(rates)[3]), (50, 0.25))
+        self.assertTrue(outcome.chart().startswith("<svg "))
+
+    def test_the_three_ways_are_apart_and_their_quotients_multiply(self):
+        points = [
+            elapsed.Point(mb, whole(mb), parts(mb, count, serial=True), parts(mb, count))
+            for mb in ppblast.SIZES if (count := ppblast.count_of(mb, 500))
+        ]  # fmt: skip
+        outcome = elapsed.outcome(lab(), points, [])
+        seconds, gain, causes, saved, crossing = outcome.sections
+        self.assertEqual((len(seconds.rows), len(saved.rows)), (25, 6))
+        products = [a * b for a, b in zip(ours(causes)[::2], ours(causes)[1::2])]
+        self.assertAlmostEqual(ours(gain)[0], sum(products) / 5)
+        # x/100 meets x/200 + 6 at 1,200.
+        self.assertAlmostEqual(ours(crossing)[-1], 1200)
+        self.assertTrue(outcome.differs[0].startswith("Formatting and search take equally long at 1200"))
+        apart = [elapsed.Point(p.megabytes, Whole(p.whole.format_s, 3 * p.whole.format_s + 1, 1, p.whole.hits), p.serial, p.pipelined) for p in points]
+        said = elapsed.outcome(lab(), apart, []).differs[0]
+        self.assertIn("do not cross between 0 and 2500 MB here; formatting takes longer at 0 of 5", said)
+
+    def test_predictions_stand_next_to_what_was_measured(self):
+        points = [
+            speedup.Point(mb, whole(mb), [parts(mb, ppblast.count_of(mb, one)) for one in ppblast.PARTITIONS], serial)
+            for mb in ppblast.SIZES for serial in [parts(mb, 8, serial=True) if mb == 2000 else None]
+        ]  # fmt: skip
+        outcome = speedup.outcome(lab(), points, [])
+        bound = section(outcome, "overlap alone")
+        # 1 GB: 4 and 2 partitions; 1.25 GB: 5, 3, 2; and so on.
+        self.assertEqual(len(bound.rows), 2 + 3 + 3 + 3 + 3)
+        self.assertTrue(all(row.ours <= row.paper.value + 1e-9 for row in bound.rows))
+        for begins in ("seconds: Equation 4.5", "seconds: the recurrence"):
+            self.assertTrue(all(abs(row.ratio - 1) < 1e-9 for row in section(outcome, begins).rows))
+        self.assertEqual(len(section(outcome, "seconds: predicted").rows), 14 - 3)
+        # 2 GB: 20 + 16 s, in eight partitions 8 (2.5 + 0.5) + 2 + 0.5, and one after the other 8 (2.5 + 0.5 + 2 + 0.5).
+        for own, expected in zip(ours(section(outcome, "this project")), (1, 1 / 1.1, 44 / 26.5, 36 / 26.5, 3 / 2.5), strict=True):
+            self.assertAlmostEqual(own, expected)
+
+    def test_the_optimum_of_the_model_is_found_again(self):
+        sweep = [parts(2000, count) for count in partitions.COUNTS]
+        points = [
+            partitions.Point(mb, one, parts(mb, ppblast.count_of(mb, one))) for mb in partitions.SWEPT_MB for one in ppblast.PARTITIONS
+        ]
+        outcome = partitions.outcome(lab(), points, sweep, 2e8, [])
+        _, best, by_count, optimum = outcome.sections
+        for row, n in zip(by_count.rows, partitions.COUNTS):
+            self.assertAlmostEqual(row.paper.value, 20 + 0.5 * n + 16 / n + 0.5, places=5)
+        # 20 s of formatting and 16 s of searching, half a second per partition and stage: n* = sqrt(16 / 0.5).
+        self.assertAlmostEqual(optimum.rows[0].paper.value, 32**0.5, places=5)
+        self.assertIn(optimum.rows[0].ours, (4, 8))
+        self.assertAlmostEqual(optimum.rows[2].ours, 0.5)
+        self.assertTrue(outcome.differs[0].endswith("partitions, inside of the range that was measured."))
+        self.assertEqual(len(best.rows), 3)
+        few = partitions.outcome(lab(), [], [parts(2000, 1)] * 7, 2e8, [])
+        self.assertFalse(few.sections[3].rows)
+        self.assertTrue(all(row.paper is None for row in few.sections[2].rows))
 
 
 if __name__ == "__main__":

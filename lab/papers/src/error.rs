@@ -53,22 +53,6 @@ pub enum ExperimentError {
         /// Bytes for all its copies.
         needed_bytes: u64,
     },
-    /// A program of another project failed, or a command of `merganser`.
-    #[error("{program}: {message}")]
-    Program {
-        /// Its name.
-        program: String,
-        /// The last line that it printed on stderr, or how it ended.
-        message: String,
-    },
-    /// The machine, or the user, lacks what an experiment needs.
-    #[error("{experiment} needs {what}")]
-    Needs {
-        /// The experiment.
-        experiment: &'static str,
-        /// The missing thing.
-        what: String,
-    },
 }
 
 impl ExperimentError {

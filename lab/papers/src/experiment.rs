@@ -9,7 +9,7 @@ use crate::lab::{Caller, ExperimentSetup, Lab};
 use crate::machine::MeasuredMachine;
 use crate::outcome::Outcome;
 use crate::report::ExperimentReport;
-use crate::{activesort, hcdd, isc, ppblast, ssd, triton};
+use crate::{activesort, hcdd, isc, ssd, triton};
 
 /// An experiment of a paper.
 pub struct Experiment {
@@ -52,7 +52,7 @@ pub fn list() -> &'static [Experiment] {
     &EXPERIMENTS
 }
 
-const EXPERIMENTS: [Experiment; 19] = [
+const EXPERIMENTS: [Experiment; 15] = [
     Experiment {
         name: "triton-internal-sort",
         about: "radix tag sort against quicksort in memory, 100 to 1,600 MB, one core",
@@ -142,29 +142,5 @@ const EXPERIMENTS: [Experiment; 19] = [
         about: "the same: energy and power, modelled",
         source: "In-Storage Computing for Hadoop, Figures 12b and 16",
         steps: isc::energy::run,
-    },
-    Experiment {
-        name: "ppblast-format",
-        about: "formatting a database by its size, on hard disks and on an SSD",
-        source: "McSD/HcDD dissertation, Table 4.3 and Figure 4.6",
-        steps: ppblast::format::run,
-    },
-    Experiment {
-        name: "ppblast-elapsed",
-        about: "BLAST on a database: whole, in partitions, and in partitions that are pipelined",
-        source: "McSD/HcDD dissertation, Figures 4.6 to 4.8 and Table 4.2",
-        steps: ppblast::elapsed::run,
-    },
-    Experiment {
-        name: "ppblast-speedup",
-        about: "the same by size of partitions: speedup, and what equations and recurrence predict",
-        source: "McSD/HcDD dissertation, Figure 4.9 and Equations 4.1 to 4.8",
-        steps: ppblast::speedup::run,
-    },
-    Experiment {
-        name: "ppblast-partition",
-        about: "the same by the number of partitions: the best one, found and predicted",
-        source: "McSD/HcDD dissertation, Figure 4.10",
-        steps: ppblast::partition::run,
     },
 ];

@@ -24,15 +24,10 @@ pub struct ExperimentSetup {
     pub dir: PathBuf,
     /// Memory for bytes that wait to be written; `None` is the experiment's own default.
     pub pool_bytes: Option<u64>,
-    /// The command `merganser`, for experiments that time it as a process of its own.
-    pub program: PathBuf,
 }
 
 /// What an experiment needs of the program that runs it, in addition to [`Progress`].
 pub trait Caller: Send + Sync {
-    /// Blocks until the end is asked for; then [`Progress::cancelled`] is true.
-    fn wait_until_cancelled(&self);
-
     /// A folder with unfinished data was made. A caller that ends without waiting for the
     /// experiment removes it.
     fn folder_made(&self, folder: &Path);

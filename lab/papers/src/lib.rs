@@ -15,16 +15,14 @@
 //! | `triton` | TritonSort: sorts in memory, and many files written at once |
 //! | `activesort` | ActiveSort inside a modelled SSD |
 //! | `isc` | In-Storage Computing for Hadoop, modelled |
-//! | `ppblast` | pp-mpiBLAST: formatting on a storage node, searching on others |
 //! | `ssd` | the device models against published figures |
 //! | `hcdd` | HcDD: disks, deduplication and SSDs as one volume |
 //!
 //! Experiments that run whole processes need a checkout: `lab/bench/reproduce.py` there has them, and
 //! `lab/bench/hadoop/compare.py` those on Hadoop's daemons.
 //!
-//! The crate does not know the command line. The program that calls it passes the path of the
-//! command `merganser` ([`ExperimentSetup::program`]) for experiments that time whole processes, and
-//! implements [`Caller`], which says when to stop and which folders are unfinished.
+//! The crate does not know the command line. The program that calls it implements [`Caller`], which
+//! says which folders are unfinished.
 //!
 //! ```
 //! let names: Vec<&str> = merganser_papers::list().iter().map(|e| e.name).collect();
@@ -32,7 +30,6 @@
 //! ```
 
 mod activesort;
-mod child;
 mod error;
 mod experiment;
 mod folder;
@@ -41,9 +38,7 @@ mod isc;
 mod lab;
 mod look_alike;
 mod machine;
-mod mcsd;
 mod outcome;
-mod ppblast;
 mod report;
 mod ssd;
 mod statistics;

@@ -52,7 +52,7 @@ class Contestant:
     name: str
     cores: int = 2
     partition: str | float = "auto"
-    """What ours is told of partitions, or their share of memory."""
+    """Our --partition-size, or a number: its share of memory."""
     phoenix: str | None = None
     """The folder of Phoenix's sources, for a control."""
 
@@ -105,7 +105,7 @@ class Contest:
         self.text = lab.folder / "text"
 
     def cut(self, size):
-        """Cuts the text to a size, by its place in `SHARES`, behind a line. Sizes only become smaller."""
+        """Cuts the text after a line, to a size given by its place in `SHARES`. Sizes only become smaller."""
         cut(self.text, int(self.data_bytes * SHARES[size] / SHARES[-1]))
 
     def measure(self, places, contestants):
@@ -174,7 +174,7 @@ class Contest:
 
 
 def cut(path, size_bytes):
-    """Cuts a text behind the last line that ends within so many bytes."""
+    """Cuts a text after the last line that ends within `size_bytes`."""
     start = max(size_bytes - 4096, 0)
     with open(path, "r+b") as file:
         file.seek(start)

@@ -30,7 +30,7 @@ def disk_speed(lab, size_bytes):
 
 
 def outcome(lab, here, moved, speed):
-    """The tables, and a sort that moved so many bytes over the data's on a disk of that speed."""
+    """The tables, and a sort that read and wrote `moved` bytes for each byte of data, on a disk of that speed."""
     read, write = speed
     disk = Section("here: the disk, in the same run as the sort")
     disk.row("sorted, MB", here.megabytes)

@@ -71,7 +71,7 @@ class WholeSort:
         return SortCost(cost.wall_s, device, told["peak_rss_bytes"], told["memory_limit_bytes"])
 
     def _verify(self, path, worst=0):
-        """How many records a file has, and their checksum. One that is not sorted has the exit status 1."""
+        """The number of records in a file, and their checksum. For a file that is not sorted the exit status is 1."""
         told = json.loads(self.lab.told(self.lab.merganser, "verify", "--json", "--quiet", *GENSORT_ORDER, path, worst=worst))
         return {name: told[name] for name in ("records", "checksum")}
 

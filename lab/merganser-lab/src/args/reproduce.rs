@@ -11,17 +11,12 @@ use merganser_shell::args::TypedSize;
 /// Prints a table of paper, ours and ratio (ours over the paper's), and what differs from the
 /// paper's machine. Every call measures again; no result is kept.
 ///
-/// The data of triton-disk goes into a folder in --dir that is removed. Whole sorts and jobs in
-/// little memory (gray-sort, minute-sort, triton-efficiency, mcsd-...) are in a checkout: lab/bench/reproduce.py.
+/// The data of triton-disk goes into a folder in --dir that is removed. Experiments that run whole processes
+/// (gray-sort, minute-sort, triton-efficiency, mcsd-..., ppblast-...) are in a checkout: lab/bench/reproduce.py.
 ///
 /// activesort-throughput, activesort-sort and activesort-channels run on a modelled SSD in virtual time:
 /// their figures are the same on every machine. So do isc-...; their one figure of an SSDlet on the host is
 /// measured here.
-///
-/// ppblast-... run makeblastdb and blastp of NCBI BLAST+ over
-/// partitions with `merganser pipeline`, and mpirun if it is there, on two processors. As root, a control
-/// group limits their memory. Real sequences are used where Debian's packages with some are installed or
-/// unpacked below SEQUENCES_DIR.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "merganser reproduce [OPTIONS] <NAME>\n       merganser reproduce --list"
@@ -39,9 +34,7 @@ Examples:
   # Figure 8 of ActiveSort, on a modelled SSD
   merganser reproduce activesort-throughput --plot figure8.svg
   # the same with twice the channels
-  merganser reproduce activesort-throughput --set channels=8
-  # Figures 4.6 to 4.8 of pp-mpiBLAST, with 512 MiB for its 2 GB
-  merganser reproduce ppblast-elapsed --size 512MiB --plot elapsed.svg")]
+  merganser reproduce activesort-throughput --set channels=8")]
 pub(crate) struct ReproduceArgs {
     /// The experiment
     #[arg(value_parser = experiment_names(), required_unless_present = "list")]
@@ -51,15 +44,14 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, conflicts_with = "name")]
     pub list: bool,
 
-    /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of all
-    /// files together (triton-disk), or of any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default: 1GB;
-    /// activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split;
-    /// ppblast-... 128 MiB for the paper's 2 GB]
+    /// Bytes of data: of the buffer (triton-internal-sort, all the paper's sizes without it), of all files together
+    /// (triton-disk), or of any one workload at most (ssd-validate, ssd-buffer: all of the paper without it) [default:
+    /// 1GB; activesort-sort 2 GiB, the other two 128 MiB a point; isc-... 64 MiB, a split]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<TypedSize>,
 
     /// Measure this many times and take the median (triton-internal-sort: the mean, as
-    /// the paper does) [default: 5; triton-disk and ppblast-... 1]
+    /// the paper does) [default: 5; triton-disk 1]
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
 

@@ -21,7 +21,7 @@ pub(super) fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failu
         return print(&list);
     };
     let progress = progress::on_stderr(config.quiet, cancel);
-    let caller: Arc<dyn Caller> = Arc::new(Process(cancel.clone()));
+    let caller: Arc<dyn Caller> = Arc::new(Process);
     let report = experiment.run(&config.setup, &*progress, &caller).map_err(sentence)?;
     drop(progress);
     // Printed before the files are written: the run took long, and a file that can't be written
@@ -38,13 +38,9 @@ pub(super) fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failu
 }
 
 /// This process: signals end an experiment, and remove its folder.
-struct Process(Cancel);
+struct Process;
 
 impl Caller for Process {
-    fn wait_until_cancelled(&self) {
-        self.0.wait();
-    }
-
     fn folder_made(&self, folder: &Path) {
         signals::remember(folder);
     }

@@ -55,7 +55,6 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             )
             .into());
         }
-        let program = merganser_shell::program::core().map_err(|error| Failure::named(&error))?;
         Ok(ReproduceConfig {
             experiment,
             setup: ExperimentSetup {
@@ -65,7 +64,6 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 settings: typed.set,
                 dir: typed.dir,
                 pool_bytes: typed.memory.map(|size| size.0),
-                program,
             },
             json: typed.json,
             plot: typed.plot,

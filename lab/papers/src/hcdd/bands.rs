@@ -14,7 +14,6 @@ use crate::lab::{Caller, ExperimentSetup};
 struct Nobody;
 
 impl Caller for Nobody {
-    fn wait_until_cancelled(&self) {}
     fn folder_made(&self, _: &std::path::Path) {}
     fn folder_removed(&self, _: &std::path::Path) {}
 }
@@ -31,7 +30,6 @@ fn outcome(name: &str, requests: u64) -> Value {
         settings: vec!["blocks_per_plane=64".to_owned()],
         dir: PathBuf::from("."),
         pool_bytes: None,
-        program: PathBuf::new(),
     };
     let experiment = crate::list().iter().find(|e| e.name == name).expect("listed");
     let caller: Arc<dyn Caller> = Arc::new(Nobody);

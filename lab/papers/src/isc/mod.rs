@@ -32,7 +32,6 @@ mod tests {
     struct Nobody;
 
     impl Caller for Nobody {
-        fn wait_until_cancelled(&self) {}
         fn folder_made(&self, _: &std::path::Path) {}
         fn folder_removed(&self, _: &std::path::Path) {}
     }
@@ -46,7 +45,6 @@ mod tests {
             settings: Vec::new(),
             dir: PathBuf::from("."),
             pool_bytes: None,
-            program: PathBuf::new(),
         };
         let experiment = crate::list().iter().find(|e| e.name == name).expect("listed");
         let caller: Arc<dyn Caller> = Arc::new(Nobody);

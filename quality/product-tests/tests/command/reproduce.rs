@@ -2,10 +2,9 @@
 
 use std::process::Command;
 
-use merganser_testkit::{has_blast, install_program};
 use serde_json::Value;
 
-use crate::{fails, folder, merganser, names, prints, stderr};
+use crate::{fails, folder, merganser, names, prints};
 
 const EXPERIMENTS: [(&str, &[&str]); 12] = [
     ("triton-internal-sort", &["--rounds", "1"]),
@@ -26,10 +25,6 @@ const EXPERIMENTS: [(&str, &[&str]); 12] = [
 /// lab/papers/src/hcdd/bands.rs.
 const HCDD: [&str; 3] = ["hcdd-dedup", "hcdd-time", "hcdd-response"];
 
-/// They need BLAST and two processors.
-const PPBLAST: [&str; 4] =
-    ["ppblast-format", "ppblast-elapsed", "ppblast-speedup", "ppblast-partition"];
-
 #[test]
 fn the_list_names_every_experiment() {
     let dir = folder();
@@ -38,7 +33,7 @@ fn the_list_names_every_experiment() {
         list.lines().filter_map(|line| line.split_whitespace().next()).collect();
     let (before, after) = EXPERIMENTS.split_at(4);
     let name = |(name, _): &(&'static str, _)| *name;
-    let names = before.iter().map(name).chain(HCDD).chain(after.iter().map(name)).chain(PPBLAST);
+    let names = before.iter().map(name).chain(HCDD).chain(after.iter().map(name));
     assert_eq!(listed, names.collect::<Vec<_>>());
 }
 
@@ -52,73 +47,6 @@ fn every_experiment_prints_its_figures_and_leaves_only_the_requested_files() {
 #[test]
 fn an_experiment_of_hcdd_prints_its_figures() {
     prints_its_figures("hcdd-time", &[]);
-}
-
-/// A test for each, so that they run at the same time.
-fn prints_its_figures_with_blast(name: &str) {
-    // Two programs, each on a processor of its own.
-    let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    if processors > 1 && has_blast() {
-        prints_its_figures(name, &[]);
-    }
-}
-
-#[test]
-fn ppblast_format_prints_its_figures() {
-    prints_its_figures_with_blast("ppblast-format");
-}
-
-#[test]
-fn ppblast_elapsed_prints_its_figures() {
-    prints_its_figures_with_blast("ppblast-elapsed");
-}
-
-#[test]
-fn ppblast_speedup_prints_its_figures() {
-    prints_its_figures_with_blast("ppblast-speedup");
-}
-
-#[test]
-fn ppblast_partition_prints_its_figures() {
-    prints_its_figures_with_blast("ppblast-partition");
-}
-
-#[test]
-fn without_blast_a_sentence_says_what_to_install() {
-    let dir = folder();
-    for name in PPBLAST {
-        let mut command = merganser(dir.path(), &["reproduce", name, "--size", "1MB"]);
-        let refused = command.env("PATH", dir.path()).output().expect("it starts");
-        let said = stderr(&refused);
-        assert_eq!(refused.status.code(), Some(2), "{said}");
-        assert!(said.starts_with(&format!("merganser: {name} needs makeblastdb and blastp")));
-        assert!(
-            said.contains("apt-get install ncbi-blast+") && said.lines().count() == 1,
-            "{said}"
-        );
-    }
-    assert!(names(dir.path()).is_empty(), "nothing is left");
-}
-
-/// A search that fails says why, and nothing is left.
-#[test]
-fn a_search_that_fails_is_one_sentence() {
-    if !has_blast() {
-        return;
-    }
-    let (dir, programs) = (folder(), folder());
-    let blastp = programs.path().join("blastp");
-    let script = "#!/bin/sh\n[ \"$1\" = -version ] && exit 0\necho no memory >&2\nexit 3\n";
-    let text = programs.path().join("text");
-    std::fs::write(&text, script).expect("written");
-    install_program(text, &blastp);
-    let path = std::env::var("PATH").expect("a path");
-    let path = format!("{}:{path}", programs.path().display());
-    let mut command = merganser(dir.path(), &["reproduce", "ppblast-elapsed", "--size", "1MB"]);
-    let failed = command.env("PATH", path).output().expect("it starts");
-    assert_eq!(stderr(&failed), "merganser: blastp: no memory\n");
-    assert_eq!(failed.status.code(), Some(2));
-    assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
 }
 
 fn prints_its_figures(name: &str, more: &[&str]) {

@@ -1,3 +1,0 @@
-//! A memory group for experiments that run processes.
-
-pub(crate) mod group;
