@@ -61,7 +61,8 @@ fn files_of_other_kinds_are_refused_by_every_command() {
         }
         let told = fails(dir.path(), &["info", "in"]);
         assert!(
-            is_table(&example(magic)) || told.starts_with(&format!("in: is {}, and no run or view; ", magic.what)),
+            is_table(&example(magic))
+                || told.starts_with(&format!("in: is {}, and no run or view; ", magic.what)),
             "{told}"
         );
     }

@@ -92,10 +92,11 @@ fn any_memory_and_any_threads_give_the_same_rows() {
         assert!(last < this, "{last:?} {this:?}");
         last = this;
     }
-    for (memory, threads) in [(12 << 20, 1), (12 << 20, 2), (20 << 20, 3), (64 << 20, 2)] {
+    for (memory, threads) in [(3 << 20, 1), (3 << 20, 2), (5 << 20, 3), (64 << 20, 2)] {
         let options = options(memory, MemoryDirectory::new(), threads);
-        let (found, _) = sorted(&table, &options, &Silent).expect("sorts");
+        let (found, report) = sorted(&table, &options, &Silent).expect("sorts");
         assert!(found == whole, "{memory} {threads}");
+        assert_eq!(report.runs > 0, memory < 10 << 20, "{memory} {threads}: {report:?}");
         assert_eq!(options.budget.free_bytes(), memory);
         assert!(options.budget.peak_bytes() <= memory);
     }
@@ -149,10 +150,10 @@ fn a_view_is_read_by_rows_and_keys() {
 #[test]
 fn every_operation_on_temporary_files_fails_in_turn() {
     let folder = tempfile::tempdir().expect("a folder");
-    let table = Table::open(&write_files(folder.path(), 30_000)).expect("opens");
+    let table = Table::open(&write_files(folder.path(), 60_000)).expect("opens");
     let sort = |plan: FaultPlan| {
         let disk = Faulty::new(MemoryDirectory::new(), plan);
-        let options = options(12 << 20, Arc::clone(&disk) as Arc<dyn Directory>, 2);
+        let options = options(3 << 20, Arc::clone(&disk) as Arc<dyn Directory>, 2);
         let ended = sorted(&table, &options, &Silent);
         assert_eq!(options.budget.free_bytes(), options.budget.limit_bytes());
         assert_eq!(disk.used_bytes(), 0);
@@ -195,8 +196,8 @@ impl Progress for Ended {
 #[test]
 fn a_sort_is_cancelled_in_every_phase() {
     let folder = tempfile::tempdir().expect("a folder");
-    let table = Table::open(&write_files(folder.path(), 30_000)).expect("opens");
-    let options = options(12 << 20, MemoryDirectory::new(), 2);
+    let table = Table::open(&write_files(folder.path(), 60_000)).expect("opens");
+    let options = options(3 << 20, MemoryDirectory::new(), 2);
     let mut cancelled = 0;
     for looks in 1..1000 {
         match sorted(&table, &options, &Ended(AtomicU64::new(looks))) {
@@ -226,7 +227,7 @@ fn an_output_that_fails_is_the_error() {
         }
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let table = Table::open(&write_files(folder.path(), 30_000)).expect("opens");
+    let table = Table::open(&write_files(folder.path(), 60_000)).expect("opens");
     let mut options = options(64 << 20, MemoryDirectory::new(), 3);
     options.parquet.group_rows = 1000;
     let all = [
