@@ -2,9 +2,7 @@
 
 use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use merganser_sort::journal::FileNote;
 
@@ -39,14 +37,5 @@ pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
 
 /// The identity of a file, and the outer signs of its content: size and times.
 pub fn note_of(found: &Metadata) -> FileNote {
-    let nanoseconds =
-        |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);
-    let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
-    FileNote {
-        device: found.dev(),
-        inode: found.ino(),
-        born_unix_ns: born.and_then(|born| i64::try_from(born.as_nanos()).ok()),
-        size: found.len(),
-        modified_unix_ns: nanoseconds(found.mtime(), found.mtime_nsec()),
-    }
+    FileNote::of(found)
 }

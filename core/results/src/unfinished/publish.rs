@@ -6,8 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use merganser_sort::journal::FileNote;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
-use rustix::io::Errno;
+use merganser_storage::file;
 
 use super::{ResultAttributes, Target, WorkError, note_of};
 
@@ -56,12 +55,10 @@ pub(super) fn open_own_file(path: &Path) -> io::Result<File> {
 
 /// Renames to a free name, in one step if the file system supports that.
 pub(super) fn rename_to_free(from: &Path, to: &Path) -> io::Result<()> {
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Ok(()) => Ok(()),
-        Err(Errno::INVAL | Errno::NOSYS) => fs::rename(from, to),
-        Err(Errno::EXIST) => Err(taken(to)),
-        Err(error) => Err(error.into()),
-    }
+    file::rename_to_free(from, to).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => taken(to),
+        _ => error,
+    })
 }
 
 fn taken(path: &Path) -> io::Error {

@@ -11,7 +11,10 @@
 //!
 //! It is written in full before each step that depends on it, synced, and renamed into place.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use merganser_storage::{Directory, DirectoryExt, StorageExt};
 use serde::{Deserialize, Serialize};
@@ -61,6 +64,21 @@ pub struct FileNote {
 }
 
 impl FileNote {
+    /// The identity of a file, and the outer signs of its content: size and times.
+    #[must_use]
+    pub fn of(found: &Metadata) -> Self {
+        let nanoseconds =
+            |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);
+        let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());
+        FileNote {
+            device: found.dev(),
+            inode: found.ino(),
+            born_unix_ns: born.and_then(|born| i64::try_from(born.as_nanos()).ok()),
+            size: found.len(),
+            modified_unix_ns: nanoseconds(found.mtime(), found.mtime_nsec()),
+        }
+    }
+
     /// Whether `other` is the same file, whatever its content. Where the time of birth is known,
     /// the number of the device is not compared: it can change when the machine starts again.
     #[must_use]
