@@ -116,6 +116,16 @@ pub struct Reservation {
     bytes: u64,
 }
 
+/// The memory of a sort whose caller names none: a quarter of what a small server has today.
+pub const DEFAULT_MEMORY_BYTES: u64 = 1 << 30;
+
+impl Default for Budget {
+    /// A budget of [`DEFAULT_MEMORY_BYTES`].
+    fn default() -> Self {
+        Budget::new(DEFAULT_MEMORY_BYTES)
+    }
+}
+
 impl Budget {
     /// A budget of `limit_bytes`.
     #[must_use]

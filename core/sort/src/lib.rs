@@ -15,23 +15,12 @@
 //! carries storages (a mount, a server) carries views.
 //!
 //! ```
-//! use merganser_sort::key::OrderSpec;
-//! use merganser_sort::record::Format;
 //! use merganser_sort::run::SortInput;
-//! use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
-//! use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
+//! use merganser_sort::{Silent, SortOptions, SortOutput, sort};
+//! use merganser_storage::memory::MemoryStorage;
 //!
 //! let input = MemoryStorage::from_bytes("fruit", b"pear\nfig\napple\n");
-//! let options = SortOptions {
-//!     order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
-//!     budget: Budget::new(64 << 20),
-//!     threads: 2,
-//!     temp: vec![MemoryDirectory::new()],
-//!     temp_limit_bytes: None,
-//!     compression: CompressionChoice::Auto,
-//!     top: None,
-//!     strategy: Strategy::Auto,
-//! };
+//! let options = SortOptions::default().memory(64 << 20).threads(2);
 //! let mut sorted = Vec::new();
 //! sort(vec![SortInput::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
 //! assert_eq!(sorted, b"apple\nfig\npear\n");
@@ -59,6 +48,7 @@ pub mod run;
 mod sealed;
 mod shares;
 mod sorter;
+mod temp;
 mod text;
 pub mod verify;
 pub mod view;

@@ -16,7 +16,7 @@ use merganser_serve::session::{BuiltinOnly, SessionOptions};
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::SortInput;
-use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+use merganser_sort::{Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, FileStorage};
 
@@ -61,16 +61,11 @@ fn records(count: usize) -> Vec<u8> {
 
 fn make_view(input: &std::path::Path, folder: &std::path::Path) -> Result<(), Failure> {
     let folder: Arc<dyn Directory> = FileDirectory::open(folder)?;
-    let options = SortOptions {
-        order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
-        budget: Budget::new(256 << 20),
-        threads: 2,
-        temp: vec![Arc::clone(&folder)],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Auto,
-        top: None,
-        strategy: Strategy::Merge,
-    };
+    let options = SortOptions::new(OrderSpec::new(Format::Lines { delimiter: b'\n' }))
+        .memory(256 << 20)
+        .threads(2)
+        .temp(vec![Arc::clone(&folder)])
+        .strategy(Strategy::Merge);
     let output = SortOutput::View { folder, name: "speed".to_owned() };
     sort(
         vec![SortInput::Storage(FileStorage::open_path(input, false)?)],

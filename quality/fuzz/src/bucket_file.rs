@@ -26,16 +26,7 @@ static VIEW: LazyLock<(Manifest, Vec<u8>)> = LazyLock::new(|| {
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
     let lines: Vec<String> =
         (0..90).map(|i| format!("{:02} {}\n", i * 37 % 60, "x".repeat(i))).collect();
-    let options = SortOptions {
-        order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
-        budget: Budget::new(4 << 20),
-        threads: 1,
-        temp: Vec::new(),
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Distribute { uniform: false },
-    };
+    let options = SortOptions::new(OrderSpec::new(Format::Lines { delimiter: b'\n' })).memory(4 << 20).threads(1).temp(Vec::new()).compression(CompressionChoice::Fixed(Compression::Off)).strategy(Strategy::Distribute { uniform: false });
     let input = SortInput::Storage(MemoryStorage::from_bytes("in", lines.concat().as_bytes()));
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
     sort(vec![input], output, &options, &Silent).expect("sorts");

@@ -8,7 +8,7 @@ use merganser_sort::key::OrderSpec;
 use merganser_sort::record::{Format, SequenceBorders, SequenceEnd, Tail};
 use merganser_sort::run::SortInput;
 use merganser_sort::{
-    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
+    CompressionChoice, Error, Silent, SortOptions, SortOutput, sort,
 };
 use merganser_storage::memory::MemoryDirectory;
 
@@ -36,16 +36,7 @@ pub(crate) fn run(bytes: &[u8]) {
     assert_eq!(fed(usize::from(case.piece) + 1), whole);
 
     let key = ["id", "header:V:r", "length", "sequence:f", "length:r"][usize::from(case.key) % 5];
-    let options = SortOptions {
-        order: OrderSpec { keys: vec![key.to_owned()], ..OrderSpec::new(format) },
-        budget: Budget::new(64 << 20),
-        threads: 1,
-        temp: vec![MemoryDirectory::new()],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(merganser_sort::run::Compression::Off),
-        top: None,
-        strategy: Strategy::Auto,
-    };
+    let options = SortOptions::new(OrderSpec { keys: vec![key.to_owned()], ..OrderSpec::new(format) }).memory(64 << 20).threads(1).temp(vec![MemoryDirectory::new()]).compression(CompressionChoice::Fixed(merganser_sort::run::Compression::Off));
     let reader = Box::new(Cursor::new(bytes.clone()));
     let input = SortInput::Stream { name: "input".to_owned(), reader };
     let mut out = Vec::new();

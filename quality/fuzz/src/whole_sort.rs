@@ -9,7 +9,7 @@ use merganser_sort::record::{Format, InputRecords, Tail};
 use merganser_sort::run::{Compression, SortInput};
 use merganser_sort::view::View;
 use merganser_sort::{
-    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
+    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, sort,
 };
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Storage, StorageExt};
@@ -39,16 +39,7 @@ enum SortedKind {
 
 fn options(order: OrderSpec, packed: bool, memory_bytes: u64) -> SortOptions {
     let compression = if packed { Compression::Lz4 } else { Compression::Off };
-    SortOptions {
-        order,
-        budget: Budget::new(memory_bytes),
-        threads: 1,
-        temp: vec![MemoryDirectory::new()],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(compression),
-        top: None,
-        strategy: Strategy::Auto,
-    }
+    SortOptions::new(order).memory(memory_bytes).threads(1).temp(vec![MemoryDirectory::new()]).compression(CompressionChoice::Fixed(compression))
 }
 
 /// The end of the last complete record.

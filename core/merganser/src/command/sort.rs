@@ -361,22 +361,21 @@ impl FirstRecords {
 }
 
 fn options(config: &SortConfig, sorting: &SortChoices, temp: &[Arc<TempFolder>]) -> SortOptions {
-    SortOptions {
-        order: config.order.clone(),
-        budget: Budget::new(config.memory_bytes),
-        threads: config.threads,
-        temp: temp
-            .iter()
-            .map(|folder| Activity::here().directory(Arc::clone(folder) as Arc<dyn Directory>))
-            .collect(),
-        temp_limit_bytes: sorting.temp_limit_bytes,
-        compression: match sorting.compression {
+    SortOptions::new(config.order.clone())
+        .memory(config.memory_bytes)
+        .threads(config.threads)
+        .temp(
+            temp.iter()
+                .map(|folder| Activity::here().directory(Arc::clone(folder) as Arc<dyn Directory>))
+                .collect(),
+        )
+        .temp_limit_bytes(sorting.temp_limit_bytes)
+        .compression(match sorting.compression {
             CompressionName::Off => CompressionChoice::Fixed(Compression::Off),
             CompressionName::Lz4 => CompressionChoice::Fixed(Compression::Lz4),
             CompressionName::Zstd => CompressionChoice::Fixed(Compression::Zstd),
             CompressionName::Auto => CompressionChoice::Auto,
-        },
-        top: sorting.top,
-        strategy: sorting.strategy,
-    }
+        })
+        .top(sorting.top)
+        .strategy(sorting.strategy)
 }

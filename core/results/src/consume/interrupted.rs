@@ -132,16 +132,12 @@ impl Place {
     fn with_job<T>(&self, work: impl FnOnce(&ConsumeJob<'_>) -> T) -> T {
         let inputs = [self.input(0), self.input(1)];
         let inputs = inputs.each_ref().map(|path| ResultSource::File(path));
-        let options = SortOptions {
-            order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
-            budget: Budget::new(MEMORY_BYTES),
-            threads: 1,
-            temp: Vec::new(),
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Fixed(Compression::Off),
-            top: None,
-            strategy: Strategy::Merge,
-        };
+        let options = SortOptions::new(OrderSpec::new(Format::Lines { delimiter: b'\n' }))
+            .memory(MEMORY_BYTES)
+            .threads(1)
+            .temp(Vec::new())
+            .compression(CompressionChoice::Fixed(Compression::Off))
+            .strategy(Strategy::Merge);
         work(&ConsumeJob {
             inputs: &inputs,
             output: &self.output(),

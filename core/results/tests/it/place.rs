@@ -14,9 +14,7 @@ use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::Compression;
 use merganser_sort::run::magic::ContentKind;
-use merganser_sort::{
-    Budget, CompressionChoice, Progress, Silent, SortOptions, SortReport, Strategy,
-};
+use merganser_sort::{CompressionChoice, Progress, Silent, SortOptions, SortReport, Strategy};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 use merganser_testkit::Random;
@@ -94,16 +92,12 @@ impl Place {
         is_view: bool,
         progress: &dyn Progress,
     ) -> Result<SortReport, ConsumeError> {
-        let options = SortOptions {
-            order: OrderSpec::new(FORMAT),
-            budget: Budget::new(MEMORY_BYTES),
-            threads: 1,
-            temp: Vec::new(),
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Fixed(Compression::Off),
-            top: None,
-            strategy: Strategy::Merge,
-        };
+        let options = SortOptions::new(OrderSpec::new(FORMAT))
+            .memory(MEMORY_BYTES)
+            .threads(1)
+            .temp(Vec::new())
+            .compression(CompressionChoice::Fixed(Compression::Off))
+            .strategy(Strategy::Merge);
         let job = ConsumeJob {
             inputs: &[ResultSource::File(&self.at(input))],
             output: &self.at(output),

@@ -20,11 +20,8 @@ const FIXED_BYTES_MOST: usize = 1 << 30;
 /// use merganser_sort::key::OrderSpec;
 /// use merganser_sort::record::Format;
 ///
-/// let spec = OrderSpec {
-///     keys: vec!["2,2n".to_owned()],
-///     separator: Some(b','),
-///     ..OrderSpec::new(Format::Lines { delimiter: b'\n' })
-/// };
+/// let lines = OrderSpec::new(Format::Lines { delimiter: b'\n' });
+/// let spec = OrderSpec { separator: Some(b','), ..lines.key("2,2n") };
 /// let order = spec.compile(None)?;
 /// assert!(order.compare(b"b,9\n", b"a,10\n").is_lt());
 /// # Ok::<(), merganser_sort::key::KeyError>(())
@@ -73,6 +70,13 @@ pub fn parse_separator(value: &[u8]) -> Result<u8, KeyError> {
     }
 }
 
+impl Default for OrderSpec {
+    /// Lines in the order of their bytes.
+    fn default() -> Self {
+        OrderSpec::new(Format::Lines { delimiter: b'\n' })
+    }
+}
+
 impl OrderSpec {
     /// The order without any keys or options.
     #[must_use]
@@ -86,6 +90,13 @@ impl OrderSpec {
             unique: false,
             salt: 0,
         }
+    }
+
+    /// The same order with one more key, behind those that it has.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.keys.push(key.into());
+        self
     }
 
     /// Makes it an order. `header` is what comes before the rows of CSV inputs, by whose names columns are

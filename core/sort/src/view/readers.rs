@@ -225,7 +225,7 @@ mod tests {
     use crate::key::OrderSpec;
     use crate::record::Format;
     use crate::run::SortInput;
-    use crate::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+    use crate::{Budget, Silent, SortOptions, SortOutput, Strategy, sort};
 
     /// Streams hold memory of the view, and the view holds its streams.
     #[test]
@@ -234,16 +234,11 @@ mod tests {
             .flat_map(|n| format!("{:09}\n", n.reverse_bits()).into_bytes())
             .collect();
         let folder: Arc<dyn Directory> = MemoryDirectory::new();
-        let options = SortOptions {
-            order: OrderSpec::new(Format::Lines { delimiter: b'\n' }),
-            budget: Budget::new(16 << 20),
-            threads: 2,
-            temp: vec![Arc::clone(&folder)],
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Auto,
-            top: None,
-            strategy: Strategy::Merge,
-        };
+        let options = SortOptions::new(OrderSpec::new(Format::Lines { delimiter: b'\n' }))
+            .memory(16 << 20)
+            .threads(2)
+            .temp(vec![Arc::clone(&folder)])
+            .strategy(Strategy::Merge);
         let input = SortInput::Storage(MemoryStorage::from_bytes("lines", &lines));
         let output = SortOutput::View { folder: Arc::clone(&folder), name: "v".to_owned() };
         sort(vec![input], output, &options, &Silent).expect("sorted");

@@ -63,16 +63,12 @@ fn inputs(bytes: usize) -> [(&'static str, Vec<u8>); 4] {
 }
 
 fn options(compression: Compression, threads: usize) -> SortOptions {
-    SortOptions {
-        order: OrderSpec::new(LINES),
-        budget: Budget::new(MEMORY_BYTES * (threads as u64).div_ceil(2)),
-        threads,
-        temp: vec![MemoryDirectory::new()],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(compression),
-        top: None,
-        strategy: Strategy::Merge,
-    }
+    SortOptions::new(OrderSpec::new(LINES))
+        .memory(MEMORY_BYTES * (threads as u64).div_ceil(2))
+        .threads(threads)
+        .temp(vec![MemoryDirectory::new()])
+        .compression(CompressionChoice::Fixed(compression))
+        .strategy(Strategy::Merge)
 }
 
 /// The temporary runs of a sort are given back behind its merge.

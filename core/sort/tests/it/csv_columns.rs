@@ -5,28 +5,22 @@ use std::sync::Arc;
 use merganser_sort::key::{KeyError, OrderSpec};
 use merganser_sort::record::Format;
 use merganser_sort::run::{Compression, SortInput};
-use merganser_sort::{
-    Budget, CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort,
-};
+use merganser_sort::{CompressionChoice, Error, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::memory::{MemoryDirectory, MemoryStorage};
 use merganser_storage::{Directory, Storage, StorageExt};
 
 use crate::consuming;
 
 fn options(key: &str, strategy: Strategy) -> SortOptions {
-    SortOptions {
-        order: OrderSpec {
-            keys: vec![key.to_owned()],
-            ..OrderSpec::new(Format::csv_rows(b',', false))
-        },
-        budget: Budget::new(5 << 20),
-        threads: 2,
-        temp: vec![MemoryDirectory::new() as _],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy,
-    }
+    SortOptions::new(OrderSpec {
+        keys: vec![key.to_owned()],
+        ..OrderSpec::new(Format::csv_rows(b',', false))
+    })
+    .memory(5 << 20)
+    .threads(2)
+    .temp(vec![MemoryDirectory::new() as _])
+    .compression(CompressionChoice::Fixed(Compression::Off))
+    .strategy(strategy)
 }
 
 /// Rows with two columns, of this many bytes.

@@ -36,16 +36,12 @@ impl Case {
     }
 
     fn options(&self) -> SortOptions {
-        SortOptions {
-            order: self.order.clone(),
-            budget: Budget::new(self.memory_bytes),
-            threads: self.threads,
-            temp: (0..self.disks).map(|_| MemoryDirectory::new() as Arc<dyn Directory>).collect(),
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Fixed(Compression::Off),
-            top: None,
-            strategy: self.strategy,
-        }
+        SortOptions::new(self.order.clone())
+            .memory(self.memory_bytes)
+            .threads(self.threads)
+            .temp((0..self.disks).map(|_| MemoryDirectory::new() as Arc<dyn Directory>).collect())
+            .compression(CompressionChoice::Fixed(Compression::Off))
+            .strategy(self.strategy)
     }
 
     fn to_storage(&self, input: &[u8]) -> (Vec<u8>, SortReport) {
@@ -510,7 +506,7 @@ fn bytes_that_a_merge_reads_again_are_predicted() {
         let case = Case { memory_bytes, strategy: Strategy::Merge, ..Case::new(order) };
         let reads = Arc::new(Reads::default());
         let temp = MeteredDirectory::new(MemoryDirectory::new(), reads.clone());
-        let options = SortOptions { temp: vec![temp], ..case.options() };
+        let options = case.options().temp(vec![temp]);
         let explained = merganser_sort::explain(vec![seekable(&input)], false, &case.options());
         let predicted = explained.expect("explains").merge.read_bytes as f64;
         let target = SortOutput::Storage(MemoryStorage::new("output"));

@@ -90,16 +90,12 @@ fn options(place: Place, temp: Arc<dyn Directory>, budget: &Budget) -> SortOptio
     if place == Place::SecondDisk {
         disks.insert(0, MemoryDirectory::new());
     }
-    SortOptions {
-        order: OrderSpec::new(FIXED),
-        budget: budget.clone(),
-        threads: disks.len(),
-        temp: disks,
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Distribute { uniform: place.splits_again() },
-    }
+    SortOptions::new(OrderSpec::new(FIXED))
+        .budget(budget)
+        .threads(disks.len())
+        .temp(disks)
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(Strategy::Distribute { uniform: place.splits_again() })
 }
 
 fn read_view(folder: &Arc<dyn Directory>, budget: &Budget) -> merganser_sort::Result<Vec<u8>> {

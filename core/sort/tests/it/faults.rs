@@ -36,16 +36,12 @@ const PASSES_INPUT_BYTES: usize = 650_000;
 const PASSES_MEMORY_BYTES: u64 = 3_120_000;
 
 fn options(order: OrderSpec, budget: &Budget, temp: Arc<dyn Directory>) -> SortOptions {
-    SortOptions {
-        order,
-        budget: budget.clone(),
-        threads: 1,
-        temp: vec![temp],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Merge,
-    }
+    SortOptions::new(order)
+        .budget(budget)
+        .threads(1)
+        .temp(vec![temp])
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(Strategy::Merge)
 }
 
 fn fixed_records(seed: u64, bytes: usize) -> Vec<u8> {

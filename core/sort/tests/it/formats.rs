@@ -81,16 +81,12 @@ fn small_bucket_view() -> (Arc<dyn Directory>, Vec<u8>) {
         .map(|i| format!("{:02} {}\n", i * 37 % 60, "x".repeat(i * 40)).into_bytes())
         .collect();
     records.extend((0..40).map(|_| [&[b'3'; 300][..], b"\n"].concat()));
-    let options = SortOptions {
-        order: OrderSpec::new(LINES),
-        budget: Budget::new(4 << 20),
-        threads: 1,
-        temp: Vec::new(),
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Distribute { uniform: false },
-    };
+    let options = SortOptions::new(OrderSpec::new(LINES))
+        .memory(4 << 20)
+        .threads(1)
+        .temp(Vec::new())
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(Strategy::Distribute { uniform: false });
     let input = SortInput::Storage(MemoryStorage::from_bytes("in", &records.concat()));
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "sorted".to_owned() };
     merganser_sort::sort(vec![input], output, &options, &Silent).expect("sorts");

@@ -30,16 +30,12 @@ fn view(count: usize, strategy: Strategy) -> (Arc<dyn Directory>, Vec<u8>) {
     let mut record = |_| [random.bits().to_be_bytes(), random.bits().to_be_bytes()].concat();
     let mut records: Vec<Vec<u8>> = (0..count).map(&mut record).collect();
     let input = MemoryStorage::from_bytes("input", &records.concat());
-    let options = SortOptions {
-        order: OrderSpec::new(FORMAT),
-        budget: Budget::new(MEMORY_BYTES),
-        threads: 2,
-        temp: Vec::new(),
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy,
-    };
+    let options = SortOptions::new(OrderSpec::new(FORMAT))
+        .memory(MEMORY_BYTES)
+        .threads(2)
+        .temp(Vec::new())
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(strategy);
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "x".to_owned() };
     sort(vec![SortInput::Storage(input)], output, &options, &Silent).expect("sorts");

@@ -122,16 +122,14 @@ const CHANGES: &[Change] = &[
 
 impl Attempt {
     fn options(&self) -> SortOptions {
-        SortOptions {
-            order: self.order.clone(),
-            budget: Budget::new(self.memory_bytes),
-            threads: self.threads,
-            temp: (0..self.temp_folders).map(|_| MemoryDirectory::new() as _).collect(),
-            temp_limit_bytes: self.temp_limit_bytes,
-            compression: self.compression,
-            top: self.top,
-            strategy: self.strategy,
-        }
+        SortOptions::new(self.order.clone())
+            .memory(self.memory_bytes)
+            .threads(self.threads)
+            .temp((0..self.temp_folders).map(|_| MemoryDirectory::new() as _).collect())
+            .temp_limit_bytes(self.temp_limit_bytes)
+            .compression(self.compression)
+            .top(self.top)
+            .strategy(self.strategy)
     }
 
     fn inputs(&self) -> Vec<SortInput> {

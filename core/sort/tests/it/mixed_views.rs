@@ -36,16 +36,12 @@ fn mixed(
     is_sorted: impl Fn(usize) -> bool,
 ) -> Mixed {
     let folder: Arc<dyn Directory> = MemoryDirectory::new();
-    let options = SortOptions {
-        order: order.clone(),
-        budget: Budget::new(MEMORY_BYTES),
-        threads: 2,
-        temp: Vec::new(),
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Distribute { uniform: false },
-    };
+    let options = SortOptions::new(order.clone())
+        .memory(MEMORY_BYTES)
+        .threads(2)
+        .temp(Vec::new())
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(Strategy::Distribute { uniform: false });
     let inputs = vec![SortInput::Storage(MemoryStorage::from_bytes("in", input))];
     let output = SortOutput::View { folder: Arc::clone(&folder), name: "mixed".to_owned() };
     sort(inputs, output, &options, &Silent).expect("sorts");

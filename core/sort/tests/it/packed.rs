@@ -84,16 +84,12 @@ fn options(
     threads: usize,
     strategy: Strategy,
 ) -> SortOptions {
-    SortOptions {
-        order: order.clone(),
-        budget: Budget::new(memory_bytes),
-        threads,
-        temp: vec![MemoryDirectory::new() as Arc<dyn Directory>],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy,
-    }
+    SortOptions::new(order.clone())
+        .memory(memory_bytes)
+        .threads(threads)
+        .temp(vec![MemoryDirectory::new() as Arc<dyn Directory>])
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(strategy)
 }
 
 fn stored(bytes: &[u8], budget: &Budget) -> SortInput {

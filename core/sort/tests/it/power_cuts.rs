@@ -59,16 +59,12 @@ fn make_view(folder: &Arc<dyn Directory>, made: Made) -> merganser_sort::Result<
         Made::Merged(compression) => (compression, Strategy::Merge),
         Made::Distributed => (Compression::Off, Strategy::Distribute { uniform: false }),
     };
-    let options = SortOptions {
-        order: OrderSpec::new(FORMAT),
-        budget: Budget::new(MEMORY_BYTES),
-        threads: 1,
-        temp: vec![MemoryDirectory::new()],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(compression),
-        top: None,
-        strategy,
-    };
+    let options = SortOptions::new(OrderSpec::new(FORMAT))
+        .memory(MEMORY_BYTES)
+        .threads(1)
+        .temp(vec![MemoryDirectory::new()])
+        .compression(CompressionChoice::Fixed(compression))
+        .strategy(strategy);
     let inputs = vec![SortInput::Storage(MemoryStorage::from_bytes("input", &records()))];
     let target = SortOutput::View { folder: Arc::clone(folder), name: "x".to_owned() };
     let report = sort(inputs, target, &options, &Silent)?;
@@ -284,16 +280,12 @@ fn sort_away_as(
     folder: &Arc<dyn Directory>,
     format: Format,
 ) -> merganser_sort::Result<SortReport> {
-    let options = SortOptions {
-        order: OrderSpec::new(format),
-        budget: Budget::new(MEMORY_BYTES),
-        threads: 1,
-        temp: vec![MemoryDirectory::new()],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Merge,
-    };
+    let options = SortOptions::new(OrderSpec::new(format))
+        .memory(MEMORY_BYTES)
+        .threads(1)
+        .temp(vec![MemoryDirectory::new()])
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(Strategy::Merge);
     let inputs = [disk.open("a", true)?, disk.open("b", true)?];
     if !consuming::is_interrupted(folder) && folder.list()?.iter().any(|n| n == MANIFEST_NAME) {
         // A sort that has ended.

@@ -35,16 +35,12 @@ impl Case {
     }
 
     fn options(&self) -> SortOptions {
-        SortOptions {
-            order: self.order.clone(),
-            budget: Budget::new(self.memory_bytes),
-            threads: self.threads,
-            temp: vec![MemoryDirectory::new()],
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Fixed(Compression::Off),
-            top: None,
-            strategy: self.strategy,
-        }
+        SortOptions::new(self.order.clone())
+            .memory(self.memory_bytes)
+            .threads(self.threads)
+            .temp(vec![MemoryDirectory::new()])
+            .compression(CompressionChoice::Fixed(Compression::Off))
+            .strategy(self.strategy)
     }
 
     fn to_storage(&self, inputs: &[Vec<u8>]) -> merganser_sort::Result<(Vec<u8>, SortReport)> {

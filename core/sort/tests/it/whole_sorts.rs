@@ -34,16 +34,13 @@ impl Case {
     }
 
     fn options(&self) -> SortOptions {
-        SortOptions {
-            order: self.order.clone(),
-            budget: Budget::new(self.memory_bytes),
-            threads: self.threads,
-            temp: vec![MemoryDirectory::new()],
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Fixed(self.compression),
-            top: self.top,
-            strategy: Strategy::Merge,
-        }
+        SortOptions::new(self.order.clone())
+            .memory(self.memory_bytes)
+            .threads(self.threads)
+            .temp(vec![MemoryDirectory::new()])
+            .compression(CompressionChoice::Fixed(self.compression))
+            .top(self.top)
+            .strategy(Strategy::Merge)
     }
 
     fn to_storage(&self, inputs: &[Vec<u8>]) -> (Vec<u8>, SortReport) {

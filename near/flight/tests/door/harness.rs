@@ -23,7 +23,7 @@ use merganser_serve::session::{GuestLimits, Offered, SessionOptions, SsdletOpene
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::SortInput;
-use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+use merganser_sort::{Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::Directory;
 use merganser_storage::file::{FileDirectory, FileStorage};
 use parking_lot::Mutex;
@@ -189,16 +189,11 @@ impl Node {
         let input = self.dir.path().join("input");
         fs::write(&input, bytes).expect("written");
         let temp: Arc<dyn Directory> = FileDirectory::open(&folder).expect("there");
-        let options = SortOptions {
-            order,
-            budget: Budget::new(64 << 20),
-            threads: 2,
-            temp: vec![Arc::clone(&temp)],
-            temp_limit_bytes: None,
-            compression: CompressionChoice::Auto,
-            top: None,
-            strategy: Strategy::Merge,
-        };
+        let options = SortOptions::new(order)
+            .memory(64 << 20)
+            .threads(2)
+            .temp(vec![Arc::clone(&temp)])
+            .strategy(Strategy::Merge);
         let input = SortInput::Storage(FileStorage::open_path(&input, false).expect("there"));
         let output = SortOutput::View { folder: temp, name: name.to_owned() };
         sort(vec![input], output, &options, &Silent).expect("sorted");

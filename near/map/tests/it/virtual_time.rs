@@ -9,7 +9,7 @@ use merganser_device::ssd::Ssd;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::record::Format;
 use merganser_sort::run::SortInput;
-use merganser_sort::{Budget, CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
+use merganser_sort::{CompressionChoice, Silent, SortOptions, SortOutput, Strategy, sort};
 use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::oracle;
 use merganser_testkit::patterns::{Pattern, RecordLayout, SampleInput};
@@ -27,20 +27,16 @@ fn sorted(sample: &SampleInput, costs: HostCosts) -> (u64, u64) {
     input.write_at(0, &sample.bytes()).expect("written");
     let output = directory.create("output").expect("new");
     let started = world.now().0;
-    let options = SortOptions {
-        order: OrderSpec {
-            keys: vec!["0:10".into()],
-            ..OrderSpec::new(Format::Fixed { bytes: 100 })
-        },
-        budget: Budget::new(6 << 20),
-        // One thread, which decides alone when modelled time moves.
-        threads: 0,
-        temp: vec![Arc::clone(&directory)],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(merganser_sort::run::Compression::Off),
-        top: None,
-        strategy: Strategy::Merge,
-    };
+    let options = SortOptions::new(OrderSpec {
+        keys: vec!["0:10".into()],
+        ..OrderSpec::new(Format::Fixed { bytes: 100 })
+    })
+    .memory(6 << 20)
+    // One thread, which decides alone when modelled time moves.
+    .threads(0)
+    .temp(vec![Arc::clone(&directory)])
+    .compression(CompressionChoice::Fixed(merganser_sort::run::Compression::Off))
+    .strategy(Strategy::Merge);
     let to = SortOutput::Storage(Arc::clone(&output));
     let report = sort(vec![SortInput::Storage(input)], to, &options, &Silent).expect("sorted");
     assert!(report.runs > 2, "{report:?}: it does not fit into the memory");

@@ -14,7 +14,7 @@ use merganser_shell::output;
 use merganser_shell::progress;
 use merganser_shell::signals::Cancel;
 use merganser_sort::run::Compression;
-use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, Strategy};
+use merganser_sort::{CompressionChoice, SortOptions, SortOutput};
 use merganser_storage::{Directory, RealClock, Storage};
 
 use super::opened;
@@ -93,19 +93,14 @@ fn sorted(
     // The result is written like a result and thrown away.
     let target: Arc<dyn Storage> =
         folder.create_unnamed().map_err(|error| Failure::named(&error))?;
-    let options = SortOptions {
-        order: merganser_sort::key::OrderSpec::new(merganser_sort::record::Format::Lines {
-            delimiter: b'\n',
-        }),
-        budget: Budget::new(memory_bytes),
-        // One thread, which decides alone when modelled time moves.
-        threads: 0,
-        temp: vec![recorder.directory(Arc::clone(&folder))],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: Strategy::Auto,
-    };
+    let options = SortOptions::new(merganser_sort::key::OrderSpec::new(
+        merganser_sort::record::Format::Lines { delimiter: b'\n' },
+    ))
+    .memory(memory_bytes)
+    // One thread, which decides alone when modelled time moves.
+    .threads(0)
+    .temp(vec![recorder.directory(Arc::clone(&folder))])
+    .compression(CompressionChoice::Fixed(Compression::Off));
     let progress = progress::on_stderr(true, cancel);
     let report = merganser_sort::sort(
         opened?,

@@ -20,7 +20,7 @@ use merganser_shell::signals::Cancel;
 use merganser_shell::standard::print;
 use merganser_sort::run::Compression;
 use merganser_sort::verify::{self, Limits, Summary};
-use merganser_sort::{Budget, CompressionChoice, SortOptions, SortOutput, SortReport};
+use merganser_sort::{CompressionChoice, SortOptions, SortOutput, SortReport};
 use merganser_storage::{Clock, Directory, Storage, StorageExt};
 use serde_json::json;
 
@@ -46,17 +46,13 @@ pub(super) fn run(config: &SimulateSort, cancel: &Cancel) -> Result<(), Failure>
     let output = folder.create("sorted").map_err(|error| Failure::named(&error))?;
     let started = Instant::now();
     let (start, collector) = (world.now(), world.with_device(0, Collector::new));
-    let options = SortOptions {
-        order: config.order.clone(),
-        budget: Budget::new(config.memory_bytes),
+    let options = SortOptions::new(config.order.clone())
+        .memory(config.memory_bytes)
         // One thread, which decides alone when modelled time moves.
-        threads: 0,
-        temp: vec![Arc::clone(&folder)],
-        temp_limit_bytes: None,
-        compression: CompressionChoice::Fixed(Compression::Off),
-        top: None,
-        strategy: config.strategy,
-    };
+        .threads(0)
+        .temp(vec![Arc::clone(&folder)])
+        .compression(CompressionChoice::Fixed(Compression::Off))
+        .strategy(config.strategy);
     let engine_inputs =
         inputs.iter().cloned().map(merganser_sort::run::SortInput::Storage).collect();
     let progress = progress::on_stderr(true, cancel);
