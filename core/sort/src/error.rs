@@ -4,6 +4,7 @@
 //! flags matches on the variant and adds the advice.
 
 use std::io;
+use std::path::PathBuf;
 
 use crate::key::KeyError;
 use crate::record::{HeaderDifference, StrayQuote};
@@ -162,6 +163,20 @@ pub enum Error {
         /// The partial output.
         partial: String,
     },
+    /// Something has the name of the view that is to be made.
+    #[error("{}: exists already; a view never replaces anything", view.display())]
+    ViewExists {
+        /// The path of the view.
+        view: PathBuf,
+    },
+    /// The folder in which a view would grow is in use, or has records that may be nowhere else.
+    #[error(
+        "{}: holds unfinished work, which another process does now, or which was interrupted; finish that first", folder.display()
+    )]
+    Unfinished {
+        /// The folder of unfinished work.
+        folder: PathBuf,
+    },
     /// A file of a version that this program does not know.
     #[error("{file}: a {kind} of version {version}; this program reads {known}")]
     UnknownVersion {
@@ -299,6 +314,7 @@ fn quote_fault(closed: bool) -> &'static str {
     }
 }
 
+#[doc(hidden)]
 /// The error for `quote`, in rows that begin at `place` of the input.
 pub fn stray_quote(file: &str, place: u64, quote: StrayQuote) -> Error {
     let StrayQuote { row, at, closed } = quote;

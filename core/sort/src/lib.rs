@@ -7,36 +7,50 @@
 //!                    plan: all sizes   budget: all memory   sorter: the whole of it
 //! ```
 //!
-//! [`rows`] sorts keys and values that are in no file: a caller pushes them, and pulls them in order. [`reduced`] reads the
-//! result of a map, a view whose rows are combined when they are read.
+//! | you have | you want | door |
+//! |---|---|---|
+//! | a file | a sorted file, or a view of it | [`files::sort_file`], [`files::sort_file_to_view`] |
+//! | records of your program | the same in order, one by one | [`rows::RowSorter`], with keys of any type ([`key::RowKey`]) |
+//! | storages, pipes, compressed inputs | a file, a stream, a view | [`sort()`], with [`run::SortInput`]s and a [`SortOutput`] |
+//! | a view | any range of its bytes, records or keys | [`files::open_view`], [`view::View`] |
+//! | a file or a stream | whether it is sorted, and a checksum | [`verify`] |
+//! | the result of a map | its rows | [`reduced::ResultView`] |
 //!
-//! [`sort()`] takes [`run::SortInput`]s and an order ([`key::OrderSpec`]) and leaves a
-//! [`view::View`], a file or a stream. A view is a read-only [`merganser_storage::Storage`], so whatever
-//! carries storages (a mount, a server) carries views.
+//! [`SortOptions`] are the settings: an order ([`key::OrderSpec`]) of records in a [`record::Format`], and limits. A
+//! failure is an [`Error`] that names the file, the place and the numbers. Nothing here prints, and no input is changed.
+//!
+//! Rows in, rows out:
 //!
 //! ```
-//! use merganser_sort::run::SortInput;
-//! use merganser_sort::{Silent, SortOptions, SortOutput, sort};
-//! use merganser_storage::memory::MemoryStorage;
-//!
-//! let input = MemoryStorage::from_bytes("fruit", b"pear\nfig\napple\n");
-//! let options = SortOptions::default().memory(64 << 20).threads(2);
-//! let mut sorted = Vec::new();
-//! sort(vec![SortInput::Storage(input)], SortOutput::Writer(&mut sorted), &options, &Silent)?;
-//! assert_eq!(sorted, b"apple\nfig\npear\n");
-//! # Ok::<(), merganser_sort::Error>(())
+#![doc = include_str!("../examples/sort_rows.rs")]
 //! ```
+//!
+//! A file to a view, and a range of it. A view is a read-only [`merganser_storage::Storage`], so whatever carries storages
+//! (a mount, a server) carries views.
+//!
+//! ```
+#![doc = include_str!("../examples/sort_to_view.rs")]
+//! ```
+//!
+//! [`merganser_storage`] is re-exported as [`storage`].
 
+// Hidden items are for the crates and tests of this tree: how a program shows its work, makes results in stages, or takes
+// the parts of the engine apart. They change with these.
 mod access;
+#[doc(hidden)]
 pub mod activity;
 mod bound;
 pub mod budget;
 mod distribute;
 pub mod error;
+pub mod files;
 pub mod key;
 pub mod merge;
+#[doc(hidden)]
 pub mod output;
+#[doc(hidden)]
 pub mod pipeline;
+#[doc(hidden)]
 pub mod plan;
 mod portion;
 mod prefix;
@@ -53,13 +67,17 @@ mod text;
 pub mod verify;
 pub mod view;
 
+#[doc(hidden)]
 pub use activity::Activity;
 pub use budget::Budget;
 #[cfg(feature = "trial")]
 pub use distribute::trial;
 pub use error::{Conflict, Error, Result};
+pub use merganser_storage as storage;
 pub use progress::{Progress, Silent};
 pub use sorter::{
-    CompressionChoice, Consumed, Estimate, Explanation, SortOptions, SortOutput, SortReport, Stamp,
-    Strategy, explain, journal, note, sort, sort_consuming,
+    CompressionChoice, Estimate, Explanation, SortOptions, SortOutput, SortReport, Strategy,
+    explain, sort,
 };
+#[doc(hidden)]
+pub use sorter::{Consumed, Stamp, journal, note, sort_consuming};

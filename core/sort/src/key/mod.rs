@@ -22,6 +22,8 @@
 //! | `sequence` | the length of a sequence; its id, header and letters are texts | |
 //! | `writable` | keys as Hadoop serializes them: an order of its own, [`WritableOrder`] | |
 //!
+//! `typed` encodes values of Rust's types, for rows that a program pushes ([`crate::rows`]).
+//!
 //! `decimal` is for callers that compare numbers in texts without a sort: their digits, and keys that give
 //! the number again.
 //!
@@ -50,6 +52,7 @@ mod spec;
 #[cfg(test)]
 mod tests;
 mod text;
+mod typed;
 mod version;
 pub(crate) mod writable;
 
@@ -61,10 +64,11 @@ pub use error::{KeyError, Records, Setting};
 pub use marks::KeyMarks;
 pub use random::{SALT_SOURCE_BYTES, salt_from};
 pub use spec::{OrderSpec, parse_separator};
+pub use typed::{FromRowKey, KeyBytesReader, RowKey, key_of, value_of};
 pub use writable::{KeyFault, WritableOrder, WritableOrderError};
 
 use crate::record::letters::{header_of, id_of};
-use crate::record::{Format, key_of};
+use crate::record::{Format, key_of as key_of_record};
 
 /// A key that needs no encoding, because its bytes in the record sort as they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +107,7 @@ impl Place {
         match self {
             Place::Range { offset, len } => &record[offset..offset + len],
             Place::Line => &record[..record.len() - 1],
-            Place::Prefixed => key_of(record),
+            Place::Prefixed => key_of_record(record),
             Place::Header => header_of(record),
             Place::Id => id_of(record),
         }

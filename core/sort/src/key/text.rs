@@ -33,6 +33,18 @@ pub(super) fn push(mut text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
 
+/// Appends the text that `encoded` stands for, an encoding without its end; `None` if it is no encoding.
+pub(super) fn decode(mut encoded: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    while let Some(at) = memchr2(END, ESCAPE, encoded) {
+        out.extend_from_slice(&encoded[..at]);
+        let escaped = encoded.get(at + 1).filter(|_| encoded[at] == ESCAPE)?;
+        out.push(escaped.checked_sub(1).filter(|byte| *byte <= ESCAPE)?);
+        encoded = &encoded[at + 2..];
+    }
+    out.extend_from_slice(encoded);
+    Some(())
+}
+
 /// Appends one byte of a text.
 #[inline]
 pub(super) fn push_byte(byte: u8, out: &mut Vec<u8>) {

@@ -26,17 +26,20 @@
 //! which bounds the fan-in. More runs than that are merged in an extra pass.
 
 pub(crate) mod exact;
+#[doc(hidden)]
 pub mod ifile;
 pub(crate) mod kernel;
 pub(crate) mod plan;
 pub(crate) mod segments;
 pub(crate) mod sizes;
 mod sorted_inputs;
+#[doc(hidden)]
 pub mod step;
 pub(crate) mod stream;
 pub(crate) mod tree;
 mod width;
 pub(crate) mod window;
 
+#[doc(hidden)]
 pub use kernel::MergeCount;
 pub use sorted_inputs::{Merging, merge_sorted};

@@ -30,6 +30,7 @@ mod fasta;
 mod fastq;
 mod fixed;
 mod framing;
+#[doc(hidden)]
 pub mod ifile;
 mod input;
 mod keyed;

@@ -20,8 +20,11 @@ mod reducer;
 mod view;
 mod written;
 
+#[doc(hidden)]
 pub use encoding::{Encoding, PLACE_BYTES};
 pub use number_key::{f64_of_key, i64_of_key, key_of_f64, key_of_i64};
+#[doc(hidden)]
 pub use reducer::{REDUCER_BYTES, Reducer};
 pub use view::{ResultDescription, ResultRow, ResultRows, ResultView, order};
+#[doc(hidden)]
 pub use written::{write_reduced, write_unreduced};

@@ -21,6 +21,18 @@ pub enum RowsError {
     /// A row is longer than a record can be.
     #[error("a key and its value are longer than a record can be")]
     TooLong,
+    /// The key of a row is not one of the type that was asked for.
+    #[error("the key of a row is not of the type that was asked for")]
+    OtherKey,
+    /// More producers were asked for than [`RowSorter::producers`](super::RowSorter::producers) announced.
+    #[error("there are {announced} producers already, as many as were announced")]
+    TooManyProducers {
+        /// How many were announced.
+        announced: usize,
+    },
+    /// A view was asked for without [`RowSorter::into_view`](super::RowSorter::into_view).
+    #[error("the rows have no folder for a view")]
+    NoViewFolder,
     /// The sum of a key's values leaves 64 bits.
     #[error("key {key:?}: {error}", error = super::ValueOverflow)]
     Overflow {

@@ -6,27 +6,11 @@
 //! ```
 //!
 //! A caller pushes rows in any order, from one thread or from several, and pulls them in the order of their keys, which is
-//! that of their bytes. The functions of [`crate::reduced`] and [`crate::key`] make such keys of numbers. Values of one
-//! key may become one on the way (a [`Combiner`]).
+//! that of their bytes. A key may be a value of Rust's types, or of your own ([`RowKey`]). Values of one key may become one
+//! on the way (a [`Combiner`]).
 //!
 //! ```
-//! use merganser_sort::Budget;
-//! use merganser_sort::rows::{KeepAll, RowSorter, RowsBy};
-//! use merganser_storage::memory::MemoryDirectory;
-//!
-//! let memory = Budget::new(64 << 20);
-//! // A program on a disk takes `merganser_storage::file::FileDirectory` here.
-//! let mut sorter = RowSorter::new(RowsBy::Key, &memory, KeepAll).temp(vec![MemoryDirectory::new()]);
-//! for word in ["pear", "fig", "apple"] {
-//!     sorter.push(word.as_bytes(), &[word.len() as u8])?;
-//! }
-//! let mut rows = sorter.finish()?;
-//! let mut found = Vec::new();
-//! while let Some((key, value)) = rows.next()? {
-//!     found.push((String::from_utf8_lossy(key).into_owned(), value[0]));
-//! }
-//! assert_eq!(found, [("apple".to_owned(), 5), ("fig".to_owned(), 3), ("pear".to_owned(), 4)]);
-//! # Ok::<(), merganser_sort::Error>(())
+#![doc = include_str!("../../examples/sort_rows.rs")]
 //! ```
 //!
 //! ```text
@@ -58,13 +42,17 @@ use std::sync::Arc;
 
 use merganser_storage::Directory;
 
+#[doc(hidden)]
 pub use carry::{CARRY_BYTES, Carry};
 pub use combine::{Combine, Combined, ValueOverflow, set};
 pub use combiner::{CombineWith, CombinedFor, Combiner, KeepAll};
+#[doc(hidden)]
 pub use cutter::RecordCutter;
 pub use error::RowsError;
+#[doc(hidden)]
 pub use merge::{CombinedRows, RowTree};
 pub use sorter::{RowProducer, RowsReport};
+#[doc(hidden)]
 pub use table::{BUILDER_BYTES, RowTable, TABLE_WRITER_BYTES, TableRows, write_rows};
 pub use types::Type;
 pub use view_runs::RecordOfRow;
@@ -76,6 +64,7 @@ use shares::RunPlace;
 use sorter::RowSorting;
 
 use crate::run::Compression;
+use crate::key::{FromRowKey, RowKey, value_of};
 use crate::view::Segment;
 use crate::{Budget, Error, Progress, Silent};
 
@@ -155,6 +144,8 @@ pub struct RowSorter<C: Combiner> {
     left_bytes: u64,
     sorting: Option<Arc<RowSorting<C>>>,
     own: Option<RowProducer<C>>,
+    /// The encoding of the last typed key.
+    typed: Vec<u8>,
 }
 
 impl<C: Combiner> RowSorter<C> {
@@ -173,6 +164,7 @@ impl<C: Combiner> RowSorter<C> {
             left_bytes: 0,
             sorting: None,
             own: None,
+            typed: Vec::new(),
         }
     }
 
@@ -246,10 +238,8 @@ impl<C: Combiner> RowSorter<C> {
     /// One more producer, for another thread.
     ///
     /// # Errors
-    /// Too little memory for all producers.
-    ///
-    /// # Panics
-    /// If there are as many as [`RowSorter::producers`] said.
+    /// Too little memory for all producers; [`RowsError::TooManyProducers`] if there are as many as
+    /// [`RowSorter::producers`] said.
     pub fn producer(&mut self) -> Result<RowProducer<C>, C::Error> {
         let sorting = self.sorting()?;
         Ok(RowProducer::new(sorting)?)
@@ -265,6 +255,20 @@ impl<C: Combiner> RowSorter<C> {
             self.own = Some(self.producer()?);
         }
         self.own.as_mut().expect("made above").push(key, value)
+    }
+
+    /// As [`RowSorter::push`], with a value of Rust as the key. [`Rows::next_as`] gives it back.
+    ///
+    /// # Errors
+    /// As [`RowProducer::push`].
+    #[inline]
+    pub fn push_key<K: RowKey + ?Sized>(&mut self, key: &K, value: &[u8]) -> Result<(), C::Error> {
+        let mut typed = std::mem::take(&mut self.typed);
+        typed.clear();
+        key.push_to(&mut typed);
+        let pushed = self.push(&typed, value);
+        self.typed = typed;
+        pushed
     }
 
     fn end_pushing(&mut self) -> Result<Pushed<C>, C::Error> {
@@ -288,14 +292,14 @@ impl<C: Combiner> RowSorter<C> {
     /// caller writes; their rows are in order, but combined in each run alone.
     ///
     /// # Errors
-    /// As [`RowSorter::finish_with`].
-    ///
-    /// # Panics
-    /// Without [`RowSorter::into_view`].
+    /// As [`RowSorter::finish_with`]; [`RowsError::NoViewFolder`] without [`RowSorter::into_view`].
     pub fn finish_view(
         mut self,
         progress: &dyn Progress,
     ) -> Result<(Vec<Segment>, RowsReport), C::Error> {
+        if self.view.is_none() {
+            return Err(Error::Rows(RowsError::NoViewFolder).into());
+        }
         let Pushed { sorting, runs, rest, lane } = self.end_pushing()?;
         let segments = sorting.finish_view((runs, rest), lane, progress)?;
         let report = sorting.state.lock().report;
@@ -396,6 +400,19 @@ impl<C: Combiner> Rows<C> {
     #[inline]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, C::Error> {
         Ok(if self.rows.advance()? { Some((self.rows.key(), self.rows.value())) } else { None })
+    }
+
+    /// The next row, whose key was pushed by [`RowSorter::push_key`]: key, value.
+    ///
+    /// # Errors
+    /// As [`Rows::next`]; [`RowsError::OtherKey`].
+    #[inline]
+    pub fn next_as<K: FromRowKey>(&mut self) -> Result<Option<(K, &[u8])>, C::Error> {
+        if !self.rows.advance()? {
+            return Ok(None);
+        }
+        let key = value_of(self.rows.key()).ok_or(Error::Rows(RowsError::OtherKey))?;
+        Ok(Some((key, self.rows.value())))
     }
 
     /// What the sort did until now.

@@ -416,11 +416,9 @@ impl<C: Combiner> RowProducer<C> {
     pub(super) fn new(sorting: &Arc<RowSorting<C>>) -> Result<Self, Error> {
         let buffer = RowBuffer::new(sorting.by, sorting.shares.buffer_bytes, &sorting.budget)?;
         let mut state = sorting.state.lock();
-        assert!(
-            state.made < sorting.producers,
-            "the memory is for {} producers, and they are all made",
-            sorting.producers
-        );
+        if state.made >= sorting.producers {
+            return Err(RowsError::TooManyProducers { announced: sorting.producers }.into());
+        }
         let number = state.made;
         (state.missing, state.made) = (state.missing + 1, state.made + 1);
         drop(state);

@@ -29,35 +29,47 @@
 //!   permute      moves the records of a buffer to their places by following cycles
 //! ```
 
+#[doc(hidden)]
 pub mod buffer_sort;
+#[doc(hidden)]
 pub mod builder;
 pub(crate) mod chunk;
 pub(crate) mod chunk_reader;
 pub(crate) mod chunk_view;
 pub(crate) mod extract;
 pub(crate) mod form;
+#[doc(hidden)]
 pub mod format;
 pub(crate) mod gather;
 pub(crate) mod index;
 pub(crate) mod input;
 pub(crate) mod long;
 pub mod magic;
+#[doc(hidden)]
 pub mod packed;
+#[doc(hidden)]
 pub mod permute;
 pub(crate) mod piece;
+#[doc(hidden)]
 pub mod radix;
+#[doc(hidden)]
 pub mod reader;
 pub(crate) mod release;
 mod short_sort;
+#[doc(hidden)]
 pub mod tag;
 pub(crate) mod ties;
 pub(crate) mod unpack_ahead;
 pub(crate) mod word;
 pub(crate) mod write_behind;
+#[doc(hidden)]
 pub mod writer;
 
+#[doc(hidden)]
 pub use builder::RunBuilder;
 pub use format::Compression;
 pub use input::SortInput;
+#[doc(hidden)]
 pub use reader::Run;
+#[doc(hidden)]
 pub use writer::RunWriter;

@@ -54,6 +54,7 @@ use merganser_storage::{
 };
 use parking_lot::Mutex;
 
+#[doc(hidden)]
 pub use consumed::{CONSUMED_NAME, consumed_into};
 pub(crate) use give_back::GivingBack;
 use making::Section;

@@ -1,5 +1,10 @@
 //! Keys as a user types them: as they stand in a record, with escapes for bytes that are hard to type.
 
+use std::ops::Range;
+
+use merganser_storage::Storage;
+use merganser_storage::numbers::u64_of;
+
 use crate::key::{OrderSpec, column_of};
 use crate::record::{Format, SequenceKind};
 use crate::view::View;
@@ -41,6 +46,23 @@ pub fn unescape_key(typed: &[u8]) -> Option<Vec<u8>> {
 }
 
 impl View {
+    /// Where the records are whose first keys are at least `from` and below `to`, as these stand in a record; without one,
+    /// from the first record or up to the last. [`View::stream`] reads the range.
+    ///
+    /// # Errors
+    /// As [`View::typed_key`] and [`View::offset_of_key`].
+    pub fn range_of_keys(
+        &self,
+        from: Option<&[u8]>,
+        to: Option<&[u8]>,
+    ) -> Result<Range<u64>, TypedKeyError> {
+        let place = |key: &[u8]| -> Result<u64, TypedKeyError> {
+            Ok(self.offset_of_key(&self.typed_key(key)?)?)
+        };
+        let start = from.map_or(Ok(u64_of(self.manifest().preamble.len())), place)?;
+        Ok(start..to.map_or(Ok(self.size()), place)?.max(start))
+    }
+
     /// The key for [`View::offset_of_key`] that `key` means, the bytes of a view's first key as they stand in a
     /// record. The order of such keys is that of the view.
     ///

@@ -8,10 +8,12 @@ mod csv_crate; // our csv rows against those of the crate `csv`
 mod distribute; // sorts by distribution against a naive model and against the merge
 mod distribute_faults; // every operation of a sort by distribution fails in turn
 mod faults; // every operation of a small sort fails in turn
+mod file_doors; // files in, files and views out: whole or not at all
 mod formats; // the bytes of runs and manifests: golden, and damaged one by one
 mod gnu_keys; // random lines and options, judged by GNU `sort`
 mod hostile_numbers; // files with right checksums and numbers that no writer wrote
 mod legal_values; // values that the types allow, though they make no sense
+mod misuse; // what a program may get wrong: each mistake is an error with one clear sentence
 mod mixed_views; // views with buckets of both kinds
 mod packed; // compressed inputs
 mod power_cuts; // the power is cut at every change in turn
