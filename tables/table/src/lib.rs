@@ -61,8 +61,8 @@ mod view;
 
 pub use error::TableError;
 pub use key::{NullsAt, TableKey};
-pub use sink::{ParquetCompression, ParquetOptions};
-pub use sort::{EqualRows, TableFormat, TableOptions, TableOutput, TableReport, sort_table};
+pub use sink::{ParquetCompression, ParquetOptions, TableFormat};
+pub use sort::{EqualRows, TableOptions, TableOutput, TableReport, sort_table};
 pub use source::{FileKind, find_files, kind_of};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};

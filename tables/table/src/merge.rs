@@ -6,10 +6,9 @@ use merganser_sort::rows::{RowStream, RowTree, RowsBy};
 
 use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
-use crate::sort::null_in;
-use crate::source::{TableFile, TableReader};
+use crate::source::{TableFile, TableReader, null_in};
 use crate::table::Table;
-use crate::table_rows::TableRows;
+use crate::table_rows::{KeyAndValue, TableRows};
 
 /// The rows of one file, which must be in order.
 struct FileRows {
@@ -85,7 +84,7 @@ impl MergedRows {
 }
 
 impl TableRows for MergedRows {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError> {
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError> {
         if !self.rows.advance()? {
             return Ok(None);
         }

@@ -23,10 +23,9 @@ use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
 use crate::merge::merged_rows;
 use crate::sink::{
-    ParquetOptions, WantedColumns, write_arrow_file, write_arrow_stream, write_csv,
-    write_json_lines, write_parquet, writer_bytes,
+    ParquetOptions, TableFormat, WantedColumns, write_as, write_parquet, writer_bytes,
 };
-use crate::source::TableReader;
+use crate::source::{TableReader, null_in};
 use crate::table::{Table, TableOrder};
 use crate::table_rows::{FirstRows, TableRows};
 use crate::view::manifest_of;
@@ -86,21 +85,6 @@ impl TableOptions {
             parquet: ParquetOptions::default(),
         }
     }
-}
-
-/// Formats of results.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableFormat {
-    /// Parquet.
-    Parquet,
-    /// A file of Arrow.
-    ArrowFile,
-    /// A stream of Arrow.
-    ArrowStream,
-    /// Comma-separated values, with a header.
-    Csv,
-    /// An object of JSON in each line.
-    JsonLines,
 }
 
 /// Where a sorted table goes.
@@ -403,15 +387,6 @@ fn shuffled(place: [u64; 4]) -> u64 {
     })
 }
 
-/// A file has a null where it says that there is none.
-pub(crate) fn null_in(file: &crate::source::TableFile) -> TableError {
-    TableError::Damaged {
-        file: file.path.to_path_buf(),
-        place: String::new(),
-        why: "has a null in a column that must have none".to_owned(),
-    }
-}
-
 /// Writes rows to a file or stream.
 fn write(
     rows: &mut dyn TableRows,
@@ -438,23 +413,6 @@ fn write(
         return write_parquet(&mut rows, what, to, &options.parquet, how, progress);
     }
     write_as(&mut rows, (layout, &wanted), to, format, progress)
-}
-
-/// Writes rows in a format that one thread writes.
-pub(crate) fn write_as(
-    rows: &mut dyn TableRows,
-    what: (&TableLayout, &WantedColumns),
-    mut to: &mut dyn Write,
-    format: TableFormat,
-    progress: &dyn Progress,
-) -> Result<u64, TableError> {
-    match format {
-        TableFormat::Parquet => unreachable!("several threads write Parquet"),
-        TableFormat::ArrowFile => write_arrow_file(rows, what, &mut to, progress),
-        TableFormat::ArrowStream => write_arrow_stream(rows, what, &mut to, progress),
-        TableFormat::Csv => write_csv(rows, what, &mut to, progress),
-        TableFormat::JsonLines => write_json_lines(rows, what, &mut to, progress),
-    }
 }
 
 /// Rows of a table as the engine takes them.

@@ -4,26 +4,29 @@ use merganser_sort::rows::{Combiner, Rows};
 
 use crate::TableError;
 
+/// The key and the value of a row.
+pub(crate) type KeyAndValue<'a> = (&'a [u8], &'a [u8]);
+
 /// Rows in order: keys and values, as [`crate::key`] and [`crate::row`] make them.
 pub(crate) trait TableRows {
     /// The next row, which is lent until the next one is asked for.
     ///
     /// # Errors
     /// Those of what the rows are read from.
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError>;
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError>;
 }
 
 impl<C: Combiner> TableRows for Rows<C>
 where
     TableError: From<C::Error>,
 {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError> {
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError> {
         Ok(Rows::next(self)?)
     }
 }
 
 impl<R: TableRows + ?Sized> TableRows for &mut R {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError> {
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError> {
         (**self).next()
     }
 }
@@ -35,7 +38,7 @@ pub(crate) struct FirstRows<R> {
 }
 
 impl<R: TableRows> TableRows for FirstRows<R> {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError> {
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError> {
         if self.left == 0 {
             return Ok(None);
         }

@@ -8,8 +8,7 @@ use merganser_sort::{Error, Progress};
 use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
 use crate::schema::TableSchema;
-use crate::sort::null_in;
-use crate::source::TableReader;
+use crate::source::{TableReader, null_in};
 use crate::table::{Table, TableOrder};
 
 /// The findings of a check.

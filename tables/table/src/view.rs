@@ -22,9 +22,10 @@ use crate::TableError;
 use crate::codec::TableLayout;
 use crate::key::{ENCODING_VERSION, KeyEncoder, NullsAt, TableKey, find_keys};
 use crate::schema::TableSchema;
-use crate::sink::{ParquetOptions, WantedColumns, each_batch, write_parquet};
-use crate::sort::{TableFormat, write_as};
-use crate::table_rows::TableRows;
+use crate::sink::{
+    ParquetOptions, TableFormat, WantedColumns, each_batch, write_as, write_parquet,
+};
+use crate::table_rows::{KeyAndValue, TableRows};
 use crate::types::{Held, plain_type};
 
 /// What the manifest of a view says of its columns.
@@ -333,7 +334,7 @@ struct ViewRows<'a> {
 }
 
 impl TableRows for ViewRows<'_> {
-    fn next(&mut self) -> Result<Option<(&[u8], &[u8])>, TableError> {
+    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError> {
         loop {
             let all = self.stream.last_bytes();
             let mut rest = &all[self.used..];

@@ -63,8 +63,8 @@ use row_run::{RowRun, RowRunReader};
 use shares::RunPlace;
 use sorter::RowSorting;
 
-use crate::run::Compression;
 use crate::key::{FromRowKey, RowKey, value_of};
+use crate::run::Compression;
 use crate::view::Segment;
 use crate::{Budget, Error, Progress, Silent};
 

@@ -17,7 +17,7 @@ use merganser_tables::{ParquetOptions, RowsWanted, TableFormat, TableView};
 
 use crate::args::TableCatArgs;
 use crate::config::format_of;
-use crate::sentences::Told;
+use crate::sentences::told;
 
 /// Writes a part of a view.
 pub(super) fn run(typed: &TableCatArgs, cancel: &Cancel) -> Result<(), Failure> {
@@ -34,13 +34,13 @@ pub(super) fn run(typed: &TableCatArgs, cancel: &Cancel) -> Result<(), Failure> 
         refuse_compressed(path, "a table is packed inside")?;
     }
     let folder = open_folder(&typed.view)? as Arc<dyn Directory>;
-    let view = TableView::open(&folder, &budget, threads).map_err(Told::told)?;
+    let view = TableView::open(&folder, &budget, threads).map_err(told)?;
     let wanted = wanted(&view, typed)?;
     let mut to = output::open(path, cancel)?;
     let how = (&ParquetOptions::default(), threads);
     let columns = typed.columns.as_deref();
     let bar = HiddenBar(cancel.clone());
-    view.write(&wanted, columns, (&mut to, format), how, &bar).map_err(Told::told)?;
+    view.write(&wanted, columns, (&mut to, format), how, &bar).map_err(told)?;
     Ok(to.finish()?)
 }
 
@@ -48,7 +48,7 @@ pub(super) fn run(typed: &TableCatArgs, cancel: &Cancel) -> Result<(), Failure> 
 fn wanted(view: &TableView, typed: &TableCatArgs) -> Result<RowsWanted, Failure> {
     let count = view.rows_count();
     let row = |typed: &Option<String>| {
-        typed.as_deref().map(|typed| view.row_of_key(typed)).transpose().map_err(Told::told)
+        typed.as_deref().map(|typed| view.row_of_key(typed)).transpose().map_err(told)
     };
     let (start, end) = match typed.records {
         Some(range) => {

@@ -13,7 +13,7 @@ use merganser_tables::{Table, TableView, find_files};
 use serde_json::json;
 
 use crate::args::TableInfoArgs;
-use crate::sentences::Told;
+use crate::sentences::told;
 
 /// Memory in which a view is opened, in bytes.
 const MEMORY_BYTES: u64 = 256 << 20;
@@ -24,13 +24,13 @@ pub(super) fn run(typed: &TableInfoArgs) -> Result<(), Failure> {
         [view] if view.join(MANIFEST_NAME).is_file() => {
             let folder = open_folder(view)? as Arc<dyn Directory>;
             let opened = TableView::open(&folder, &Budget::new(MEMORY_BYTES), 1);
-            let opened = opened.map_err(Told::told)?;
+            let opened = opened.map_err(told)?;
             let more = json!({ "view": shown::name(view), "order": opened.order() });
             ("a view of a table", Some(opened.rows_count()), opened.schema(), more)
         }
         inputs => {
-            let files = find_files(inputs).map_err(Told::told)?;
-            let table = Table::open(&files).map_err(Told::told)?;
+            let files = find_files(inputs).map_err(told)?;
+            let table = Table::open(&files).map_err(told)?;
             let names: Vec<_> = files.iter().map(|file: &_| shown::name(Path::new(file))).collect();
             ("a table", table.rows(), Arc::clone(table.schema()), json!({ "files": names }))
         }

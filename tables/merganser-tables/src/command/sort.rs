@@ -21,12 +21,12 @@ use merganser_tables::{
 
 use crate::config::TableSortConfig;
 use crate::config::sort::AskedOrder;
-use crate::sentences::Told;
+use crate::sentences::told;
 
 /// Opens everything, sorts, makes the result visible, and reports.
 pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let files = find_files(&config.inputs).map_err(Told::told)?;
-    let table = Table::open(&files).map_err(Told::told)?;
+    let files = find_files(&config.inputs).map_err(told)?;
+    let table = Table::open(&files).map_err(told)?;
     let order = match &config.order {
         AskedOrder::Keys(keys) => TableOrder::Keys(keys.clone()),
         AskedOrder::AllColumns => TableOrder::Keys(table.all_columns()),
@@ -51,7 +51,7 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
     options.parquet = config.parquet.clone();
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
-    let sort = |to| sort_table(&table, to, &options, &phases).map_err(Told::told);
+    let sort = |to| sort_table(&table, to, &options, &phases).map_err(told);
     let done: TableReport = match &config.destination {
         Destination::View(path) => {
             let unfinished = create_view(path, &inputs)?;
@@ -97,7 +97,7 @@ fn format_of_input(first: &Path, output: Option<&Path>) -> Result<TableFormat, F
         let what = "standard output is a terminal: name a file with -o, or read rows here with";
         return Err(format!("{what} --output-format csv").into());
     }
-    Ok(match kind_of(first).map_err(Told::told)? {
+    Ok(match kind_of(first).map_err(told)? {
         FileKind::Parquet => TableFormat::Parquet,
         FileKind::ArrowFile => TableFormat::ArrowFile,
         FileKind::ArrowStream => TableFormat::ArrowStream,

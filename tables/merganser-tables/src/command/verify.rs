@@ -6,15 +6,15 @@ use merganser_shell::{progress, shown, standard};
 use merganser_tables::{Table, TableOrder, find_files, verify_table};
 
 use crate::args::TableVerifyArgs;
-use crate::sentences::Told;
+use crate::sentences::told;
 
 /// Reads all rows, and says what was found.
 pub(super) fn run(typed: &TableVerifyArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let files = find_files(&typed.inputs).map_err(Told::told)?;
-    let table = Table::open(&files).map_err(Told::told)?;
+    let files = find_files(&typed.inputs).map_err(told)?;
+    let table = Table::open(&files).map_err(told)?;
     let order = TableOrder::Keys(typed.keys.clone());
     let progress = progress::on_stderr(typed.quiet, cancel);
-    let found = verify_table(&table, &order, &*progress).map_err(Told::told)?;
+    let found = verify_table(&table, &order, &*progress).map_err(told)?;
     drop(progress);
     if typed.json {
         let mut all = serde_json::to_value(&found).expect("plain data");

@@ -118,6 +118,15 @@ impl TableSource {
     }
 }
 
+/// A file has a null where it says that there is none.
+pub(crate) fn null_in(file: &TableFile) -> TableError {
+    TableError::Damaged {
+        file: file.path.to_path_buf(),
+        place: String::new(),
+        why: "has a null in a column that must have none".to_owned(),
+    }
+}
+
 /// Reads parts of a file, in order.
 pub(crate) enum TableReader {
     Parquet(parquet::ParquetReader),

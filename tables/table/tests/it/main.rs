@@ -162,7 +162,8 @@ fn every_operation_on_temporary_files_fails_in_turn() {
     let (whole, quiet) = sort(FaultPlan::quiet(1));
     let (whole, _) = whole.expect("sorts");
     let counts = quiet.counts();
-    let kinds: [(u64, fn(u64) -> Fault); 5] = [
+    type Planned = (u64, fn(u64) -> Fault);
+    let kinds: [Planned; 5] = [
         (counts.reads, |nth| Fault::FailRead { nth }),
         (counts.reads, |nth| Fault::FlipRead { nth }),
         (counts.writes, |nth| Fault::FailWrite { nth }),
