@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use merganser_serve::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
-use merganser_sort::record::{
-    CsvFraming, FastaFraming, FastqFraming, FixedFraming, Format, Framing, KeyedFraming,
-    LineFraming,
-};
+use merganser_sort::record::{Framing, FramingVisitor};
 use merganser_sort::view::{Manifest, TypedKeyError, View, unescape_key};
 use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
@@ -55,6 +52,21 @@ pub(crate) struct ViewPart {
     _memory: Grant,
 }
 
+/// Sends the records of a part.
+struct SendRecords<'a> {
+    part: &'a ViewPart,
+    schema: &'a SchemaRef,
+    outlet: &'a BatchOutlet,
+}
+
+impl FramingVisitor for SendRecords<'_> {
+    type Output = Result<(), StreamEnd>;
+
+    fn visit<F: Framing>(self, framing: F) -> Self::Output {
+        self.part.send_records(framing, self.schema, self.outlet)
+    }
+}
+
 impl ViewPart {
     /// Opens the view of `ticket`, and finds its part.
     pub(crate) fn open(lender: &StreamLender, ticket: &ViewTicket) -> Result<Self, SessionError> {
@@ -95,18 +107,7 @@ impl ViewPart {
         if !self.whole_records {
             return self.send_pieces(schema, outlet);
         }
-        match self.view.order().format() {
-            Format::Lines { delimiter } => {
-                self.send_records(LineFraming { delimiter }, schema, outlet)
-            }
-            Format::Csv { separator, quotes, .. } => {
-                self.send_records(CsvFraming { separator, quotes }, schema, outlet)
-            }
-            Format::Fixed { bytes } => self.send_records(FixedFraming { bytes }, schema, outlet),
-            Format::Keyed => self.send_records(KeyedFraming, schema, outlet),
-            Format::Fasta => self.send_records(FastaFraming, schema, outlet),
-            Format::Fastq => self.send_records(FastqFraming, schema, outlet),
-        }
+        self.view.order().format().with(SendRecords { part: self, schema, outlet })
     }
 
     fn send_records(

@@ -178,18 +178,7 @@ fn counting(counts: bool, call: &str) -> Result<(), String> {
 
 /// Whether `records` are whole records, each with its terminator.
 fn whole(format: &Format, records: &[u8]) -> Result<(), String> {
-    let is_whole = match *format {
-        Format::Lines { delimiter } => records.last().is_none_or(|last| *last == delimiter),
-        Format::Fixed { bytes } => records.len().is_multiple_of(bytes),
-        Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
-            let mut rest = records;
-            while let Some(len) = format.first_len(rest).filter(|len| *len > 0) {
-                rest = rest.get(len..).unwrap_or_default();
-            }
-            rest.is_empty()
-        }
-    };
-    if is_whole {
+    if format.are_whole(records) {
         return Ok(());
     }
     Err(format!("the {} bytes that it handed over do not end where a record ends", records.len()))

@@ -194,7 +194,7 @@ impl WrittenFormat {
             Format::Csv { separator: b'"' | b'\n' | b'\r', .. } => {
                 Err("fields can't be split by a quote or a line end".to_owned())
             }
-            Format::Fasta | Format::Fastq => {
+            other if !other.is_self_framing() => {
                 Err("sequences are no input of a guest; there are lines, csv, keyed and fixed:N"
                     .to_owned())
             }

@@ -17,6 +17,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use clap::builder::PossibleValue;
 use clap::{Arg, Command};
+use merganser_sort::key::LETTERS;
 
 /// The long options of GNU sort, in the order in which it names them when one is ambiguous.
 const GNU_OPTIONS: [&str; 29] = [
@@ -258,7 +259,7 @@ impl Position {
             [b'.', behind @ ..] => number(behind, true).ok_or("a number must follow the '.'")?,
             rest => ("0".to_owned(), rest),
         };
-        if !rest.iter().all(|letter| b"bdfghiMnRrV".contains(letter)) {
+        if !rest.iter().all(|letter| LETTERS.as_bytes().contains(letter)) {
             return Err("an old key is +F[.C] -F[.C], with letters of bdfgiMhnRrV");
         }
         let letters = String::from_utf8_lossy(rest).into_owned();

@@ -115,13 +115,8 @@ fn facts<const N: usize>(pairs: [(&str, Value); N]) -> InfoFacts {
 fn format_name(format: Format) -> String {
     match format {
         Format::Lines { delimiter: 0 } => "lines, ended by NUL".to_owned(),
-        Format::Lines { .. } => "lines".to_owned(),
         Format::Csv { header: true, .. } => "csv with a header".to_owned(),
-        Format::Csv { header: false, .. } => "csv".to_owned(),
-        Format::Fixed { bytes } => format!("fixed:{bytes}"),
-        Format::Keyed => "keyed".to_owned(),
-        Format::Fasta => "fasta".to_owned(),
-        Format::Fastq => "fastq".to_owned(),
+        other => other.typed(),
     }
 }
 

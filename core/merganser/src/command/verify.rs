@@ -8,7 +8,6 @@ use merganser_shell::signals::Cancel;
 use merganser_shell::{failure, progress, shown, standard};
 use merganser_sort::Budget;
 use merganser_sort::key::OrderSpec;
-use merganser_sort::record::Format;
 use merganser_sort::run::magic::ContentKind;
 use merganser_sort::run::packed::Unpacked;
 use merganser_sort::verify::{self, Disorder, Limits, Summary, Verifier};
@@ -78,7 +77,7 @@ pub(super) fn check(
             Input::Stdin => "-".to_owned(),
             Input::File(path) => shown::name(path),
         };
-        let header = matches!(order.format, Format::Csv { header: true, .. });
+        let header = order.format.has_header();
         let line = disorder.record + 1 + u64::from(header);
         format!("{name}:{line}: disorder: {}", String::from_utf8_lossy(&disorder.text))
     });

@@ -194,7 +194,7 @@ fn differ<T: PartialEq>(values: &[T]) -> bool {
 
 /// `--debug` writes lines that are not records, so only people read them.
 fn refuse_with_debug(typed: &SortArgs) -> Result<(), Failure> {
-    if typed.order.format != FormatName::Lines {
+    if typed.order.format != FormatName::LINES {
         return Err("--debug: only with --format lines".to_owned().into());
     }
     let makes = [

@@ -4,15 +4,21 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use merganser_sort::record::Format;
 
 use super::TextArgs;
 
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
-    /// The records: lines, csv, fixed:N (N bytes each), keyed (length-prefixed key and value), fasta
-    /// or fastq
-    #[arg(long, value_name = "FORMAT", default_value = "lines", help_heading = "Records")]
+    /// What the records are.
+    #[arg(
+        long,
+        value_name = "FORMAT",
+        default_value = "lines",
+        help_heading = "Records",
+        help = format!("The records: {}", Format::names_described())
+    )]
     pub format: FormatName,
 
     /// How texts are read.
@@ -117,51 +123,50 @@ pub struct OrderArgs {
     help: Option<bool>,
 }
 
-/// What follows `--format`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum FormatName {
+impl OrderArgs {
+    /// Whether the flag of this ordering letter was given.
+    #[must_use]
+    pub fn is_given(&self, letter: char) -> bool {
+        match letter {
+            'b' => self.ignore_leading_blanks,
+            'd' => self.dictionary_order,
+            'f' => self.ignore_case,
+            'g' => self.general_numeric_sort,
+            'h' => self.human_numeric_sort,
+            'i' => self.ignore_nonprinting,
+            'M' => self.month_sort,
+            'n' => self.numeric_sort,
+            'R' => self.random_sort,
+            'r' => self.reverse,
+            'V' => self.version_sort,
+            _ => false,
+        }
+    }
+}
+
+/// What follows `--format`: a format without the options that other flags give it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FormatName(pub Format);
+
+impl FormatName {
     /// `lines`.
-    #[default]
-    Lines,
+    pub const LINES: FormatName = FormatName(Format::Lines { delimiter: b'\n' });
     /// `csv`.
-    Csv,
-    /// `fixed:N`.
-    Fixed(usize),
-    /// `keyed`.
-    Keyed,
-    /// `fasta`.
-    Fasta,
-    /// `fastq`.
-    Fastq,
+    pub const CSV: FormatName = FormatName(Format::csv_rows(b',', false));
+}
+
+impl Default for FormatName {
+    fn default() -> Self {
+        FormatName::LINES
+    }
 }
 
 impl std::str::FromStr for FormatName {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
-        match typed {
-            "lines" => Ok(FormatName::Lines),
-            "csv" => Ok(FormatName::Csv),
-            "keyed" => Ok(FormatName::Keyed),
-            "fasta" => Ok(FormatName::Fasta),
-            "fastq" => Ok(FormatName::Fastq),
-            "fixed" => Err("fixed needs the length of a record in bytes, such as fixed:100".into()),
-            _ => {
-                let Some(bytes) = typed.strip_prefix("fixed:") else {
-                    return Err(format!(
-                        "'{typed}' is not lines, csv, fixed:N, keyed, fasta or fastq"
-                    ));
-                };
-                match bytes.parse::<super::TypedSize>() {
-                    Ok(super::TypedSize(0)) => Err("a record has at least 1 byte".into()),
-                    Ok(super::TypedSize(bytes)) if bytes <= 1 << 30 => {
-                        Ok(FormatName::Fixed(usize::try_from(bytes).expect("at most 1 GiB")))
-                    }
-                    Ok(_) => Err("a fixed record has at most 1 GiB".into()),
-                    Err(error) => Err(error),
-                }
-            }
-        }
+        let bytes = |typed: &str| typed.parse().map(|super::TypedSize(bytes)| bytes);
+        Format::parse(typed, &bytes).map(FormatName).map_err(|error| error.to_string())
     }
 }
 
@@ -184,14 +189,16 @@ pub enum SortWord {
 
 #[cfg(test)]
 mod tests {
+    use merganser_sort::record::Format;
+
     use super::FormatName;
 
     #[test]
     fn formats_parse_and_others_are_refused() {
-        assert_eq!("lines".parse(), Ok(FormatName::Lines));
-        assert_eq!("fasta".parse(), Ok(FormatName::Fasta));
-        assert_eq!("fixed:100".parse(), Ok(FormatName::Fixed(100)));
-        assert_eq!("fixed:4K".parse(), Ok(FormatName::Fixed(4096)));
+        assert_eq!("lines".parse(), Ok(FormatName::LINES));
+        assert_eq!("fasta".parse(), Ok(FormatName(Format::Fasta)));
+        assert_eq!("fixed:100".parse(), Ok(FormatName(Format::Fixed { bytes: 100 })));
+        assert_eq!("fixed:4K".parse(), Ok(FormatName(Format::Fixed { bytes: 4096 })));
         for typed in ["", "line", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:2G", "csv:1"] {
             assert!(typed.parse::<FormatName>().is_err(), "{typed}");
         }

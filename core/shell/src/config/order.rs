@@ -6,7 +6,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
 
-use merganser_sort::key::{OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from};
+use clap::ValueEnum;
+use merganser_sort::key::{
+    KeyOrdering, ORDERINGS, OrderSpec, SALT_SOURCE_BYTES, parse_separator, salt_from,
+};
 use merganser_sort::record::{CsvQuotes, Format};
 
 use crate::args::{FormatName, OrderArgs, QuotesName, SortWord, TextArgs};
@@ -39,7 +42,7 @@ pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
         salt: 0,
     };
     let spec = OrderSpec { salt: salt(typed, &spec)?, ..spec };
-    if !matches!(format, Format::Csv { header: true, .. }) {
+    if !format.has_header() {
         // Without a header, all errors can be found now.
         spec.compile(None)?;
     }
@@ -48,7 +51,7 @@ pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
 
 fn format(typed: &OrderArgs) -> Result<Format, Failure> {
     let separator = field_separator(typed)?;
-    if separator.is_some() && !matches!(typed.format, FormatName::Lines | FormatName::Csv) {
+    if separator.is_some() && ![FormatName::LINES, FormatName::CSV].contains(&typed.format) {
         return Err(only("-t", "lines or csv"));
     }
     RecordFlags {
@@ -78,8 +81,8 @@ impl RecordFlags<'_> {
     /// # Errors
     /// When an option has no meaning for these records.
     pub fn format(&self) -> Result<Format, Failure> {
-        let lines = self.format == FormatName::Lines;
-        let csv = self.format == FormatName::Csv;
+        let lines = self.format == FormatName::LINES;
+        let csv = self.format == FormatName::CSV;
         if self.text.zero_terminated && !lines {
             return Err(only("-z", "lines"));
         }
@@ -92,21 +95,16 @@ impl RecordFlags<'_> {
         if self.text.csv_quotes.is_some() && !csv {
             return Err(only("--csv-quotes", "csv"));
         }
-        Ok(match self.format {
-            FormatName::Lines => {
-                Format::Lines { delimiter: if self.text.zero_terminated { 0 } else { b'\n' } }
-            }
-            FormatName::Csv => {
+        Ok(match self.format.0 {
+            Format::Lines { .. } if self.text.zero_terminated => Format::Lines { delimiter: 0 },
+            Format::Csv { .. } => {
                 let quotes = match self.text.csv_quotes {
                     None | Some(QuotesName::Lazy) => CsvQuotes::Lazy,
                     Some(QuotesName::Strict) => CsvQuotes::Strict,
                 };
                 Format::Csv { separator: self.separator_of_csv()?, header: self.header, quotes }
             }
-            FormatName::Fixed(bytes) => Format::Fixed { bytes },
-            FormatName::Keyed => Format::Keyed,
-            FormatName::Fasta => Format::Fasta,
-            FormatName::Fastq => Format::Fastq,
+            other => other,
         })
     }
 
@@ -155,23 +153,14 @@ fn field_separator(typed: &OrderArgs) -> Result<Option<&OsStr>, Failure> {
 
 /// The ordering letters, as GNU sort has them.
 fn letters(typed: &OrderArgs) -> String {
-    let word = |word: SortWord| typed.sort.contains(&word);
-    [
-        (typed.ignore_leading_blanks, 'b'),
-        (typed.dictionary_order, 'd'),
-        (typed.ignore_case, 'f'),
-        (typed.general_numeric_sort || word(SortWord::GeneralNumeric), 'g'),
-        (typed.human_numeric_sort || word(SortWord::HumanNumeric), 'h'),
-        (typed.ignore_nonprinting, 'i'),
-        (typed.month_sort || word(SortWord::Month), 'M'),
-        (typed.numeric_sort || word(SortWord::Numeric), 'n'),
-        (typed.random_sort || word(SortWord::Random), 'R'),
-        (typed.reverse, 'r'),
-        (typed.version_sort || word(SortWord::Version), 'V'),
-    ]
-    .into_iter()
-    .filter_map(|(given, letter)| given.then_some(letter))
-    .collect()
+    let word = |known: &KeyOrdering| {
+        let is_it = |word: &SortWord| {
+            word.to_possible_value().is_some_and(|word| known.word == Some(word.get_name()))
+        };
+        typed.sort.iter().any(is_it)
+    };
+    let given = |known: &&KeyOrdering| typed.is_given(known.letter) || word(known);
+    ORDERINGS.iter().filter(given).map(|known| known.letter).collect()
 }
 
 /// The seed of the permutation of -R: from a file, or random. Orders without -R have no seed, so that
@@ -228,12 +217,11 @@ pub fn words(order: &OrderSpec) -> Vec<OsString> {
         byte => OsString::from_vec(vec![byte]),
     };
     let mut words: Vec<OsString> = Vec::new();
-    let mut format = |name: &str| words.extend([OsString::from("--format"), name.into()]);
     match order.format {
         Format::Lines { delimiter: 0 } => words.push("-z".into()),
         Format::Lines { .. } => {}
         Format::Csv { separator, header, quotes } => {
-            format("csv");
+            words.extend(["--format".into(), order.format.name().into()]);
             if separator != b',' {
                 words.extend(["--csv-separator".into(), byte(separator)]);
             }
@@ -242,10 +230,7 @@ pub fn words(order: &OrderSpec) -> Vec<OsString> {
                 words.extend(["--csv-quotes".into(), "strict".into()]);
             }
         }
-        Format::Fixed { bytes } => format(&format!("fixed:{bytes}")),
-        Format::Keyed => format("keyed"),
-        Format::Fasta => format("fasta"),
-        Format::Fastq => format("fastq"),
+        other => words.extend(["--format".into(), other.typed().into()]),
     }
     if let Some(separator) = order.separator {
         words.extend(["-t".into(), byte(separator)]);

@@ -9,7 +9,7 @@ use super::partition::SampleKey;
 use crate::Result;
 use crate::access::with_access;
 use crate::key::Order;
-use crate::record::{Format, Framing, probable_start};
+use crate::record::{Format, Framing, SplitRule};
 use crate::run::SortInput;
 use crate::run::chunk::Chunk;
 
@@ -71,7 +71,7 @@ impl SamplePlaces {
         count: u64,
     ) -> Option<Self> {
         let seekable = inputs.iter().all(|input| matches!(input, SortInput::Storage(_)));
-        if format == Format::Keyed || !seekable {
+        if !format.has_probable_starts() || !seekable {
             return None;
         }
         let window = (2.0 * record_bytes) as u64 + 512;
@@ -125,9 +125,9 @@ pub(super) fn records_at(
             && failed.is_ok()
             && let Some((number, at)) = places.pop()
         {
-            let from = match format {
-                Format::Fixed { bytes } => at / bytes as u64 * bytes as u64,
-                _ => at,
+            let from = match format.split_rule() {
+                SplitRule::Multiples { bytes } => at / bytes as u64 * bytes as u64,
+                SplitRule::Behind { .. } | SplitRule::FromTheFront => at,
             };
             let token = wanted.len() as u64;
             wanted.push((number, from));
@@ -154,26 +154,12 @@ pub(super) fn records_at(
                 let buffer = done.buffer.expect("a read returns its buffer");
                 let from = (wanted[done.token as usize].1 % 4096) as usize;
                 let bytes = &buffer[from.min(n)..n];
-                key_bytes += take(&bytes[first_record(bytes, format)..]);
+                key_bytes += take(&bytes[format.probable_start(bytes)..]);
             }
             Ok(_) => places.clear(),
         }
     }
     failed
-}
-
-/// Where in `bytes`, which begins anywhere unless records are of fixed length, a record begins.
-fn first_record(bytes: &[u8], format: Format) -> usize {
-    match format {
-        Format::Fixed { .. } => 0,
-        Format::Lines { delimiter } => after(bytes, delimiter),
-        Format::Fasta | Format::Fastq => {
-            let kind = format.sequences().expect("one of the two");
-            probable_start(kind, bytes).unwrap_or(bytes.len())
-        }
-        // Inside quotes it is no end of a row; then a key is wrong, and buckets are less even.
-        Format::Csv { .. } | Format::Keyed => after(bytes, b'\n'),
-    }
 }
 
 /// Takes the keys of some whole records at the front of `bytes`. Returns the bytes of the keys.
@@ -188,10 +174,6 @@ fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
         }
     });
     sample[first..].iter().map(|key| key.key.len() + size_of::<SampleKey>()).sum()
-}
-
-fn after(bytes: &[u8], delimiter: u8) -> usize {
-    memchr::memchr(delimiter, bytes).map_or(bytes.len(), |at| at + 1)
 }
 
 /// Keys of records all over a chunk.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::element::Element;
 use super::options::{Blanks, Options};
+use super::orderings::LETTERS_OF_TEXTS;
 use crate::record::{ColumnError, CsvField, CsvFields, CsvFraming, CsvHeader, CsvQuotes, Format};
 
 /// A parsed key of CSV rows.
@@ -119,7 +120,7 @@ pub(super) fn has_option(key: &str, option: char) -> bool {
 /// The option letters of `word`: the word itself, or GNU sort's letter for a word such as
 /// `numeric`.
 fn letters(word: &str) -> Option<&str> {
-    let is_letter = |letter: char| "dfghiMnRrV".contains(letter);
+    let is_letter = |letter: char| LETTERS_OF_TEXTS.contains(letter);
     Some(match word {
         "text" => "",
         "general-numeric" => "g",

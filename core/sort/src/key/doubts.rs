@@ -1,9 +1,9 @@
 //! Doubts about keys that are valid: GNU `sort --debug` warns of the same.
 
 use super::OrderSpec;
-use super::element::ElementKind;
 use super::error::KeyError;
 use super::line::CompiledKey;
+use super::orderings::ElementKind;
 use crate::record::Format;
 
 /// Something about the keys that is seldom meant. Keys are counted from 1.

@@ -1,8 +1,9 @@
 //! One key of a record as bytes: picks the encoding and applies what all encodings share, leaving
 //! bytes out, folding case and descending order.
 
-use super::numeric::{complement, is_blank};
-use super::{general, human, month, numeric, random, text, version};
+use super::numeric::complement;
+use super::orderings::{ElementKind, KeptChars};
+use super::text;
 
 /// How the text of a key is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,29 +13,6 @@ pub(super) struct Element {
     /// Whether lower case counts as upper case.
     pub(super) fold: bool,
     pub(super) descending: bool,
-}
-
-/// The type of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ElementKind {
-    Text,
-    Numeric,
-    General,
-    Human,
-    Month,
-    Random { salt: u64 },
-    Version,
-}
-
-/// Which bytes of a text count, in the C locale. Only texts, versions and random keys leave bytes
-/// out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum KeptChars {
-    All,
-    /// Letters, digits and blanks: `-d`.
-    Dictionary,
-    /// Space to `~`: `-i`.
-    Printable,
 }
 
 impl Element {
@@ -58,14 +36,10 @@ impl Element {
                 }
                 text::end(out);
             }
-            ElementKind::Numeric => numeric::encode(text, out),
-            ElementKind::General => general::encode(text, out),
-            ElementKind::Human => human::encode(text, self.fold, out),
-            ElementKind::Month => month::encode(text, out),
-            ElementKind::Random { salt } => {
-                self.with_mapped(text, |text| random::encode(text, salt, out));
+            kind if kind.takes_kept_chars() => {
+                self.with_mapped(text, |text| kind.encode(text, self.fold, out));
             }
-            ElementKind::Version => self.with_mapped(text, |text| version::encode(text, out)),
+            kind => kind.encode(text, self.fold, out),
         }
         if self.descending {
             complement(&mut out[mark..]);
@@ -105,16 +79,6 @@ impl Element {
             encode(text);
         } else {
             encode(&self.mapped(text).collect::<Vec<_>>());
-        }
-    }
-}
-
-impl KeptChars {
-    fn keeps(self, byte: u8) -> bool {
-        match self {
-            KeptChars::All => true,
-            KeptChars::Dictionary => byte.is_ascii_alphanumeric() || is_blank(byte),
-            KeptChars::Printable => matches!(byte, b' '..=b'~'),
         }
     }
 }

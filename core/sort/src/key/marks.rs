@@ -6,10 +6,10 @@
 
 use std::ops::Range;
 
-use super::element::ElementKind;
 use super::error::KeyError;
 use super::line::{CompiledKey, LineKeys};
 use super::numeric::{digits, skip_blanks};
+use super::orderings::ElementKind;
 use super::{OrderSpec, general, human, month};
 
 /// The keys of lines, ready to say what they compare.
@@ -56,7 +56,8 @@ fn part(line: &[u8], start: usize, end: usize, key: &CompiledKey) -> Range<usize
         ElementKind::Human => decimal_len(text, true),
         ElementKind::General => general::len(text),
         ElementKind::Month => month::len(text),
-        ElementKind::Text | ElementKind::Random { .. } | ElementKind::Version => {
+        // All of it counts.
+        _ => {
             return start..end.max(start);
         }
     };

@@ -7,6 +7,7 @@
 use super::element::Element;
 use super::numeric::complement;
 use super::options::{Blanks, Options};
+use super::orderings::LETTERS_OF_TEXTS;
 use crate::record::SequenceKind;
 use crate::record::letters::{header_of, id_of, letters_count, letters_of};
 
@@ -37,11 +38,7 @@ impl SequenceKey {
             Some("sequence") => SequencePart::Sequence,
             _ => return Err("a key is id, header, length or sequence".to_owned()),
         };
-        let taken = match part {
-            SequencePart::Id | SequencePart::Header => "dfghiMnRrV",
-            SequencePart::Length => "r",
-            SequencePart::Sequence => "fr",
-        };
+        let taken = part.letters();
         let mut options = Options::default();
         for word in words {
             let fits = |letter: char| taken.contains(letter);
@@ -61,11 +58,17 @@ impl SequenceKey {
     /// The options of a key without letters of its own: those of `global` that its part takes.
     pub(super) fn or_global(self, global: Options) -> Options {
         let options = self.options.or_global(global);
-        let Options { reverse, fold, .. } = options;
-        match self.part {
-            SequencePart::Id | SequencePart::Header => options,
-            SequencePart::Length => Options { reverse, ..Options::default() },
-            SequencePart::Sequence => Options { reverse, fold, ..Options::default() },
+        options.limited_to(self.part.letters())
+    }
+}
+
+impl SequencePart {
+    /// The ordering letters that it takes.
+    fn letters(self) -> &'static str {
+        match self {
+            SequencePart::Id | SequencePart::Header => LETTERS_OF_TEXTS,
+            SequencePart::Length => "r",
+            SequencePart::Sequence => "fr",
         }
     }
 }

@@ -7,12 +7,10 @@ use super::error::{KeyError, Records, Setting};
 use super::field::FieldKey;
 use super::line::{CompiledKey, LineKey, LineKeys, Range};
 use super::options::{Blanks, Options};
+use super::orderings::{LETTERS, LETTERS_OF_TEXTS};
 use super::sequence::{SequenceKey, SequenceKeys, SequencePart};
 use super::{DirectKey, Keys, Order, Place};
-use crate::record::{CsvFraming, Format, SequenceKind};
-
-/// The longest record of a fixed length, so that sums of a few lengths can't overflow.
-const FIXED_BYTES_MOST: usize = 1 << 30;
+use crate::record::{CsvFraming, FIXED_BYTES_MOST, Format, KeySyntax, SequenceKind};
 
 /// The order of records as it was asked for.
 ///
@@ -107,18 +105,18 @@ impl OrderSpec {
     pub fn compile(&self, header: Option<&[u8]>) -> Result<Order, KeyError> {
         self.check_format()?;
         let global = self.global_options()?;
-        if self.separator.is_some() && !matches!(self.format, Format::Lines { .. }) {
+        if self.separator.is_some() && self.format.key_syntax() != KeySyntax::Lines {
             return Err(KeyError::UnfitSeparator { records: self.records() });
         }
-        let keys = match self.format {
-            Format::Lines { .. } => self.compile_lines(global)?,
-            Format::Csv { separator, quotes, .. } => {
-                self.compile_columns(global, CsvFraming { separator, quotes }, header)?
+        let keys = match self.format.key_syntax() {
+            KeySyntax::Lines => self.compile_lines(global)?,
+            KeySyntax::Columns => {
+                let framing = self.format.csv().expect("only csv has columns");
+                self.compile_columns(global, framing, header)?
             }
-            Format::Fixed { bytes } => self.compile_fields(global, bytes)?,
-            Format::Keyed => self.compile_keyed(global)?,
-            Format::Fasta => self.compile_sequences(global, SequenceKind::Fasta)?,
-            Format::Fastq => self.compile_sequences(global, SequenceKind::Fastq)?,
+            KeySyntax::Fields { bytes } => self.compile_fields(global, bytes)?,
+            KeySyntax::Prefixed => self.compile_keyed(global)?,
+            KeySyntax::Sequences(kind) => self.compile_sequences(global, kind)?,
         };
         let has_last_resort = matches!(keys, Keys::Lines(_)) && !self.stable && !self.unique;
         Ok(Order {
@@ -132,8 +130,8 @@ impl OrderSpec {
     /// as `a:R` may be a column of that name, and is taken for a random one.
     #[must_use]
     pub fn is_random(&self) -> bool {
-        let asks = |key: &str| match self.format {
-            Format::Csv { .. } => has_option(key, 'R'),
+        let asks = |key: &str| match self.format.key_syntax() {
+            KeySyntax::Columns => has_option(key, 'R'),
             _ => key.contains('R'),
         };
         self.options.contains('R') || self.keys.iter().any(|key| asks(key))
@@ -175,7 +173,7 @@ impl OrderSpec {
     /// The keys of lines, as they were asked for: none for a whole line that is compared as it is.
     pub(super) fn line_keys(&self) -> Result<LineKeys, KeyError> {
         let global = self.global_options()?;
-        if !matches!(self.format, Format::Lines { .. }) {
+        if self.format.key_syntax() != KeySyntax::Lines {
             return Err(KeyError::UnfitLineKeys { records: self.records() });
         }
         let mut keys = Vec::new();
@@ -294,10 +292,10 @@ impl OrderSpec {
     }
 
     fn global_options(&self) -> Result<Options, KeyError> {
-        let fit = match self.format {
-            Format::Lines { .. } => "bdfghiMnRrV",
-            Format::Csv { .. } | Format::Fasta | Format::Fastq if !self.keys.is_empty() => {
-                "dfghiMnRrV"
+        let fit = match self.format.key_syntax() {
+            KeySyntax::Lines => LETTERS,
+            KeySyntax::Columns | KeySyntax::Sequences(_) if !self.keys.is_empty() => {
+                LETTERS_OF_TEXTS
             }
             _ => "r",
         };
@@ -312,14 +310,14 @@ impl OrderSpec {
     }
 
     fn records(&self) -> Records {
-        match self.format {
-            Format::Lines { .. } => Records::Lines,
-            Format::Csv { .. } if self.keys.is_empty() => Records::WholeRows,
-            Format::Csv { .. } => Records::Rows,
-            Format::Fixed { .. } => Records::Fixed,
-            Format::Keyed => Records::Keyed,
-            Format::Fasta | Format::Fastq if self.keys.is_empty() => Records::WholeSequences,
-            Format::Fasta | Format::Fastq => Records::Sequences,
+        match self.format.key_syntax() {
+            KeySyntax::Lines => Records::Lines,
+            KeySyntax::Columns if self.keys.is_empty() => Records::WholeRows,
+            KeySyntax::Columns => Records::Rows,
+            KeySyntax::Fields { .. } => Records::Fixed,
+            KeySyntax::Prefixed => Records::Keyed,
+            KeySyntax::Sequences(_) if self.keys.is_empty() => Records::WholeSequences,
+            KeySyntax::Sequences(_) => Records::Sequences,
         }
     }
 }

@@ -2,8 +2,10 @@
 
 use memchr::memrchr;
 
+use super::answers::{FormatError, KeySyntax, ParseBytes, RecordFormat, Tail};
 use super::framing::Framing;
-use super::sequences::next_mark;
+use super::letters::title_of;
+use super::sequences::{self, SequenceKind, next_mark, probable_start};
 
 /// [`Framing`] of [`Format::Fasta`](super::Format::Fasta).
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +47,31 @@ impl Framing for FastaFraming {
         if at < end {
             cuts.push(end);
         }
+    }
+}
+
+impl RecordFormat for FastaFraming {
+    const NAME: &'static str = "fasta";
+    const IS_SELF_FRAMING: bool = false;
+
+    fn parse(parameter: Option<&str>, _: ParseBytes<'_>) -> Result<Option<Self>, FormatError> {
+        Ok(parameter.is_none().then_some(FastaFraming))
+    }
+
+    fn key_syntax(self) -> KeySyntax {
+        KeySyntax::Sequences(SequenceKind::Fasta)
+    }
+
+    fn probable_start(self, bytes: &[u8]) -> usize {
+        probable_start(SequenceKind::Fasta, bytes).unwrap_or(bytes.len())
+    }
+
+    fn shown(self, record: &[u8]) -> &[u8] {
+        title_of(record)
+    }
+
+    fn tail(self, bytes: &[u8]) -> Tail {
+        sequences::end(SequenceKind::Fasta, bytes).into()
     }
 }
 

@@ -7,7 +7,9 @@
 //! └─────────────┴───────────────┴──────────┴────────────┘
 //! ```
 
+use super::answers::{FormatError, KeySyntax, ParseBytes, RecordFormat, Tail};
 use super::framing::Framing;
+use crate::run::magic::ContentKind;
 
 /// Bytes before the key.
 pub(crate) const HEADER_LEN: usize = 8;
@@ -21,6 +23,30 @@ impl Framing for KeyedFraming {
     fn next(self, bytes: &[u8]) -> Option<usize> {
         let len = HEADER_LEN.checked_add(key_len(bytes)?)?.checked_add(value_len(bytes)?)?;
         (bytes.len() >= len).then_some(len)
+    }
+}
+
+impl RecordFormat for KeyedFraming {
+    const NAME: &'static str = "keyed";
+    const ABOUT: Option<&'static str> = Some("length-prefixed key and value");
+    const CONTENT: ContentKind = ContentKind::Binary;
+    const HAS_PROBABLE_STARTS: bool = false;
+
+    fn parse(parameter: Option<&str>, _: ParseBytes<'_>) -> Result<Option<Self>, FormatError> {
+        Ok(parameter.is_none().then_some(KeyedFraming))
+    }
+
+    fn key_syntax(self) -> KeySyntax {
+        KeySyntax::Prefixed
+    }
+
+    /// Lengths look like any other bytes.
+    fn probable_start(self, bytes: &[u8]) -> usize {
+        bytes.len()
+    }
+
+    fn tail(self, _: &[u8]) -> Tail {
+        Tail::Damaged("its last record is cut short")
     }
 }
 

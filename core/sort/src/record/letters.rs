@@ -9,9 +9,13 @@ use super::sequences::SequenceKind;
 /// The header of `record`, without its mark and its line end.
 #[inline]
 pub(crate) fn header_of(record: &[u8]) -> &[u8] {
+    title_of(record).get(1..).unwrap_or_default()
+}
+
+/// The header line of `record`, with its mark.
+pub(super) fn title_of(record: &[u8]) -> &[u8] {
     let line = &record[..memchr(b'\n', record).unwrap_or(record.len())];
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
-    line.get(1..).unwrap_or_default()
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 /// The id of `record`: its header up to the first blank.

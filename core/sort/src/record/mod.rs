@@ -12,6 +12,11 @@
 //! there are two questions. [`Format::record_len`] is for bytes that may be cut anywhere, and
 //! [`Format::first_len`] for bytes that are whole records.
 //!
+//! A format also says what it is called, how its keys are written and how its inputs may be split ([`Format::name`],
+//! [`Format::key_syntax`], [`Format::split_rule`]); `answers` has the
+//! questions, `formats` the table. Work that is compiled for each
+//! framing is a [`FramingVisitor`].
+//!
 //! [`SequenceBorders`] finds the borders of sequences in a stream without holding a record.
 //!
 //! [`ifile`] frames the records of Hadoop's map outputs, which are merged but never an input.
@@ -25,6 +30,7 @@
 //! assert_eq!(cuts, [14, 18]);
 //! ```
 
+mod answers;
 mod csv;
 mod fasta;
 mod fastq;
@@ -43,21 +49,20 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::magic::ContentKind;
-
+pub use answers::{FormatError, KeySyntax, ParseBytes, SplitRule, Tail};
 pub use csv::{
     ColumnError, CsvField, CsvFields, CsvFraming, CsvHeader, CsvQuotes, HeaderDifference,
     QuotedBlock, Quoting, StrayQuote,
 };
 pub use fasta::FastaFraming;
 pub use fastq::FastqFraming;
+pub(crate) use fixed::FIXED_BYTES_MOST;
 pub use fixed::FixedFraming;
 pub use framing::Framing;
 pub use input::InputRecords;
 pub use keyed::KeyedFraming;
 pub(crate) use keyed::key_of;
 pub use lines::LineFraming;
-pub(crate) use sequences::probable_start;
 pub use sequences::{SequenceBorders, SequenceEnd, SequenceFault, SequenceKind};
 
 /// How a stream of bytes is divided into records.
@@ -95,17 +100,6 @@ pub enum Format {
     Fastq,
 }
 
-/// How to treat the bytes after the last complete record of an input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tail {
-    /// They are a record as they are.
-    Whole,
-    /// They are a record once this terminator is added.
-    Complete(&'static [u8]),
-    /// They are a damaged record; the text says in which way.
-    Damaged(&'static str),
-}
-
 /// Runs `$body` with `$framing` bound to the framing type of `$format`, compiled once for each.
 macro_rules! with_framing {
     ($format:expr, $framing:ident => $body:expr) => {
@@ -139,18 +133,11 @@ macro_rules! with_framing {
 }
 pub(crate) use with_framing;
 
-impl Format {
-    /// What an input in this format should hold.
-    #[must_use]
-    pub fn content(self) -> ContentKind {
-        match self {
-            Format::Lines { .. } | Format::Csv { .. } | Format::Fasta | Format::Fastq => {
-                ContentKind::Text
-            }
-            Format::Fixed { .. } | Format::Keyed => ContentKind::Binary,
-        }
-    }
+mod formats;
 
+pub use formats::FramingVisitor;
+
+impl Format {
     /// Csv rows whose stray quotes are letters.
     #[must_use]
     pub const fn csv_rows(separator: u8, header: bool) -> Format {
@@ -211,40 +198,41 @@ impl Format {
     pub fn leading_blanks(&self, bytes: &[u8]) -> usize {
         if self.sequences().is_some() { sequences::leading_blanks(bytes) } else { 0 }
     }
+}
 
-    /// As [`InputRecords::tail`], for records whose ends don't depend on those before.
-    fn tail(&self, bytes: &[u8]) -> Tail {
-        match *self {
-            Format::Lines { delimiter } => Tail::Complete(terminator(delimiter)),
-            Format::Csv { .. } => Tail::Complete(b"\n"),
-            Format::Fixed { .. } | Format::Keyed => Tail::Damaged("its last record is cut short"),
-            Format::Fasta => sequences::end(SequenceKind::Fasta, bytes).into(),
-            Format::Fastq => sequences::end(SequenceKind::Fastq, bytes).into(),
-        }
+impl From<LineFraming> for Format {
+    fn from(LineFraming { delimiter }: LineFraming) -> Self {
+        Format::Lines { delimiter }
     }
 }
 
-/// A terminator of one byte.
-fn terminator(delimiter: u8) -> &'static [u8] {
-    const BYTES: [u8; 256] = {
-        let mut bytes = [0; 256];
-        let mut byte = 0;
-        while byte < 256 {
-            bytes[byte] = byte as u8;
-            byte += 1;
-        }
-        bytes
-    };
-    static ALL: [u8; 256] = BYTES;
-    std::slice::from_ref(&ALL[usize::from(delimiter)])
+impl From<CsvFraming> for Format {
+    /// Without a header.
+    fn from(CsvFraming { separator, quotes }: CsvFraming) -> Self {
+        Format::Csv { separator, header: false, quotes }
+    }
 }
 
-impl From<SequenceEnd> for Tail {
-    fn from(end: SequenceEnd) -> Self {
-        match end {
-            SequenceEnd::Whole => Tail::Whole,
-            SequenceEnd::NoNewline => Tail::Complete(b"\n"),
-            SequenceEnd::Cut(how) => Tail::Damaged(how),
-        }
+impl From<FixedFraming> for Format {
+    fn from(FixedFraming { bytes }: FixedFraming) -> Self {
+        Format::Fixed { bytes }
+    }
+}
+
+impl From<KeyedFraming> for Format {
+    fn from(_: KeyedFraming) -> Self {
+        Format::Keyed
+    }
+}
+
+impl From<FastaFraming> for Format {
+    fn from(_: FastaFraming) -> Self {
+        Format::Fasta
+    }
+}
+
+impl From<FastqFraming> for Format {
+    fn from(_: FastqFraming) -> Self {
+        Format::Fastq
     }
 }

@@ -382,11 +382,11 @@ mod sequences {
     #[test]
     fn a_begin_is_found_from_the_middle() {
         let fasta = b"CGT\n>a\nA\n>b\nC\n";
-        assert_eq!(probable_start(SequenceKind::Fasta, fasta), Some(4));
+        assert_eq!(Format::Fasta.probable_start(fasta), 4);
         let fastq = b"@a\nACGT\n+\n@III\n@b\nA\n+\nI\n";
         for from in 1..15 {
-            assert_eq!(probable_start(SequenceKind::Fastq, &fastq[from..]), Some(15 - from));
+            assert_eq!(Format::Fastq.probable_start(&fastq[from..]), 15 - from);
         }
-        assert_eq!(probable_start(SequenceKind::Fastq, &fastq[16..]), None);
+        assert_eq!(Format::Fastq.probable_start(&fastq[16..]), fastq.len() - 16);
     }
 }

@@ -22,7 +22,7 @@ use std::cmp::Ordering;
 use crate::access::{KeyAccess, with_access};
 use crate::error::stray_quote;
 use crate::key::Order;
-use crate::record::{Format, Framing, InputRecords, Tail};
+use crate::record::{Framing, InputRecords, Tail};
 use crate::{Error, Result};
 
 pub use stream::stream;
@@ -327,11 +327,7 @@ impl<'a> Verifier<'a> {
     fn disorder(&mut self, record: &[u8], offset: u64) {
         self.found.disorders += 1;
         if self.found.first_disorder.is_none() {
-            let text = match self.order.format() {
-                Format::Lines { .. } | Format::Csv { .. } => &record[..record.len() - 1],
-                Format::Fixed { .. } | Format::Keyed => record,
-                Format::Fasta | Format::Fastq => sequence_title(record),
-            };
+            let text = self.order.format().shown(record);
             let text = text[..text.len().min(Disorder::TEXT_BYTES_MAX)].to_vec();
             let record = self.found.records;
             self.found.first_disorder = Some(Disorder { record, offset, text });
@@ -341,10 +337,4 @@ impl<'a> Verifier<'a> {
     fn input_error(&self, detail: String) -> Error {
         Error::Input { file: self.name.to_owned(), offset: self.found.bytes, detail }
     }
-}
-
-/// The header line of a sequence.
-fn sequence_title(record: &[u8]) -> &[u8] {
-    let line = &record[..memchr::memchr(b'\n', record).unwrap_or(record.len())];
-    line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -1,5 +1,6 @@
 //! Against a naive model: all records at once, sorted or not.
 
+use crate::record::Format;
 use std::io::{self, Read};
 
 use proptest::prelude::*;

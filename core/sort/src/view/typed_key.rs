@@ -6,7 +6,7 @@ use merganser_storage::Storage;
 use merganser_storage::numbers::u64_of;
 
 use crate::key::{OrderSpec, column_of};
-use crate::record::{Format, SequenceKind};
+use crate::record::{KeySyntax, SequenceKind};
 use crate::view::View;
 
 /// Why no place of a view belongs to a typed key.
@@ -98,8 +98,8 @@ fn record_with_key(
     typed: &[u8],
 ) -> Result<Vec<u8>, String> {
     let first = spec.keys.first().map(String::as_str);
-    match spec.format {
-        Format::Lines { delimiter } => {
+    match spec.format.key_syntax() {
+        KeySyntax::Lines => {
             let number = first.map_or(Ok(1), field_of_line)?;
             let separator = spec.separator.unwrap_or(b' ');
             let mut line = Vec::new();
@@ -114,14 +114,15 @@ fn record_with_key(
                 line.pop();
             }
             line.extend_from_slice(typed);
-            line.push(delimiter);
+            line.push(spec.format.terminator().unwrap_or(b'\n'));
             Ok(line)
         }
-        Format::Csv { separator, .. } => {
+        KeySyntax::Columns => {
             let Some(first) = first else {
                 return Ok([typed, b"\n"].concat());
             };
             let column = column_of(first, spec.format, header)?;
+            let separator = spec.format.csv().map_or(b',', |csv| csv.separator);
             let mut row = vec![separator; column];
             row.push(b'"');
             for byte in typed {
@@ -134,7 +135,7 @@ fn record_with_key(
             row.extend_from_slice(b"\"\n");
             Ok(row)
         }
-        Format::Fixed { bytes } => {
+        KeySyntax::Fields { bytes } => {
             let offset: usize = match first {
                 None => 0,
                 Some(first) => {
@@ -149,12 +150,11 @@ fn record_with_key(
             room[..typed.len()].copy_from_slice(typed);
             Ok(record)
         }
-        Format::Keyed => {
+        KeySyntax::Prefixed => {
             let len = u32::try_from(typed.len()).map_err(|_| "the key is too long".to_owned())?;
             Ok([&len.to_le_bytes(), &[0; 4][..], typed].concat())
         }
-        Format::Fasta => Ok(sequence_with_key(SequenceKind::Fasta, first, typed)),
-        Format::Fastq => Ok(sequence_with_key(SequenceKind::Fastq, first, typed)),
+        KeySyntax::Sequences(kind) => Ok(sequence_with_key(kind, first, typed)),
     }
 }
 

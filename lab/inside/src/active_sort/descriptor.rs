@@ -217,7 +217,7 @@ impl Descriptor {
     /// The first field that does not.
     pub fn compile(&self) -> Result<Order, DescriptorError> {
         let order = self.order.compile(None).map_err(|e| field("specification", e.to_string()))?;
-        if matches!(self.order.format, Format::Csv { header: true, .. }) {
+        if self.order.format.has_header() {
             let reason = "chunks have no header row; name columns by their numbers";
             return Err(field("specification", reason));
         }

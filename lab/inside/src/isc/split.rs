@@ -14,7 +14,7 @@
 use std::io;
 use std::ops::Range;
 
-use merganser_sort::record::Format;
+use merganser_sort::record::{Format, SplitRule};
 use merganser_storage::{Storage, StorageExt};
 
 /// The first look for the end of a record, in bytes; each later one is twice as long.
@@ -73,10 +73,7 @@ impl Cuts {
 /// When `split_bytes` is 0.
 pub fn cut(storage: &dyn Storage, split_bytes: u64, format: Format) -> io::Result<Cuts> {
     let size = storage.size();
-    let split_bytes = match format {
-        Format::Lines { .. } | Format::Fixed { .. } => split_bytes,
-        Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => size.max(1),
-    };
+    let split_bytes = if format.split_rule().is_local() { split_bytes } else { size.max(1) };
     assert!(split_bytes > 0, "a split has bytes");
     let mut cuts = Cuts { splits: Vec::new(), records: Vec::new() };
     // The record that crosses the border before the split, or an empty range at the border.
@@ -112,22 +109,20 @@ fn record_across(
     format: Format,
 ) -> io::Result<Range<u64>> {
     let size = storage.size();
-    match format {
-        Format::Fixed { bytes } => {
+    match format.split_rule() {
+        SplitRule::Multiples { bytes } => {
             let bytes = bytes as u64;
             let start = border / bytes * bytes;
             Ok(if start == border { border..border } else { start..(start + bytes).min(size) })
         }
-        Format::Lines { delimiter } => {
+        SplitRule::Behind { delimiter } => {
             let start = line_start(storage, border, least, delimiter)?;
             if start == border {
                 return Ok(border..border);
             }
             Ok(start..line_end(storage, border, delimiter)?)
         }
-        Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
-            unreachable!("they are one split")
-        }
+        SplitRule::FromTheFront => unreachable!("they are one split"),
     }
 }
 

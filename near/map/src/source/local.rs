@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
-use merganser_sort::record::Format;
+use merganser_sort::record::{Format, SplitRule};
 use merganser_sort::{Budget, Error};
 use merganser_storage::Storage;
 
@@ -51,8 +51,8 @@ impl Local {
 
     /// Where its first range begins.
     pub(super) fn start(&self) -> u64 {
-        match self.format {
-            Format::Fixed { bytes } => next_multiple(self.range.start, bytes as u64),
+        match self.format.split_rule() {
+            SplitRule::Multiples { bytes } => next_multiple(self.range.start, bytes as u64),
             _ => self.range.start,
         }
     }
@@ -63,8 +63,8 @@ impl Local {
         if start >= self.range.end {
             return None;
         }
-        let len = match self.format {
-            Format::Fixed { bytes } => (chunk_bytes / bytes).max(1) as u64 * bytes as u64,
+        let len = match self.format.split_rule() {
+            SplitRule::Multiples { bytes } => (chunk_bytes / bytes).max(1) as u64 * bytes as u64,
             _ => chunk_bytes as u64,
         };
         let end = start.saturating_add(len).min(self.range.end);
@@ -91,12 +91,10 @@ impl Local {
         budget: &Budget,
     ) -> Result<(u64, Range<usize>), Error> {
         buffer.shrink()?;
-        match self.format {
-            Format::Fixed { bytes } => self.read_fixed(range, bytes as u64, buffer, budget),
-            Format::Lines { delimiter } => self.read_lines(range, delimiter, buffer, budget),
-            Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
-                unreachable!("their borders are not local")
-            }
+        match self.format.split_rule() {
+            SplitRule::Multiples { bytes } => self.read_fixed(range, bytes as u64, buffer, budget),
+            SplitRule::Behind { delimiter } => self.read_lines(range, delimiter, buffer, budget),
+            SplitRule::FromTheFront => unreachable!("their borders are not local"),
         }
     }
 

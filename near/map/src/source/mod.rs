@@ -221,7 +221,7 @@ impl MapSources {
 
     fn begin(&self, input: MapInput) -> Result<CurrentInput, Error> {
         match (self.format, input) {
-            (Format::Lines { .. } | Format::Fixed { .. }, MapInput::Storage { storage, range }) => {
+            (format, MapInput::Storage { storage, range }) if format.split_rule().is_local() => {
                 let local = Local::new(storage, range, self.format);
                 let start = local.start();
                 Ok(CurrentInput::Local(Arc::new(local), start))

@@ -206,12 +206,12 @@ fn refuse_with_view(choice: Choice, form: Option<RowForm>) -> Result<(), Failure
 /// The format that was asked for, if any.
 fn format(typed: &MapArgs) -> Result<Option<Format>, Failure> {
     let implied = match () {
-        () if typed.text.zero_terminated => Some(FormatName::Lines),
+        () if typed.text.zero_terminated => Some(FormatName::LINES),
         () if typed.header
             || typed.text.csv_separator.is_some()
             || typed.text.csv_quotes.is_some() =>
         {
-            Some(FormatName::Csv)
+            Some(FormatName::CSV)
         }
         () => None,
     };

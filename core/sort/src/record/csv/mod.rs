@@ -24,6 +24,7 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
+use super::answers::{FormatError, KeySyntax, ParseBytes, RecordFormat, Tail, after};
 use super::framing::Framing;
 use outside::{Outside, quoting_near};
 
@@ -55,7 +56,7 @@ pub enum CsvQuotes {
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// [`Framing`] of [`Format::Csv`](super::Format::Csv).
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CsvFraming {
     /// The byte between fields.
     pub separator: u8,
@@ -94,6 +95,35 @@ impl Framing for CsvFraming {
         if row > cut {
             cuts.push(row);
         }
+    }
+}
+
+impl RecordFormat for CsvFraming {
+    const NAME: &'static str = "csv";
+
+    fn parse(parameter: Option<&str>, _: ParseBytes<'_>) -> Result<Option<Self>, FormatError> {
+        Ok(parameter.is_none().then_some(CsvFraming { separator: b',', quotes: CsvQuotes::Lazy }))
+    }
+
+    fn key_syntax(self) -> KeySyntax {
+        KeySyntax::Columns
+    }
+
+    fn terminator(self) -> Option<u8> {
+        Some(b'\n')
+    }
+
+    /// Inside quotes it is no end of a row: then a guess is wrong.
+    fn probable_start(self, bytes: &[u8]) -> usize {
+        after(bytes, b'\n')
+    }
+
+    fn shown(self, record: &[u8]) -> &[u8] {
+        &record[..record.len() - 1]
+    }
+
+    fn tail(self, _: &[u8]) -> Tail {
+        Tail::Complete(b"\n")
     }
 }
 

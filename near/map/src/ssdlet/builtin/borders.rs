@@ -32,17 +32,9 @@ impl RecordBorders {
         self.format.record_len(&bytes[start..]).map_or(bytes.len(), |len| start + len)
     }
 
-    fn delimiter(&self) -> Option<u8> {
-        match self.format {
-            Format::Lines { delimiter } => Some(delimiter),
-            Format::Csv { .. } => Some(b'\n'),
-            Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => None,
-        }
-    }
-
     /// A record without its delimiter. A carriage return before it is a part of the record.
     pub(super) fn undelimited<'a>(&self, record: &'a [u8]) -> &'a [u8] {
-        match self.delimiter() {
+        match self.format.terminator() {
             Some(delimiter) => record.strip_suffix(&[delimiter]).unwrap_or(record),
             None => record,
         }
@@ -51,7 +43,7 @@ impl RecordBorders {
     /// The text of a record: without its delimiter, and without a carriage return before a newline.
     pub(super) fn text<'a>(&self, record: &'a [u8]) -> &'a [u8] {
         let text = self.undelimited(record);
-        if self.delimiter() == Some(b'\n') {
+        if self.format.terminator() == Some(b'\n') {
             text.strip_suffix(b"\r").unwrap_or(text)
         } else {
             text

@@ -264,7 +264,7 @@ fn pattern(
             // Whether there is a word boundary depends on the neighbour.
             !delimiter.is_ascii() || delimiter.is_ascii_alphanumeric() || delimiter == b'_'
         }
-        Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => true,
+        _ => true,
     };
     let one_by_one = one_by_one || knows_ends(text);
     builder.build().map(|regex| Finder::Pattern { regex, one_by_one })

@@ -73,13 +73,10 @@ impl ExplainLines {
 fn source(input: &MapInput, format: Format) -> String {
     match input {
         MapInput::Storage { storage, .. } => {
-            let how = match format {
-                Format::Lines { .. } | Format::Fixed { .. } => {
-                    "every worker finds the borders of its own chunks"
-                }
-                Format::Csv { .. } | Format::Keyed | Format::Fasta | Format::Fastq => {
-                    "borders are found from the front to the end, by one worker at a time"
-                }
+            let how = if format.split_rule().is_local() {
+                "every worker finds the borders of its own chunks"
+            } else {
+                "borders are found from the front to the end, by one worker at a time"
             };
             format!("{}: {}, {how}", storage.name(), text::bytes(storage.size()))
         }
@@ -186,7 +183,8 @@ fn records(format: Format) -> String {
         Format::Csv { header: false, .. } => "rows of csv".to_owned(),
         Format::Fixed { bytes } => format!("records of {bytes} bytes"),
         Format::Keyed => "length-prefixed records".to_owned(),
-        Format::Fasta | Format::Fastq => "sequences".to_owned(),
+        other if !other.is_self_framing() => "sequences".to_owned(),
+        other => format!("records of {}", other.typed()),
     }
 }
 

@@ -60,10 +60,10 @@ pub(super) struct ToRecords<'a> {
 impl<'a> ToRecords<'a> {
     /// Writes records of this format to `output`.
     pub(super) fn new(output: &'a mut ResultOutput, format: Format) -> Self {
-        let terminator: &[u8] = match format {
-            Format::Lines { delimiter: 0 } => b"\0",
-            Format::Lines { .. } | Format::Csv { .. } => b"\n",
-            Format::Fixed { .. } | Format::Keyed | Format::Fasta | Format::Fastq => b"",
+        let terminator: &[u8] = match format.terminator() {
+            Some(0) => b"\0",
+            Some(_) => b"\n",
+            None => b"",
         };
         ToRecords { output, piece: Vec::with_capacity(PIECE_BYTES), terminator }
     }

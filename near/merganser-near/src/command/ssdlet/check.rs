@@ -108,14 +108,11 @@ fn table(checked: &CheckedGuest, is_given: bool) -> String {
 /// A format in words.
 pub(super) fn format_name(format: Format) -> String {
     match format {
-        Format::Lines { delimiter: b'\n' } => "lines".to_owned(),
-        Format::Lines { delimiter } => format!("lines that end with byte {delimiter}"),
+        Format::Lines { delimiter } if delimiter != b'\n' => {
+            format!("lines that end with byte {delimiter}")
+        }
         Format::Csv { header: true, .. } => "csv with a header".to_owned(),
-        Format::Csv { header: false, .. } => "csv".to_owned(),
-        Format::Fixed { bytes } => format!("fixed:{bytes}"),
-        Format::Keyed => "keyed".to_owned(),
-        Format::Fasta => "fasta".to_owned(),
-        Format::Fastq => "fastq".to_owned(),
+        other => other.typed(),
     }
 }
 

@@ -221,30 +221,24 @@ fn record_arguments(
         let name = builtin.name;
         Err(format!("--format: {name} takes {only} alone; leave it out").into())
     };
-    let (name, needs) = match format {
-        Format::Lines { .. } => ("lines".to_owned(), "delimiter"),
-        Format::Csv { .. } => ("csv".to_owned(), "separator"),
-        Format::Fixed { bytes } => (format!("fixed:{bytes}"), "format"),
-        Format::Keyed => ("keyed".to_owned(), "format"),
-        Format::Fasta | Format::Fastq => {
-            return Err("--format: SSDlets take lines, csv, fixed:N or keyed; sequences are for sort and verify"
-                .to_owned()
-                .into());
-        }
+    if !format.is_self_framing() {
+        return Err("--format: SSDlets take lines, csv, fixed:N or keyed; sequences are for sort and verify"
+            .to_owned()
+            .into());
+    }
+    let needs = match format {
+        Format::Lines { .. } => "delimiter",
+        Format::Csv { .. } => "separator",
+        _ => "format",
     };
     if !has(builtin, needs) {
         return refused(if has(builtin, "separator") { "rows of csv" } else { "lines" });
     }
     if has(builtin, "format") {
-        add("--format", "format", Value::from(name));
+        add("--format", "format", Value::from(format.typed()));
     }
     match format {
-        Format::Lines { delimiter: b'\n' }
-        | Format::Fixed { .. }
-        | Format::Keyed
-        | Format::Fasta
-        | Format::Fastq => {}
-        Format::Lines { delimiter } => {
+        Format::Lines { delimiter } if delimiter != b'\n' => {
             add("-z", "delimiter", Value::from(char::from(delimiter).to_string()));
         }
         Format::Csv { separator, header, quotes } => {
@@ -262,6 +256,7 @@ fn record_arguments(
                 add("--csv-quotes", "quotes", Value::from("strict"));
             }
         }
+        _ => {}
     }
     Ok(found)
 }
