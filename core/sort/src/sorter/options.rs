@@ -61,7 +61,7 @@ pub struct SortOptions {
     /// threads of its own all the same.)
     pub threads: usize,
     /// Where temporary runs go, each on all of them; by default the system's folder for temporary files
-    /// ([`system_temp`](crate::files::system_temp)). A view's runs go to the view. Without a folder, a sort that doesn't fit into the memory
+    /// ([`system_temp`]). A view's runs go to the view. Without a folder, a sort that doesn't fit into the memory
     /// fails with [`Error::NoTemp`](crate::Error::NoTemp).
     pub temp: Vec<Arc<dyn Directory>>,
     /// The most that all temporary runs together may take, in bytes. By default there is no limit.
