@@ -36,9 +36,19 @@ pub(crate) fn words(words: &[OsString], commands: fn() -> Command) -> Option<Vec
         "info" => |path| is_table(path) || is_view(path),
         _ => return None,
     };
-    let commands = commands();
-    let inputs = inputs(&words[2..], commands.find_subcommand(name)?)?;
-    inputs.iter().any(|input| is_input(Path::new(input))).then(|| {
+    // Most commands end here, before any work.
+    if !words[2..].iter().any(|word| is_input(Path::new(word))) {
+        return None;
+    }
+    // A declaration of commands takes more stack than the first thread may have.
+    let (name, rest) = (name.to_owned(), words[2..].to_vec());
+    let decided = merganser_storage::thread::spawn("tables", move || {
+        let commands = commands();
+        let inputs = inputs(&rest, commands.find_subcommand(&name)?)?;
+        Some(inputs.iter().any(|input| is_input(Path::new(input))))
+    });
+    let is_table = decided.ok()?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+    is_table.then(|| {
         let mut all = words.to_vec();
         all.insert(1, "table".into());
         all

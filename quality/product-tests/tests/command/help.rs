@@ -6,7 +6,7 @@ use merganser_testkit::examples::examples;
 
 use crate::{folder, merganser, names, prints, stderr};
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "sort",
     "cat",
     "mount",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 21] = [
     "info",
     "verify",
     "recover",
+    "table",
     "map",
     "pipeline",
     "blast",
@@ -63,6 +64,10 @@ fn help_is_as_reviewed() {
     for what in ["create", "serve", "check", "salvage", "info", "report"] {
         let help = prints(dir.path(), &["array", what, "--help"]);
         golden(&format!("array-{what}.txt"), &help);
+    }
+    for what in ["sort", "cat", "info", "verify"] {
+        let help = prints(dir.path(), &["table", what, "--help"]);
+        golden(&format!("table-{what}.txt"), &help);
     }
     for what in ["serve", "advise"] {
         let help = prints(dir.path(), &["hadoop", what, "--help"]);
@@ -122,6 +127,8 @@ fn the_manual_has_a_page_per_command() {
         ["array", "rates", "record", "run", "sort"]
             .map(|what| format!("merganser-simulate-{what}.1")),
     );
+    let of_table = ["cat", "info", "sort", "verify"];
+    expected.extend(of_table.map(|what| format!("merganser-table-{what}.1")));
     expected.extend(["check", "list", "new"].map(|what| format!("merganser-ssdlet-{what}.1")));
     let of_array = ["check", "create", "info", "report", "salvage", "serve"];
     expected.extend(of_array.map(|what| format!("merganser-array-{what}.1")));

@@ -12,12 +12,12 @@ use super::TableForm;
 /// Rows are counted from 0, and ranges leave out their end. Keys are values of the first column of the
 /// view's order.
 #[derive(Debug, Args)]
-#[command(override_usage = "merganser cat [OPTIONS] <VIEW>")]
+#[command(override_usage = "merganser table cat [OPTIONS] <VIEW>")]
 #[command(after_help = "\
 Examples:
-  merganser cat by-name.view --head 5 --output-format jsonl
-  merganser cat by-name.view --records 1000..1010 --columns id,name --output-format csv
-  merganser cat by-name.view --from-key adam --to-key berta -o part.parquet")]
+  merganser table cat by-name.view --head 5 --output-format jsonl
+  merganser table cat by-name.view --records 1000..1010 --columns id,name --output-format csv
+  merganser table cat by-name.view --from-key adam --to-key berta -o part.parquet")]
 pub(crate) struct TableCatArgs {
     /// The view
     pub view: PathBuf,

@@ -46,16 +46,16 @@ pub(crate) enum TablesCommand {
 #[command(after_help = "\
 Examples:
   # by a column of text, then by a number, largest first, nulls last
-  merganser sort 'in/*.parquet' -o out.parquet --key name --key qty:r:last --memory 512M
+  merganser table sort 'in/*.parquet' -o out.parquet --key name --key qty:r:last --memory 512M
   # a sorted view, ready after one pass, and a part of it
-  merganser sort in/ --view by-name.view --key name
-  merganser cat by-name.view --from-key adam --head 10 --output-format csv
+  merganser table sort in/ --view by-name.view --key name
+  merganser table cat by-name.view --from-key adam --head 10 --output-format csv
   # files that are sorted already
-  merganser sort -m sorted-*.parquet -o all.parquet --key name
+  merganser table sort -m sorted-*.parquet -o all.parquet --key name
   # a random order, the same each time
-  merganser sort in/ --shuffle --seed 7 -o shuffled.parquet
+  merganser table sort in/ --shuffle --seed 7 -o shuffled.parquet
   # order, rows and a checksum of values
-  merganser verify out.parquet --key name --key qty:r:last")]
+  merganser table verify out.parquet --key name --key qty:r:last")]
 pub(crate) struct TableArgs {
     /// What to do
     #[command(subcommand)]

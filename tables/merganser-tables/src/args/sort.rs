@@ -16,16 +16,16 @@ use super::{PackingName, TableForm};
 /// Text is compared by its bytes. Nulls are first unless a key says last. A NaN is greater than all
 /// numbers, and -0.0 equals 0.0. Columns come back with their own types, encodings and notes.
 #[derive(Debug, Args)]
-#[command(override_usage = "merganser sort [OPTIONS] <INPUT>...")]
+#[command(override_usage = "merganser table sort [OPTIONS] <INPUT>...")]
 #[command(after_help = "\
 Examples:
-  merganser sort 'in/*.parquet' -o out.parquet --key name --key qty:r:last --memory 512M
-  merganser sort in/ --view by-name.view --key name
-  merganser sort -m sorted-*.parquet -o all.parquet --key name
-  merganser sort in/ --distinct --key id -o unique.parquet
-  merganser sort in/ --count --key country -o countries.csv
-  merganser sort in/ --top 100 --key price:r -o dearest.parquet
-  merganser sort in/ --shuffle --seed 7 -o shuffled.parquet")]
+  merganser table sort 'in/*.parquet' -o out.parquet --key name --key qty:r:last --memory 512M
+  merganser table sort in/ --view by-name.view --key name
+  merganser table sort -m sorted-*.parquet -o all.parquet --key name
+  merganser table sort in/ --distinct --key id -o unique.parquet
+  merganser table sort in/ --count --key country -o countries.csv
+  merganser table sort in/ --top 100 --key price:r -o dearest.parquet
+  merganser table sort in/ --shuffle --seed 7 -o shuffled.parquet")]
 pub(crate) struct TableSortArgs {
     /// Files, folders and patterns
     #[arg(value_name = "INPUT", required = true)]

@@ -10,11 +10,11 @@ use merganser_tables::TableKey;
 /// The checksum is the sum of a CRC32 of each row. It is the same for the same values in any order, so
 /// it tells whether a sorted table has the rows of its input.
 #[derive(Debug, Args)]
-#[command(override_usage = "merganser verify [OPTIONS] <INPUT>...")]
+#[command(override_usage = "merganser table verify [OPTIONS] <INPUT>...")]
 #[command(after_help = "\
 Examples:
-  merganser verify out.parquet --key name --key qty:r:last
-  merganser verify in/ --json                    rows and the checksum alone
+  merganser table verify out.parquet --key name --key qty:r:last
+  merganser table verify in/ --json                    rows and the checksum alone
 
 Exit status: 0 in order, 1 disorder found, 2 error.")]
 pub(crate) struct TableVerifyArgs {
@@ -37,11 +37,11 @@ pub(crate) struct TableVerifyArgs {
 
 /// Describe tables, or a view of one: rows and columns
 #[derive(Debug, Args)]
-#[command(override_usage = "merganser info [OPTIONS] <INPUT>...")]
+#[command(override_usage = "merganser table info [OPTIONS] <INPUT>...")]
 #[command(after_help = "\
 Examples:
-  merganser info by-name.view
-  merganser info 'in/*.parquet' --json")]
+  merganser table info by-name.view
+  merganser table info 'in/*.parquet' --json")]
 pub(crate) struct TableInfoArgs {
     /// Files, folders and patterns, or one view
     #[arg(value_name = "INPUT", required = true)]
