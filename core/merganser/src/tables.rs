@@ -37,7 +37,8 @@ pub(crate) fn words(words: &[OsString], commands: fn() -> Command) -> Option<Vec
         _ => return None,
     };
     // Most commands end here, before any work.
-    if !words[2..].iter().any(|word| is_input(Path::new(word))) {
+    let is_word = |word: &&OsString| !word.as_bytes().starts_with(b"-");
+    if !words[2..].iter().filter(is_word).any(|word| is_input(Path::new(word))) {
         return None;
     }
     // A declaration of commands takes more stack than the first thread may have.
