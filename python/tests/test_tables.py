@@ -213,6 +213,16 @@ class Tables(unittest.TestCase):
         ordered = f"select * from '{place}' order by name, id desc"
         self.assertEqual(duckdb.sql(ordered).fetchall(), duckdb.sql(f"select * from '{result}'").fetchall())
 
+        # A view knows these types, too; and of some columns, and with one more.
+        run("sort", place, "--view", "duck.view", "--key", "name", "--key", "id:r", cwd=self.folder)
+        run("cat", "duck.view", "-o", "duck-read.parquet", cwd=self.folder)
+        read = self.folder / "duck-read.parquet"
+        self.assertEqual(duckdb.sql(named.format(read)).fetchall()[1:], types[0])
+        self.assertEqual(duckdb.sql(ordered).fetchall(), duckdb.sql(f"select * from '{read}'").fetchall())
+        run("cat", "duck.view", "--columns", "note,token", "-o", "duck-part.parquet", cwd=self.folder)
+        part = duckdb.sql(f"describe select * from '{self.folder / 'duck-part.parquet'}'").fetchall()
+        self.assertEqual([column[:2] for column in part], [("note", "JSON"), ("token", "UUID")])
+
         frame = polars.DataFrame({
             "text": ["b", None, "a", "b"],
             "kind": polars.Series(["x", "y", "x", None], dtype=polars.Categorical),
@@ -296,6 +306,20 @@ class Tables(unittest.TestCase):
         self.assertEqual(found, [at for wanted in (2, 3) for at in range(wanted, 1000, 7)])
         told = run("cat", "amount.view", "--from-key", "much", cwd=self.folder, status=2)
         self.assertIn('"much" is no value of column amount, which is of type Float64', told)
+
+    def test_the_bytes_of_a_view_are_no_file(self):
+        pyarrow.parquet.write_table(pyarrow.table({"n": [2, 1], "l": [[1], [2]]}), self.folder / "in.parquet")
+        run("sort", "in.parquet", "--view", "n.view", "--key", "n", cwd=self.folder)
+        for words in (["materialize", "n.view", "-o", "out"], ["materialize", "n.view", "-o", "out", "--consume"], ["mount", "n.view", "."]):
+            told = run(*words, cwd=self.folder, status=2)
+            self.assertIn("n.view: is a view of a table, whose bytes no program reads; merganser cat VIEW", told)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in.parquet", "n.view"])
+        self.assertEqual(run("cat", "n.view", cwd=self.folder), b'{"n":1,"l":[2]}\n{"n":2,"l":[1]}\n')
+        self.assertEqual(run("cat", "n.view", "--columns", "n", cwd=self.folder), b"n\n1\n2\n")
+        self.assertIn("verified", run("info", "n.view", "--verify", cwd=self.folder).decode())
+        run("verify", "n.view", cwd=self.folder)
+        told = run("cat", "n.view", "--output-format", "csv", cwd=self.folder, status=2)
+        self.assertRegex(told, "column l is of type List.*, which csv can't hold; take --output-format jsonl")
 
     def test_damaged_and_other_files_are_one_sentence(self):
         whole = pyarrow.table({"n": list(range(5000)), "s": [f"text {number}" for number in range(5000)]})

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Arg, Command};
-use merganser_sort::run::magic::{self, HEAD_BYTES};
+use merganser_sort::run::magic::{self, HEAD_BYTES, has_name_of_table};
 use merganser_sort::view::{MANIFEST_NAME, Manifest};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
@@ -19,11 +19,9 @@ use merganser_storage::file::FileDirectory;
 const WITH_VALUE: [&str; 5] =
     ["--columns", "--compression", "--output-format", "--row-group-rows", "--seed"];
 /// Options that say that inputs are no tables, or that a table has no such command.
-const OF_OTHERS: [&str; 3] = ["--check", "--format", "--no-decompress"];
+const OF_OTHERS: [&str; 4] = ["--check", "--format", "--no-decompress", "--verify"];
 /// The same as letters, of `sort`.
 const LETTERS_OF_OTHERS: [u8; 2] = [b'c', b'C'];
-/// Ends of the names of tables.
-const ENDS: [&str; 6] = ["parquet", "pq", "arrow", "arrows", "feather", "ipc"];
 /// Folders in folders that are looked into.
 const DEPTH: usize = 8;
 
@@ -36,9 +34,10 @@ pub(crate) fn words(words: &[OsString], commands: fn() -> Command) -> Option<Vec
         "info" => |path| is_table(path) || is_view(path),
         _ => return None,
     };
-    // Most commands end here, before any work.
+    // Most commands end here, before any work. A folder may be that of an option: it is looked into when that is known.
     let is_word = |word: &&OsString| !word.as_bytes().starts_with(b"-");
-    if !words[2..].iter().filter(is_word).any(|word| is_input(Path::new(word))) {
+    let may_be = |path: &Path| path.is_dir() || is_input(path);
+    if !words[2..].iter().filter(is_word).any(|word| may_be(Path::new(word))) {
         return None;
     }
     // A declaration of commands takes more stack than the first thread may have.
@@ -94,7 +93,8 @@ fn inputs<'a>(words: &'a [OsString], command: &Command) -> Option<Vec<&'a OsStr>
 fn takes_value(name: &[u8], command: &Command) -> bool {
     let is_one = |arg: &Arg| {
         let long = arg.get_long().into_iter().chain(arg.get_all_aliases().into_iter().flatten());
-        long.into_iter().any(|long| name[2..] == *long.as_bytes())
+        // Abbreviated, as GNU's options may be.
+        long.into_iter().any(|long| long.as_bytes().starts_with(&name[2..]))
     };
     WITH_VALUE.iter().any(|option| option.as_bytes() == name)
         || command.get_arguments().any(|arg| is_one(arg) && takes_one(arg))
@@ -123,20 +123,16 @@ fn is_table(path: &Path) -> bool {
         }
         Ok(_) => false,
         Err(_) => {
-            path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte)) && is_named(path)
+            path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte))
+                && has_name_of_table(path)
         }
     }
-}
-
-fn is_named(path: &Path) -> bool {
-    let end = path.extension().and_then(OsStr::to_str);
-    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
 fn has_tables(folder: &Path, depth: usize) -> bool {
     let Ok(entries) = fs::read_dir(folder) else { return false };
     let paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.iter().any(|path| is_named(path) && path.is_file())
+    paths.iter().any(|path| has_name_of_table(path) && path.is_file())
         || depth > 0 && paths.iter().any(|path| path.is_dir() && has_tables(path, depth - 1))
 }
 
@@ -197,6 +193,8 @@ mod tests {
             "m sort --no-decompress @t.parquet",
             "m sort --format fixed:4 @t.parquet",
             "m sort -c @t.parquet",
+            "m sort @text.parquet -T @in",
+            "m sort @text.parquet --out @t.parquet",
             "m sort @empty",
             "m sort",
             "m cat @t.parquet",

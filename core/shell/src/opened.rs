@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use merganser_sort::Budget;
-use merganser_sort::view::View;
+use merganser_sort::view::{Manifest, View};
 use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
@@ -36,11 +36,23 @@ pub fn open_view_of_any(path: &Path, memory_bytes: u64, threads: usize) -> Resul
 /// # Errors
 /// When it can't be opened, or is a view of a table.
 pub fn open_view(path: &Path, memory_bytes: u64, threads: usize) -> Result<View, Failure> {
-    let view = open_view_of_any(path, memory_bytes, threads)?;
-    if view.manifest().table.is_some() {
-        let name = shown::name(path);
-        let what = "is a view of a table, whose bytes no program reads";
-        return Err(format!("{name}: {what}; merganser cat VIEW writes its rows").into());
+    refuse_table(path)?;
+    open_view_of_any(path, memory_bytes, threads)
+}
+
+/// Refuses the view of a table: its bytes mean nothing without its manifest.
+///
+/// # Errors
+/// Such a view. One that can't be read is left to others.
+pub fn refuse_table(path: &Path) -> Result<(), Failure> {
+    let manifest = FileDirectory::open(path).ok().and_then(|folder| {
+        let folder: Arc<dyn Directory> = folder;
+        Manifest::read(&folder).ok()
+    });
+    if manifest.is_none_or(|manifest| manifest.table.is_none()) {
+        return Ok(());
     }
-    Ok(view)
+    let name = shown::name(path);
+    let what = "is a view of a table, whose bytes no program reads";
+    Err(format!("{name}: {what}; merganser cat VIEW -o FILE.parquet writes its rows").into())
 }

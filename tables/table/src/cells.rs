@@ -25,7 +25,7 @@ impl Cells {
             end += length;
             start
         }));
-        // Every byte is written by a column. What is there from before is not cleared.
+        // Every byte is written by a column. Old bytes are not cleared.
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }

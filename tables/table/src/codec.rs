@@ -12,7 +12,7 @@ use crate::row::{RowDecoder, RowEncoder};
 use crate::schema::TableSchema;
 use crate::table_rows::Piece;
 
-/// What keys and rows of a table are made of.
+/// The columns of keys and rows of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct TableLayout {
     pub(crate) schema: TableSchema,
@@ -110,7 +110,7 @@ impl<'a> BatchDecoder<'a> {
     /// Hands out the rows of `piece` as batches in plain forms with offsets.
     ///
     /// # Errors
-    /// Rows that are none of this table; those of `each`.
+    /// Rows of other columns; those of `each`.
     pub(crate) fn decode(
         &mut self,
         piece: &Piece,

@@ -11,9 +11,9 @@ pub(crate) struct Column {
     pub(crate) values: Values,
 }
 
-/// What the values of a column are made of.
+/// The values of a column, by kind.
 pub(crate) enum Values {
-    /// There are none.
+    /// All are null.
     Null,
     Booleans(BooleanArray),
     /// Numbers, dates and the like: as many bytes each, the lowest first.

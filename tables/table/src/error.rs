@@ -1,4 +1,4 @@
-//! What can go wrong with tables.
+//! The errors of tables.
 
 use std::io;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ pub enum TableError {
         file: PathBuf,
         /// Where, such as `, row group 3`; empty if that isn't known.
         place: String,
-        /// What was found.
+        /// The damage.
         why: String,
     },
     /// A column that is not there.
@@ -102,11 +102,11 @@ pub enum TableError {
     Different {
         /// The file.
         file: PathBuf,
-        /// What it has.
+        /// Its difference.
         what: String,
         /// The first file.
         first: PathBuf,
-        /// What that has.
+        /// The same of the first file.
         expected: String,
     },
     /// Rows of an input that should be in order and are not.
@@ -128,10 +128,10 @@ pub enum TableError {
         /// Its type.
         data_type: DataType,
     },
-    /// What the library of Parquet says of a file that is written.
+    /// An error of the library of Parquet while a file is written.
     #[error("writing Parquet: {0}")]
     Parquet(ParquetError),
-    /// What the library of Arrow says of a file that is written.
+    /// An error of the library of Arrow while a file is written.
     #[error("writing Arrow: {0}")]
     Arrow(ArrowError),
     /// A view that is no table, or one of a later version.
@@ -145,7 +145,7 @@ pub enum TableError {
     /// A typed value that a column can't have.
     #[error("{typed:?} is no value of column {column}, which is of type {data_type}")]
     NoValue {
-        /// What was typed.
+        /// The typed text.
         typed: String,
         /// The column.
         column: String,

@@ -40,7 +40,7 @@ impl RowStream for FileRows {
             self.before += self.count as u64;
         }
         (self.at, self.count) = (0, 0);
-        while let Some(batch) = self.reader.next()? {
+        while let Some((_, batch)) = self.reader.next()? {
             if batch.num_rows() == 0 {
                 continue;
             }
@@ -93,7 +93,7 @@ impl TableRows for MergedRows {
     }
 }
 
-/// Opens all files of a table, each of which is in the order of the layout.
+/// Opens all files of a table. Each is in the order of the layout.
 pub(crate) fn merged_rows(
     table: &Table,
     layout: &Arc<TableLayout>,
@@ -101,7 +101,7 @@ pub(crate) fn merged_rows(
     let open = |file: &TableFile| {
         Ok(FileRows {
             file: file.clone(),
-            reader: TableReader::open(file, 0..file.parts.len(), &table.source.schema)?,
+            reader: TableReader::open(file, 0..file.parts.len())?,
             encoder: BatchEncoder::new(layout),
             at: 0,
             count: 0,

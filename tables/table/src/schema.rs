@@ -108,14 +108,15 @@ fn merged_type(own: &DataType, other: &DataType) -> Option<DataType> {
     }
 }
 
-/// The columns of `own` that a file of Parquet may have as they are in `input`; others are made from their Arrow types.
+/// The columns of a result in Parquet: each as it is in `input`, or else as it is made from its Arrow type.
 ///
 /// Timestamps of 96 bits and decimals in strings are types that Parquet gave up, and its library does not write them.
 pub(crate) fn parquet_type(input: &Type, derived: &Type) -> TypePtr {
-    let fields = input.get_fields().iter().zip(derived.get_fields());
-    let fields: Vec<_> = fields
-        .map(|(input, derived)| Arc::clone(if is_written(input) { input } else { derived }))
-        .collect();
+    let own = |derived: &TypePtr| {
+        let same = |input: &&TypePtr| input.name() == derived.name() && is_written(input);
+        Arc::clone(input.get_fields().iter().find(same).unwrap_or(derived))
+    };
+    let fields: Vec<_> = derived.get_fields().iter().map(own).collect();
     let built = Type::group_type_builder(input.name()).with_fields(fields).build();
     Arc::new(built.expect("fields that were in a schema"))
 }

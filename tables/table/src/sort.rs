@@ -220,7 +220,7 @@ fn sort_with<C: Combiner<Error = Error>>(
         let (segments, sorted) = sorter.finish_view(progress)?;
         let order = merganser_sort::key::OrderSpec::new(merganser_sort::record::Format::Keyed);
         let manifest = Manifest::new(name, order, Vec::new(), unix_ns(), segments);
-        manifest_of(manifest, layout).write(&folder)?;
+        manifest_of(manifest, layout, table.source.origin.as_ref()).write(&folder)?;
         return Ok(TableReport {
             rows: sorted.rows,
             row_bytes: sorted.bytes,
@@ -234,7 +234,7 @@ fn sort_with<C: Combiner<Error = Error>>(
     progress.phase("writing", keeps_all.then_some(sorted.bytes));
     let result_rows = match output {
         TableOutput::View { folder, name } => {
-            let meant = |manifest| manifest_of(manifest, layout);
+            let meant = |manifest| manifest_of(manifest, layout, table.source.origin.as_ref());
             let mut stream = FirstOf { rows: &mut rows, left: options.top.unwrap_or(u64::MAX) };
             write_rows(&mut stream, (&folder, name), meant, budget, |bytes| {
                 progress.advance(bytes);
@@ -341,35 +341,36 @@ fn push_share<C: Combiner<Error = Error>>(
     let mut counted = Vec::new();
     for (file_number, parts) in share {
         let file = &table.source.files[file_number];
-        // Numbers of rows in these parts: they don't depend on how many threads share the file.
-        for part in parts {
-            let mut reader = TableReader::open(file, part..part + 1, &table.source.schema)?;
-            let mut number = 0_u64;
-            while let Some(batch) = reader.next()? {
-                encoder.encode(&batch).map_err(|_| null_in(file))?;
-                let mut bytes = 0;
-                for row in 0..batch.num_rows() {
-                    let (key, mut value) = encoder.row(row);
-                    bytes += (key.len() + value.len()) as u64;
-                    if layout.count.is_some() {
-                        counted.clear();
-                        counted.extend_from_slice(&1_u64.to_le_bytes());
-                        counted.extend_from_slice(value);
-                        value = &counted;
-                    }
-                    match order {
-                        TableOrder::Keys(_) => producer.push(key, value)?,
-                        TableOrder::Shuffled { seed } => {
-                            let place = [*seed, file_number as u64, part as u64, number];
-                            producer.push(&shuffled(place).to_be_bytes(), value)?;
-                        }
-                    }
-                    number += 1;
+        let mut reader = TableReader::open(file, parts)?;
+        // Rows are numbered in their part, so that the numbers do not depend on how many threads share the file.
+        let (mut last_part, mut number) = (None, 0_u64);
+        while let Some((part, batch)) = reader.next()? {
+            if last_part.replace(part) != Some(part) {
+                number = 0;
+            }
+            encoder.encode(&batch).map_err(|_| null_in(file))?;
+            let mut bytes = 0;
+            for row in 0..batch.num_rows() {
+                let (key, mut value) = encoder.row(row);
+                bytes += (key.len() + value.len()) as u64;
+                if layout.count.is_some() {
+                    counted.clear();
+                    counted.extend_from_slice(&1_u64.to_le_bytes());
+                    counted.extend_from_slice(value);
+                    value = &counted;
                 }
-                progress.advance(bytes);
-                if progress.cancelled() {
-                    return Err(Error::Cancelled.into());
+                match order {
+                    TableOrder::Keys(_) => producer.push(key, value)?,
+                    TableOrder::Shuffled { seed } => {
+                        let place = [*seed, file_number as u64, part as u64, number];
+                        producer.push(&shuffled(place).to_be_bytes(), value)?;
+                    }
                 }
+                number += 1;
+            }
+            progress.advance(bytes);
+            if progress.cancelled() {
+                return Err(Error::Cancelled.into());
             }
         }
     }
@@ -400,7 +401,7 @@ fn write(
     let TableOutput::Bytes { to, format } = output else {
         let TableOutput::View { folder, name } = output else { unreachable!("the other one") };
         let mut stream = Streamed { rows: &mut rows, row: (Vec::new(), Vec::new()) };
-        let meant = |manifest| manifest_of(manifest, layout);
+        let meant = |manifest| manifest_of(manifest, layout, table.source.origin.as_ref());
         return write_rows(&mut stream, (&folder, name), meant, &options.budget, |bytes| {
             progress.advance(bytes);
             if progress.cancelled() { Err(Error::Cancelled.into()) } else { Ok(()) }

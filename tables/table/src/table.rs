@@ -95,5 +95,5 @@ impl Table {
     }
 }
 
-/// What batches take on their way from columns to rows, in bytes: as it is read, as rows, and as keys.
+/// Memory of a batch on its way from columns to rows, in bytes: as it is read, as rows, and as keys.
 const BATCHES_BYTES: u64 = 6 << 20;

@@ -47,9 +47,9 @@ pub fn verify_table(
     let mut last: Option<Vec<u8>> = None;
     progress.phase("checking", Some(table.source.bytes()));
     for file in &table.source.files {
-        let mut reader = TableReader::open(file, 0..file.parts.len(), &table.source.schema)?;
+        let mut reader = TableReader::open(file, 0..file.parts.len())?;
         let mut number = 0;
-        while let Some(batch) = reader.next()? {
+        while let Some((_, batch)) = reader.next()? {
             keys.encode(&batch).map_err(|_| null_in(file))?;
             rows.encode(&batch).map_err(|_| null_in(file))?;
             let mut bytes = 0;

@@ -23,8 +23,9 @@ use crate::codec::TableLayout;
 use crate::key::{ENCODING_VERSION, KeyEncoder, NullsAt, TableKey, find_keys};
 use crate::schema::TableSchema;
 use crate::sink::{
-    ParquetOptions, TableFormat, WantedColumns, each_batch, write_as, write_parquet,
+    ParquetOptions, TableFormat, WantedColumns, each_batch, fits_csv, write_as, write_parquet,
 };
+use crate::source::ParquetOrigin;
 use crate::table_rows::{KeyAndValue, TableRows};
 use crate::types::{Held, plain_type};
 
@@ -37,6 +38,9 @@ struct ViewColumns {
     keys: Vec<ViewKey>,
     /// All columns: a schema message of Arrow, in hexadecimal digits.
     schema: String,
+    /// The columns in Parquet, and the notes of the first input: a file of Parquet without rows, in hexadecimal digits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parquet: Option<String>,
     /// The name of a last column that counts rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<String>,
@@ -52,8 +56,12 @@ struct ViewKey {
     nullable: bool,
 }
 
-/// The manifest of a view with this layout.
-pub(crate) fn manifest_of(manifest: Manifest, layout: &TableLayout) -> Manifest {
+/// The manifest of a view with this layout, of a table from `origin`.
+pub(crate) fn manifest_of(
+    manifest: Manifest,
+    layout: &TableLayout,
+    origin: Option<&ParquetOrigin>,
+) -> Manifest {
     let keys = layout.keys.iter().map(|key| ViewKey {
         column: key.name.clone(),
         descending: key.descending,
@@ -64,6 +72,7 @@ pub(crate) fn manifest_of(manifest: Manifest, layout: &TableLayout) -> Manifest 
         encoding: ENCODING_VERSION,
         keys: keys.collect(),
         schema: schema_text(&layout.schema.own),
+        parquet: origin.and_then(ParquetOrigin::to_bytes).map(|bytes| hex(&bytes)),
         count: layout.count.clone(),
     };
     manifest.of_table(serde_json::to_value(columns).expect("plain data"))
@@ -77,16 +86,24 @@ fn schema_text(schema: &SchemaRef) -> String {
     let mut message = Vec::new();
     arrow_ipc::writer::write_message(&mut message, encoded, &options)
         .expect("memory takes all bytes");
-    message.iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&message)
 }
 
-fn schema_of_text(text: &str) -> Option<SchemaRef> {
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes().chunks(2);
     let bytes = digits.map(|pair| {
         let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
         u8::from_str_radix(pair, 16).ok()
     });
-    let bytes: Vec<u8> = bytes.collect::<Option<_>>()?;
+    bytes.collect()
+}
+
+fn schema_of_text(text: &str) -> Option<SchemaRef> {
+    let bytes = from_hex(text)?;
     // Its decoder trusts what the message says.
     let found = contained::run(Cause::Input, || try_schema_from_ipc_buffer(&bytes).ok());
     found.ok().flatten().map(Arc::new)
@@ -96,6 +113,7 @@ fn schema_of_text(text: &str) -> Option<SchemaRef> {
 pub struct TableView {
     view: View,
     layout: TableLayout,
+    origin: Option<ParquetOrigin>,
     budget: Budget,
 }
 
@@ -127,9 +145,9 @@ impl TableView {
         threads: usize,
     ) -> Result<TableView, TableError> {
         let view = View::open(folder, budget, threads)?;
-        let layout = layout_of(view.manifest())
+        let (layout, origin) = layout_of(view.manifest())
             .map_err(|why| TableError::NotATableView { view: folder.name().to_owned(), why })?;
-        Ok(TableView { view, layout, budget: budget.clone() })
+        Ok(TableView { view, layout, origin, budget: budget.clone() })
     }
 
     /// Its columns, with the types that they had.
@@ -147,6 +165,14 @@ impl TableView {
             format!("{}{descending}{nulls}", key.name)
         });
         keys.collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether csv can hold these columns, or all.
+    #[must_use]
+    pub fn fits_csv(&self, columns: Option<&[String]>) -> bool {
+        let wanted = |name: &String| columns.is_none_or(|columns| columns.contains(name));
+        let fields = self.schema();
+        fields.fields().iter().all(|field| !wanted(field.name()) || fits_csv(field))
     }
 
     /// How many rows it has.
@@ -284,14 +310,14 @@ impl TableView {
         let columns = self.wanted(columns)?;
         if format == TableFormat::Parquet {
             let how = (&self.budget, threads);
-            let what = (&self.layout, &columns, None);
+            let what = (&self.layout, &columns, self.origin.as_ref());
             return write_parquet(&mut rows, what, to, parquet, how, progress);
         }
         write_as(&mut rows, (&self.layout, &columns), to, format, progress)
     }
 }
 
-fn layout_of(manifest: &Manifest) -> Result<TableLayout, String> {
+fn layout_of(manifest: &Manifest) -> Result<(TableLayout, Option<ParquetOrigin>), String> {
     let Some(table) = &manifest.table else {
         return Err("is no view of a table".to_owned());
     };
@@ -321,7 +347,9 @@ fn layout_of(manifest: &Manifest) -> Result<TableLayout, String> {
         columns.keys.iter().any(|key| key.column == *name && key.nullable)
     };
     let keys = find_keys(&keys, &schema.own, nullable, name).map_err(|error| error.to_string())?;
-    Ok(TableLayout { count: columns.count, ..TableLayout::new(schema, keys) })
+    let origin = columns.parquet.map(|text| from_hex(&text).and_then(ParquetOrigin::from_bytes));
+    let origin = origin.map(|origin| origin.ok_or_else(unknown)).transpose()?;
+    Ok((TableLayout { count: columns.count, ..TableLayout::new(schema, keys) }, origin))
 }
 
 /// Rows of a view.

@@ -42,7 +42,8 @@ fn view(config: &InfoConfig) -> Result<InfoFacts, Failure> {
         ]));
         return Ok(facts);
     }
-    facts_of(&merganser_shell::opened::open_view(&config.path, config.memory_bytes, 1)?, config)
+    let view = merganser_shell::opened::open_view_of_any(&config.path, config.memory_bytes, 1)?;
+    facts_of(&view, config)
 }
 
 fn facts_of(view: &View, config: &InfoConfig) -> Result<InfoFacts, Failure> {

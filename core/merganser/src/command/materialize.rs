@@ -8,7 +8,7 @@ use merganser_results::output::{ResultOutput, codec_by_name};
 use merganser_shell::apart::Precious;
 use merganser_shell::args::RowForm;
 use merganser_shell::failure::Failure;
-use merganser_shell::opened::open_view;
+use merganser_shell::opened::{open_view, refuse_table};
 use merganser_shell::output::{self, refuse_compressed};
 use merganser_shell::results::tell;
 use merganser_shell::signals::Cancel;
@@ -28,6 +28,7 @@ pub(super) const CONSUME_CONTINUES: &str =
 
 /// Copies a view out.
 pub(super) fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Failure> {
+    refuse_table(&config.view)?;
     if config.consume {
         refuse_compressed(&config.output, CONSUME_CONTINUES)?;
     }

@@ -11,7 +11,7 @@ use super::TextArgs;
 /// FORMAT and KEY.
 #[derive(Debug, Clone, Default, Args)]
 pub struct OrderArgs {
-    /// What the records are.
+    /// The format of the records.
     #[arg(
         long,
         value_name = "FORMAT",

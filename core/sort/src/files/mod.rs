@@ -6,11 +6,11 @@
 //!   open_view(folder, &budget, threads)           reads it
 //! ```
 //!
-//! A result exists whole and survives a power cut, or it doesn't exist. What had its name before is untouched until then.
+//! A result exists whole and survives a power cut, or it doesn't exist. A file that had its name before is untouched until then.
 //! [`UnpublishedFile`] and [`UnfinishedView`] are the same for callers of [`sort()`](crate::sort()) with inputs or progress
 //! of their own.
 //!
-//! What one needs for that is here, too: [`FileStorage`] is an open file, [`FileDirectory`] a folder,
+//! The types for that are here, too: [`FileStorage`] is an open file, [`FileDirectory`] a folder,
 //! [`LazyDirectory`] a folder for temporary files that is opened when one is needed.
 //!
 //! ```

@@ -21,7 +21,7 @@ pub struct KeyOrdering {
     pub(super) meaning: Meaning,
 }
 
-/// What an ordering letter does to a key.
+/// The effect of an ordering letter on a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// Blanks at its ends are left out.

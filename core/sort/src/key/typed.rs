@@ -50,7 +50,7 @@ pub trait FromRowKey: RowKey + Sized {
     fn take(key: &mut KeyBytesReader<'_>) -> Option<Self>;
 }
 
-/// The bytes of a key from which values are taken.
+/// The bytes of a key. Values are taken from its front.
 #[derive(Debug)]
 pub struct KeyBytesReader<'a> {
     left: &'a [u8],
@@ -90,7 +90,7 @@ pub fn key_of<K: RowKey + ?Sized>(value: &K) -> Vec<u8> {
     key
 }
 
-/// The value whose encoding `key` is; `None` if it is none of this type.
+/// The value whose encoding `key` is; `None` if no value of this type has it.
 #[must_use]
 pub fn value_of<K: FromRowKey>(key: &[u8]) -> Option<K> {
     let mut key = KeyBytesReader { left: key, mask: 0 };

@@ -11,9 +11,9 @@ use crate::run::magic::ContentKind;
 pub(crate) trait RecordFormat: Framing {
     /// Its name: what is typed after `--format`, without a parameter.
     const NAME: &'static str;
-    /// What is typed, with a letter for the parameter.
+    /// The name as it is typed, with a letter for the parameter.
     const TYPED: &'static str = Self::NAME;
-    /// What its records are, where the name does not say it.
+    /// Its records in words, where the name does not say it.
     const ABOUT: Option<&'static str> = None;
     /// What an input should hold.
     const CONTENT: ContentKind = ContentKind::Text;
@@ -117,7 +117,7 @@ impl SplitRule {
     }
 }
 
-/// Why a format that was typed is none.
+/// Why a typed word is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
     /// There is no format of this name.

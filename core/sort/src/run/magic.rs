@@ -13,8 +13,10 @@
 //! A magic that consists of letters could begin a text. It counts only together with a byte that no text has
 //! ([`Magic::with_control`]).
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// Bytes that tell what an input is: tar has its magic at 257.
 pub const HEAD_BYTES: usize = 512;
@@ -191,6 +193,16 @@ pub fn of(head: &[u8], content: ContentKind) -> Option<&'static Magic> {
         ContentKind::AsStored => false,
     };
     counts.then_some(found)
+}
+
+/// Ends of the names of tables of Parquet and Arrow.
+const TABLE_ENDS: [&str; 6] = ["parquet", "pq", "arrow", "arrows", "feather", "ipc"];
+
+/// Whether a file of this name is a table, if it is what its name says.
+#[must_use]
+pub fn has_name_of_table(path: &Path) -> bool {
+    let end = path.extension().and_then(OsStr::to_str);
+    end.is_some_and(|end| TABLE_ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
 }
 
 /// Whether a file that begins with `head` is a table of Parquet or Arrow.

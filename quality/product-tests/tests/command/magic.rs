@@ -47,7 +47,7 @@ fn files_of_other_kinds_are_refused_by_every_command() {
         for command in COMMANDS {
             let told = fails(dir.path(), &words(command, "in"));
             if is_table(&example(magic)) && !command.iter().any(|word| OF_NO_TABLE.contains(word)) {
-                // The program that reads tables refuses it, or there is none.
+                // The program that reads tables refuses it, or is not installed.
                 let refusals = ["in: ", "--key: "];
                 let is_refused = refusals.iter().any(|refusal| told.starts_with(refusal));
                 assert!(is_refused || told.contains("merganser-tables"), "{told}");

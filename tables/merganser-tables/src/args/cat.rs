@@ -48,7 +48,7 @@ pub(crate) struct TableCatArgs {
     pub output: Option<PathBuf>,
 
     /// The form: parquet, arrow, arrows (a stream), csv or jsonl [default: as FILE's name ends, or else
-    /// csv]
+    /// csv, or jsonl where a column is nested]
     #[arg(long, alias = "format", value_name = "FORM", value_enum, hide_possible_values = true)]
     pub output_format: Option<TableForm>,
 

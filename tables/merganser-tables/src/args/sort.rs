@@ -48,7 +48,7 @@ pub(crate) struct TableSortArgs {
     #[arg(long, value_name = "N", requires = "shuffle", help_heading = "Order")]
     pub seed: Option<u64>,
 
-    /// Of rows whose keys are equal, keep the first; without --key, of rows that are equal
+    /// Keep only the first of rows with equal keys; without --key, of equal rows
     #[arg(long, help_heading = "Result")]
     pub distinct: bool,
 

@@ -24,7 +24,11 @@ pub(super) fn run(typed: &TableCatArgs, cancel: &Cancel) -> Result<(), Failure> 
     let threads = threads(typed.threads)?;
     let budget = Budget::new(memory_bytes(typed.memory)?);
     let path = typed.output.as_deref().filter(|path| *path != Path::new("-"));
-    let format = format_of(typed.output_format, path).unwrap_or(TableFormat::Csv);
+    let folder = open_folder(&typed.view)? as Arc<dyn Directory>;
+    let view = TableView::open(&folder, &budget, threads).map_err(told)?;
+    let columns = typed.columns.as_deref();
+    let text = || if view.fits_csv(columns) { TableFormat::Csv } else { TableFormat::JsonLines };
+    let format = format_of(typed.output_format, path).unwrap_or_else(text);
     let is_text = matches!(format, TableFormat::Csv | TableFormat::JsonLines);
     if path.is_none() && !is_text && stdout().is_terminal() {
         let what = "standard output is a terminal: name a file with -o, or take";
@@ -33,12 +37,9 @@ pub(super) fn run(typed: &TableCatArgs, cancel: &Cancel) -> Result<(), Failure> 
     if let Some(path) = path {
         refuse_compressed(path, "a table is packed inside")?;
     }
-    let folder = open_folder(&typed.view)? as Arc<dyn Directory>;
-    let view = TableView::open(&folder, &budget, threads).map_err(told)?;
     let wanted = wanted(&view, typed)?;
     let mut to = output::open(path, cancel)?;
     let how = (&ParquetOptions::default(), threads);
-    let columns = typed.columns.as_deref();
     let bar = HiddenBar(cancel.clone());
     view.write(&wanted, columns, (&mut to, format), how, &bar).map_err(told)?;
     Ok(to.finish()?)

@@ -14,6 +14,7 @@ use merganser_shell::signals::Cancel;
 use merganser_shell::{apart, output, progress, report};
 use merganser_sort::Budget;
 use merganser_storage::Directory;
+use merganser_storage::file::LazyDirectory;
 use merganser_tables::{
     FileKind, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport, find_files,
     kind_of, sort_table,
@@ -38,9 +39,9 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
         report::ReportWatch::start(config.report.as_ref(), precious, || touched(&files, config))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
-    let temp: Vec<_> = config.temp_dirs.iter().map(|path| open_folder(path)).collect();
-    let temp = temp.into_iter().collect::<Result<Vec<_>, _>>()?;
-    let temp = temp.into_iter().map(|folder| activity.directory(folder as Arc<dyn Directory>));
+    // A sort that fits into the memory does not look at them.
+    let temp = config.temp_dirs.iter().map(|path| LazyDirectory::new(path) as Arc<dyn Directory>);
+    let temp = temp.map(|folder| activity.directory(folder));
     let budget = Budget::new(config.memory_bytes);
     let mut options = TableOptions::new(order, budget.clone(), temp.collect());
     options.equal = config.equal;

@@ -1,4 +1,4 @@
-//! What was typed, and what it means.
+//! The settings that typed words mean.
 
 pub(crate) mod sort;
 

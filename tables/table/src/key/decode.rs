@@ -117,7 +117,7 @@ fn take_bytes(
     let mut skips = false;
     let value = rest[..end].iter().filter_map(|byte| {
         let byte = byte ^ turned;
-        // What follows a zero is FF, and no part of the string.
+        // The FF behind a zero is no part of the string.
         let skipped = skips;
         skips = byte == 0 && !skipped;
         (!skipped).then_some(byte)

@@ -183,7 +183,7 @@ pub(crate) fn find_keys(
         let Some(kind) = kind else {
             let data_type = field.data_type().clone();
             let file = file.to_owned();
-            return Err(if key.numeric && plain.is_null() | matches!(plain, DataType::Utf8) {
+            return Err(if KeyKind::of_type(&plain).is_some() {
                 TableError::NotANumber { file, column, data_type }
             } else {
                 TableError::NoOrder { file, column, data_type }

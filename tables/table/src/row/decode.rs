@@ -24,7 +24,7 @@ pub(crate) fn damaged_row() -> TableError {
     TableError::DamagedRow
 }
 
-/// What was found of a column.
+/// A column that grows row by row.
 pub(crate) struct ColumnBuilder {
     plain: DataType,
     nulls: NullBufferBuilder,
@@ -203,7 +203,7 @@ impl ColumnBuilder {
         self.push_empty();
     }
 
-    /// What arrays have in the place of a null.
+    /// The bytes that arrays have in the place of a null.
     fn push_empty(&mut self) {
         match &mut self.values {
             ValuesBuilder::Null => {}

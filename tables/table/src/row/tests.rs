@@ -64,7 +64,7 @@ fn columns_come_back() {
             for (field, (found, expected)) in fields.iter().zip(decoded.iter().zip(&arrays)) {
                 let offsets = plain_type(field.data_type(), Held::AsOffsets);
                 let expected = cast(expected, &offsets).expect("cast");
-                // What is under a null may differ; values may not.
+                // Bytes under a null may differ; values may not.
                 assert_eq!(&**found, &*expected, "case {case}: {field}");
             }
         }

@@ -23,6 +23,7 @@ use text::{write_csv, write_json_lines};
 pub(crate) use batches::{WantedColumns, each_batch};
 pub use parquet::{ParquetCompression, ParquetOptions};
 pub(crate) use parquet::{write_parquet, writer_bytes};
+pub(crate) use text::fits_csv;
 
 /// Formats of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

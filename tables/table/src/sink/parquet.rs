@@ -107,7 +107,7 @@ fn plan(
     let own = &wanted.schema;
     let derived = ArrowSchemaConverter::new().convert(own).map_err(TableError::Parquet)?;
     let columns = origin.and_then(|origin| origin.columns.as_ref());
-    let root = match columns.filter(|root| root.get_fields().len() == own.fields().len()) {
+    let root = match columns {
         Some(root) => parquet_type(root, derived.root_schema()),
         None => derived.root_schema_ptr(),
     };

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use arrow_csv::WriterBuilder;
 use arrow_json::LineDelimitedWriter;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Field};
 use merganser_sort::Progress;
 
 use super::arrow::of_output;
@@ -12,6 +12,11 @@ use super::batches::{WantedColumns, each_batch};
 use crate::TableError;
 use crate::codec::TableLayout;
 use crate::table_rows::TableRows;
+
+/// Whether csv can hold a column.
+pub(crate) fn fits_csv(field: &Field) -> bool {
+    !field.data_type().is_nested() || matches!(field.data_type(), DataType::Dictionary(..))
+}
 
 /// Writes all rows as csv, with a header.
 ///
@@ -24,7 +29,7 @@ pub(crate) fn write_csv(
     progress: &dyn Progress,
 ) -> Result<u64, TableError> {
     for field in wanted.schema.fields() {
-        if field.data_type().is_nested() && !matches!(field.data_type(), DataType::Dictionary(..)) {
+        if !fits_csv(field) {
             return Err(TableError::NotInCsv {
                 column: field.name().clone(),
                 data_type: field.data_type().clone(),

@@ -14,7 +14,6 @@ use arrow_schema::{ArrowError, SchemaRef};
 use super::guard::guarded;
 use super::{FileKind, Looked, TableFile, TablePart};
 use crate::TableError;
-use crate::schema::TableSchema;
 use crate::types::{Held, plain_schema};
 
 /// Rows of a batch, at most: the batches of files may have millions.
@@ -34,7 +33,7 @@ fn open(path: &Path, kind: FileKind) -> Result<Opened, TableError> {
     })
 }
 
-/// What the file at `path` has.
+/// Looks at the file at `path`.
 pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
     let bytes = std::fs::metadata(path).map_err(TableError::on(path))?.len();
     let (schema, count) = match open(path, kind)? {
@@ -57,16 +56,12 @@ pub(crate) struct ArrowReader {
     parts: Range<usize>,
     opened: Opened,
     plain: SchemaRef,
-    /// The batch that is handed out, from this row on.
-    batch: Option<(RecordBatch, usize)>,
+    /// The batch that is handed out, with its number, from this row on.
+    batch: Option<(usize, RecordBatch, usize)>,
 }
 
 impl ArrowReader {
-    pub(super) fn open(
-        file: &TableFile,
-        parts: Range<usize>,
-        _schema: &TableSchema,
-    ) -> Result<ArrowReader, TableError> {
+    pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ArrowReader, TableError> {
         let opened = open(&file.path, file.kind)?;
         let own = match &opened {
             Opened::File(reader) => reader.schema(),
@@ -76,33 +71,38 @@ impl ArrowReader {
         Ok(ArrowReader { path: Arc::clone(&file.path), parts, opened, plain, batch: None })
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, TableError> {
+    pub(super) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         loop {
-            if let Some((batch, from)) = &mut self.batch {
+            if let Some((part, batch, from)) = &mut self.batch {
                 let count = (batch.num_rows() - *from).min(BATCH_ROWS);
                 if count > 0 {
                     let rows = batch.slice(*from, count);
                     *from += count;
-                    return self.plain_batch(&rows).map(Some);
+                    let part = *part;
+                    return Ok(Some((part, self.plain_batch(&rows)?)));
                 }
                 self.batch = None;
             }
-            let Some(batch) = self.next_batch()? else { return Ok(None) };
-            self.batch = Some((batch, 0));
+            let Some((part, batch)) = self.next_batch()? else { return Ok(None) };
+            self.batch = Some((part, batch, 0));
         }
     }
 
-    fn next_batch(&mut self) -> Result<Option<RecordBatch>, TableError> {
+    fn next_batch(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         match &mut self.opened {
             Opened::File(reader) => {
                 let Some(part) = self.parts.next() else { return Ok(None) };
                 let place = format!(", batch {part}");
-                guarded((&self.path, &place), || {
+                let batch = guarded((&self.path, &place), || {
                     reader.set_index(part)?;
                     reader.next().transpose()
-                })
+                })?;
+                Ok(batch.map(|batch| (part, batch)))
             }
-            Opened::Stream(reader) => guarded((&self.path, ""), || reader.next().transpose()),
+            Opened::Stream(reader) => {
+                let batch = guarded((&self.path, ""), || reader.next().transpose())?;
+                Ok(batch.map(|batch| (0, batch)))
+            }
         }
     }
 

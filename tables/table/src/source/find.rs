@@ -2,10 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::TableError;
+use merganser_sort::run::magic::has_name_of_table;
 
-/// Ends of the names of tables.
-const ENDS: [&str; 6] = ["parquet", "pq", "arrow", "arrows", "feather", "ipc"];
+use crate::TableError;
 
 /// The files that `typed` names, in order: a file is itself, a folder all tables in it and in its folders, and a pattern
 /// (`in/*.parquet`) the files that match it. The files of a folder or a pattern are in the order of their names. Names that
@@ -49,12 +48,6 @@ pub(super) fn is_pattern(path: &Path) -> bool {
     path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte))
 }
 
-/// Whether the end of the name says that the file is a table.
-pub(super) fn is_table_name(path: &Path) -> bool {
-    let end = path.extension().and_then(|end| end.to_str());
-    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known)))
-}
-
 fn find_in(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), TableError> {
     let entries = std::fs::read_dir(folder).map_err(TableError::on(folder))?;
     let mut paths = Vec::new();
@@ -69,7 +62,7 @@ fn find_in(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), TableError> {
     for path in paths {
         if path.is_dir() {
             find_in(&path, files)?;
-        } else if is_table_name(&path) {
+        } else if has_name_of_table(&path) {
             files.push(path);
         }
     }

@@ -7,7 +7,7 @@ use merganser_storage::contained::{Cause, run};
 use crate::TableError;
 
 /// Calls a library on a file that may be anybody's. Its panics are errors of the file, since its decoders trust much of
-/// what a file says. What they left behind is not used again.
+/// what a file says. Their state is not used again.
 pub(super) fn guarded<T, E: std::fmt::Display>(
     (file, place): (&Path, &str),
     call: impl FnOnce() -> Result<T, E>,

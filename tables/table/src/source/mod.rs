@@ -118,7 +118,7 @@ impl TableSource {
     }
 }
 
-/// A file has a null where it says that there is none.
+/// A file has a null in a column that it says has no nulls.
 pub(crate) fn null_in(file: &TableFile) -> TableError {
     TableError::Damaged {
         file: file.path.to_path_buf(),
@@ -141,21 +141,18 @@ impl TableReader {
     pub(crate) fn open(
         file: &TableFile,
         parts: std::ops::Range<usize>,
-        schema: &TableSchema,
     ) -> Result<TableReader, TableError> {
         Ok(match file.kind {
-            FileKind::Parquet => {
-                TableReader::Parquet(parquet::ParquetReader::open(file, parts, schema)?)
-            }
-            _ => TableReader::Arrow(arrow::ArrowReader::open(file, parts, schema)?),
+            FileKind::Parquet => TableReader::Parquet(parquet::ParquetReader::open(file, parts)?),
+            _ => TableReader::Arrow(arrow::ArrowReader::open(file, parts)?),
         })
     }
 
-    /// The next batch, its columns in their plain forms with views; a few thousand rows at most.
+    /// The next batch, its columns in their plain forms with views, and the number of its part; a few thousand rows at most.
     ///
     /// # Errors
     /// Damage, the system's own.
-    pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>, TableError> {
+    pub(crate) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         match self {
             TableReader::Parquet(reader) => reader.next(),
             TableReader::Arrow(reader) => reader.next(),

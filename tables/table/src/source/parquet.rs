@@ -6,18 +6,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use bytes::Bytes;
+use merganser_storage::contained::{self, Cause};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
     ParquetRecordBatchReaderBuilder,
 };
 use parquet::basic::{Compression, Encoding};
-use parquet::file::metadata::{KeyValue, ParquetMetaData, RowGroupMetaData};
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
 use super::guard::guarded;
 use super::{FileKind, Looked, TableFile, TablePart};
 use crate::TableError;
-use crate::schema::TableSchema;
 use crate::types::{Held, plain_schema};
 
 /// About how many bytes of values a batch has.
@@ -27,7 +30,7 @@ const BATCH_ROWS: u64 = 8192;
 /// Bytes that a page of a column has, at most, as writers make them.
 const PAGE_BYTES: u64 = 1 << 20;
 
-/// What a file of Parquet says of how it was written.
+/// How a file of Parquet was written.
 #[derive(Debug, Clone)]
 pub(crate) struct ParquetOrigin {
     /// Its columns; `None` if files differ.
@@ -50,6 +53,24 @@ pub(crate) struct LeafOrigin {
 }
 
 impl ParquetOrigin {
+    /// A file without rows that says the same, except how leaves were packed; `None` if columns are not known.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        let columns = Arc::clone(self.columns.as_ref()?);
+        let notes = WriterProperties::builder().set_key_value_metadata(Some(self.notes.clone()));
+        let mut bytes = Vec::new();
+        let file = SerializedFileWriter::new(&mut bytes, columns, Arc::new(notes.build()));
+        file.and_then(SerializedFileWriter::close).ok()?;
+        Some(bytes)
+    }
+
+    /// What such a file says; `None` if it is damaged.
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Option<ParquetOrigin> {
+        let bytes = Bytes::from(bytes);
+        let read = || ParquetMetaDataReader::new().parse_and_finish(&bytes);
+        let metadata = contained::run(Cause::Input, read).ok()?.ok()?;
+        Some(ParquetOrigin::of_file(&metadata))
+    }
+
     pub(crate) fn without_columns(self) -> ParquetOrigin {
         ParquetOrigin { columns: None, ..self }
     }
@@ -111,7 +132,7 @@ fn open(path: &Path) -> Result<(File, ArrowReaderMetadata), TableError> {
     Ok((file, metadata))
 }
 
-/// What the file at `path` has.
+/// Looks at the file at `path`.
 pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
     let (_, loaded) = open(path)?;
     let metadata = loaded.metadata();
@@ -129,7 +150,7 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
             .sum(),
     };
     let parts = groups.iter().enumerate().map(part).collect();
-    // A column that is a leaf has nulls only where statistics do not say that there are none.
+    // A column that is a leaf may have nulls, unless the statistics of all row groups count 0 of them.
     let mut may_be_null = vec![true; loaded.schema().fields().len()];
     for leaf in 0..descriptor.num_columns() {
         let root = descriptor.get_column_root_idx(leaf);
@@ -154,15 +175,19 @@ pub(crate) struct ParquetReader {
     parts: Range<usize>,
     opened: File,
     metadata: ArrowReaderMetadata,
-    reader: Option<(String, ParquetRecordBatchReader)>,
+    reader: Option<PartReader>,
+}
+
+/// A reader of one row group.
+struct PartReader {
+    number: usize,
+    /// Where it reads, for errors.
+    place: String,
+    batches: ParquetRecordBatchReader,
 }
 
 impl ParquetReader {
-    pub(super) fn open(
-        file: &TableFile,
-        parts: Range<usize>,
-        _schema: &TableSchema,
-    ) -> Result<ParquetReader, TableError> {
+    pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ParquetReader, TableError> {
         let (opened, loaded) = open(&file.path)?;
         let plain = plain_schema(loaded.schema(), Held::AsViews);
         let options = ArrowReaderOptions::new().with_schema(plain);
@@ -172,12 +197,12 @@ impl ParquetReader {
         Ok(ParquetReader { file: file.clone(), parts, opened, metadata, reader: None })
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, TableError> {
+    pub(super) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         loop {
-            if let Some((place, reader)) = &mut self.reader {
-                let batch = guarded((&self.file.path, place), || reader.next().transpose())?;
-                if batch.is_some() {
-                    return Ok(batch);
+            if let Some(PartReader { number, place, batches }) = &mut self.reader {
+                let batch = guarded((&self.file.path, place), || batches.next().transpose())?;
+                if let Some(batch) = batch {
+                    return Ok(Some((*number, batch)));
                 }
                 self.reader = None;
             }
@@ -186,18 +211,18 @@ impl ParquetReader {
         }
     }
 
-    fn reader_of(&self, part: TablePart) -> Result<(String, ParquetRecordBatchReader), TableError> {
+    fn reader_of(&self, part: TablePart) -> Result<PartReader, TableError> {
         let path = &*self.file.path;
         let place = format!(", row group {}", part.number);
         let opened = self.opened.try_clone().map_err(TableError::on(path))?;
         let row_bytes = part.bytes / part.rows.max(1);
         let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS);
-        let reader = guarded((path, &place), || {
+        let batches = guarded((path, &place), || {
             ParquetRecordBatchReaderBuilder::new_with_metadata(opened, self.metadata.clone())
                 .with_row_groups(vec![part.number])
                 .with_batch_size(rows as usize)
                 .build()
         })?;
-        Ok((place, reader))
+        Ok(PartReader { number: part.number, place, batches })
     }
 }

@@ -20,7 +20,7 @@ use merganser_tables::{
 };
 use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
-/// Writes `rows` rows to files of Parquet and Arrow in turn: a name, of which many are equal, and the row's number.
+/// Writes `rows` rows to files of Parquet and Arrow in turn: a name, many of them equal, and the row's number.
 fn write_files(folder: &Path, rows: usize) -> Vec<PathBuf> {
     let fields =
         [Field::new("name", DataType::Utf8, true), Field::new("at", DataType::Int64, false)];
@@ -185,7 +185,7 @@ fn every_operation_on_temporary_files_fails_in_turn() {
     assert!(matches!(sort(full).0, Err(TableError::Engine(Error::Io(_)))));
 }
 
-/// Ends after so many looks.
+/// Ends after this number of looks.
 struct Ended(AtomicU64);
 
 impl Progress for Ended {
