@@ -110,7 +110,7 @@ pub(crate) struct TableSortArgs {
         long,
         value_name = "HOW",
         value_enum,
-        default_value = "lz4",
+        default_value = "off",
         hide_possible_values = true,
         help_heading = "Resources"
     )]
