@@ -6,6 +6,7 @@ describes the protocols.
 """
 
 import json
+import random
 import re
 import socket
 import struct
@@ -20,6 +21,23 @@ SORTED = b"".join(sorted(LINES.splitlines(True)))
 WAIT_S = 10
 ODD_NUMBERS = [0, 1, 2, 255, 65535, 65536, 1 << 20, (1 << 20) + 1, (1 << 31) - 1, (1 << 32) - 1]
 ODD_PATHS = ["/etc/passwd", "../../etc/passwd", "words", "", "/", "v.view", "a" * 5000, "w\0rds", "./words", "/proc/self/mem"]
+
+
+# Below those that the kernel gives: a connection could get such a port again before the node listens.
+LISTENED_PORTS = range(15_000, 20_000)
+
+
+def free_port():
+    """A port on which nothing listens."""
+    for port in random.sample(LISTENED_PORTS, len(LISTENED_PORTS)):
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port")
 
 
 def odd(chance, bits=32):
@@ -223,9 +241,7 @@ class Node:
     memory_bytes = 64 << 20
 
     def __init__(self, _trial):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.address = free.getsockname()
+        self.address = ("127.0.0.1", free_port())
 
     def words(self, trial):
         (trial.folder / "data").mkdir()

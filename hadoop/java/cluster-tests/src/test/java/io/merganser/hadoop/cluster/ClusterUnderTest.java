@@ -1,8 +1,6 @@
 package io.merganser.hadoop.cluster;
 
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -68,9 +66,9 @@ final class ClusterUnderTest implements AutoCloseable {
 
   private void setJobHistory(Configuration conf) throws IOException {
     conf.set(MRJobConfig.MR_AM_STAGING_DIR, folder.resolve("staging").toString());
-    conf.set(JHAdminConfig.MR_HISTORY_ADDRESS, "localhost:" + freePort());
-    conf.set(JHAdminConfig.MR_HISTORY_WEBAPP_ADDRESS, "localhost:" + freePort());
-    conf.set(JHAdminConfig.JHS_ADMIN_ADDRESS, "localhost:" + freePort());
+    conf.set(JHAdminConfig.MR_HISTORY_ADDRESS, "localhost:" + Ports.free());
+    conf.set(JHAdminConfig.MR_HISTORY_WEBAPP_ADDRESS, "localhost:" + Ports.free());
+    conf.set(JHAdminConfig.JHS_ADMIN_ADDRESS, "localhost:" + Ports.free());
     conf.set(
         JHAdminConfig.MR_HISTORY_INTERMEDIATE_DONE_DIR, folder.resolve("history/new").toString());
     conf.set(JHAdminConfig.MR_HISTORY_DONE_DIR, folder.resolve("history/done").toString());
@@ -156,13 +154,6 @@ final class ClusterUnderTest implements AutoCloseable {
     Path folder = Path.of("target", "clusters", name + "-" + number).toAbsolutePath();
     delete(folder);
     return Files.createDirectories(folder);
-  }
-
-  /** A port that was free a moment ago. */
-  static int freePort() throws IOException {
-    try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-      return socket.getLocalPort();
-    }
   }
 
   /** Removes {@code path} and everything below it. Files may vanish meanwhile. */

@@ -105,13 +105,13 @@ final class Node implements AutoCloseable {
     this.cluster = cluster;
     this.folder = folder;
     this.kind = kind;
-    this.port = ClusterUnderTest.freePort();
-    this.shufflePort = ClusterUnderTest.freePort();
+    this.port = Ports.free();
+    this.shufflePort = Ports.free();
     Files.createDirectories(localDir());
     conf = new YarnConfiguration(cluster.daemons());
     conf.set(YarnConfiguration.NM_ADDRESS, "localhost:" + port);
-    conf.set(YarnConfiguration.NM_LOCALIZER_ADDRESS, "localhost:" + ClusterUnderTest.freePort());
-    conf.set(YarnConfiguration.NM_WEBAPP_ADDRESS, "localhost:" + ClusterUnderTest.freePort());
+    conf.set(YarnConfiguration.NM_LOCALIZER_ADDRESS, "localhost:" + Ports.free());
+    conf.set(YarnConfiguration.NM_WEBAPP_ADDRESS, "localhost:" + Ports.free());
     conf.set(YarnConfiguration.NM_COLLECTOR_SERVICE_ADDRESS, "localhost:0");
     conf.set(YarnConfiguration.NM_LOCAL_DIRS, localDir().toString());
     conf.set(YarnConfiguration.NM_LOG_DIRS, folder.resolve("logs").toString());
