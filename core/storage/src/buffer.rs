@@ -52,12 +52,48 @@ impl Drop for Mapping {
     }
 }
 
-/// Zeroed pages of the system.
-#[cfg(not(miri))]
+/// Zeroed pages: of the system, or for a small buffer, of the allocator. A mapping of one page costs several times as much
+/// as its bytes: two calls and a fault.
 mod pages {
-    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+    use rustix::mm::Advice;
+
+    /// Buffers from this size on are mappings of their own.
+    const MAPPED_FROM: usize = 64 << 10;
+
+    /// Miri, which interprets the program, has no mappings.
+    fn is_mapped(len: usize) -> bool {
+        len >= MAPPED_FROM && !cfg!(miri)
+    }
 
     /// `len` zeroed bytes on a page boundary; `None` when the system refuses them.
+    pub(super) fn map(len: usize) -> Option<*mut u8> {
+        if is_mapped(len) { super::mapped::map(len) } else { super::allocated::map(len) }
+    }
+
+    /// Gives back what [`map`] gave, all of it, once.
+    pub(super) fn unmap(base: *mut u8, len: usize) {
+        if is_mapped(len) {
+            super::mapped::unmap(base, len);
+        } else {
+            super::allocated::unmap(base, len);
+        }
+    }
+
+    /// Tells the kernel how `len` bytes from `at` on will be used, of the `mapped` ones that [`map`] gave. It may know
+    /// better.
+    pub(super) fn advise(mapped: usize, at: *mut u8, len: usize, advice: Advice) {
+        if is_mapped(mapped) {
+            super::mapped::advise(at, len, advice);
+        } else {
+            super::allocated::advise(at, len, advice);
+        }
+    }
+}
+
+/// Pages of the system.
+mod mapped {
+    use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+
     pub(super) fn map(len: usize) -> Option<*mut u8> {
         // SAFETY: an anonymous private mapping at an address of the kernel's choice aliases nothing.
         let base = unsafe {
@@ -68,46 +104,44 @@ mod pages {
         Some(base.ok()?.cast())
     }
 
-    /// Gives back what [`map`] gave, all of it, once.
     pub(super) fn unmap(base: *mut u8, len: usize) {
         // SAFETY: `base` and `len` are what `mmap` returned and was asked for, unmapped once.
         let _ = unsafe { munmap(base.cast(), len) };
     }
 
-    /// Tells the kernel how `len` bytes from `base` on will be used. It may know better.
-    pub(super) fn advise(base: *mut u8, len: usize, advice: Advice) {
+    pub(super) fn advise(at: *mut u8, len: usize, advice: Advice) {
         // SAFETY: the callers pass a range of one live mapping, and only advice that leaves its
         // bytes valid: as they are, or zero in a range that the caller borrows exclusively.
-        let _ = unsafe { madvise(base.cast(), len, advice) };
+        let _ = unsafe { madvise(at.cast(), len, advice) };
     }
 }
 
-/// The same from the allocator: Miri, which interprets the program, has no such mappings.
-#[cfg(miri)]
-mod pages {
+/// Memory of the allocator.
+mod allocated {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
 
     use rustix::mm::Advice;
 
-    fn layout(len: usize) -> Layout {
-        Layout::from_size_align(len, super::ALIGNMENT).expect("checked by the caller")
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::from_size_align(len, super::ALIGNMENT).ok()
     }
 
     pub(super) fn map(len: usize) -> Option<*mut u8> {
         // SAFETY: the callers ask for one byte or more.
-        let base = unsafe { alloc_zeroed(Layout::from_size_align(len, super::ALIGNMENT).ok()?) };
+        let base = unsafe { alloc_zeroed(layout(len)?) };
         (!base.is_null()).then_some(base)
     }
 
     pub(super) fn unmap(base: *mut u8, len: usize) {
+        let layout = layout(len).expect("it was allocated with this");
         // SAFETY: `base` came from `map` with the same length, and is given back once.
-        unsafe { dealloc(base, layout(len)) };
+        unsafe { dealloc(base, layout) };
     }
 
-    pub(super) fn advise(base: *mut u8, len: usize, advice: Advice) {
+    pub(super) fn advise(at: *mut u8, len: usize, advice: Advice) {
         if matches!(advice, Advice::LinuxDontNeed) {
-            // SAFETY: the caller borrows these bytes of one live mapping exclusively.
-            unsafe { base.write_bytes(0, len) };
+            // SAFETY: the caller borrows these bytes exclusively.
+            unsafe { at.write_bytes(0, len) };
         }
     }
 }
@@ -123,8 +157,8 @@ fn out_of_memory(len: usize) -> io::Error {
 
 impl Buffer {
     /// `len` zeroed bytes, aligned to [`ALIGNMENT`]. From 4 MiB on they are aligned to huge pages, and backed by
-    /// those where [`BufferPages`](page_size::BufferPages) says that they are better. Memory is only
-    /// committed when touched.
+    /// those where [`BufferPages`](page_size::BufferPages) says that they are better. From 64 KiB on,
+    /// memory is only committed when touched.
     ///
     /// # Errors
     /// [`io::ErrorKind::OutOfMemory`] when the system refuses that much address space.
@@ -148,7 +182,7 @@ impl Buffer {
             return Err(out_of_memory(len));
         };
         let mapping = Mapping { base, len: mapped };
-        pages::advise(base, mapped, advice);
+        pages::advise(mapped, base, mapped, advice);
         let start = mapping.base.align_offset(HUGE_PAGE_BYTES);
         Ok(Buffer { mapping: Arc::new(mapping), start, len })
     }
@@ -213,7 +247,7 @@ impl Buffer {
             // Whole pages inside this exclusively borrowed buffer; a private anonymous mapping reads
             // as zeros after this advice, which is a valid content.
             let at = self[from - base..].as_mut_ptr();
-            pages::advise(at, to - from, Advice::LinuxDontNeed);
+            pages::advise(self.mapping.len, at, to - from, Advice::LinuxDontNeed);
         }
     }
 
@@ -253,7 +287,7 @@ impl Backing {
         // The pages begin in this mapping, which is a whole number of them and stays until `self`
         // drops. Populating pages changes no content, so it does not matter who uses them.
         let base = self.mapping.base.wrapping_add(from);
-        pages::advise(base, to - from, Advice::LinuxPopulateWrite);
+        pages::advise(self.mapping.len, base, to - from, Advice::LinuxPopulateWrite);
     }
 }
 
@@ -328,9 +362,13 @@ mod tests {
 
     #[test]
     fn released_pages_read_as_zeros_and_edges_stay() {
-        let mut b = Buffer::new(3 * ALIGNMENT);
-        b.fill(7);
-        b.release(10..2 * ALIGNMENT + 5);
-        assert_eq!((b[ALIGNMENT - 1], b[ALIGNMENT], b[2 * ALIGNMENT]), (7, 0, 7));
+        // Of the allocator, and a mapping of its own.
+        for len in [3 * ALIGNMENT, 64 << 10] {
+            let mut b = Buffer::new(len);
+            assert!(b.iter().all(|byte| *byte == 0));
+            b.fill(7);
+            b.release(10..2 * ALIGNMENT + 5);
+            assert_eq!((b[ALIGNMENT - 1], b[ALIGNMENT], b[2 * ALIGNMENT]), (7, 0, 7));
+        }
     }
 }
