@@ -22,9 +22,10 @@ pub struct MemoryStorage {
     writable: bool,
 }
 
-type MemoryPage = Box<[u8; ALIGNMENT]>;
+/// Copies of a directory share a page until one of them changes it.
+type MemoryPage = Arc<[u8; ALIGNMENT]>;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct MemoryContent {
     size: u64,
     /// By page number; bytes beyond `size` are zero.
@@ -66,8 +67,8 @@ impl MemoryContent {
 
     fn write(&mut self, offset: u64, bytes: &[u8]) {
         for (number, on_page, here) in parts(offset, bytes.len()) {
-            let page = self.pages.entry(number).or_insert_with(|| Box::new([0; ALIGNMENT]));
-            page[on_page].copy_from_slice(&bytes[here]);
+            let page = self.pages.entry(number).or_insert_with(|| Arc::new([0; ALIGNMENT]));
+            Arc::make_mut(page)[on_page].copy_from_slice(&bytes[here]);
         }
         if !bytes.is_empty() {
             self.size = self.size.max(offset + u64_of(bytes.len()));
@@ -82,7 +83,7 @@ impl MemoryContent {
         let to = usize_of(end % page);
         let mut zero = |number: u64, range: std::ops::Range<usize>| {
             if let Some(page) = self.pages.get_mut(&number) {
-                page[range].fill(0);
+                Arc::make_mut(page)[range].fill(0);
             }
         };
         if first == last {
@@ -219,6 +220,19 @@ impl MemoryDirectory {
         Arc::new(MemoryDirectory { name: "memory".to_owned(), clock, entries })
     }
 
+    /// A directory with the same names and bytes, which changes by itself from now on. It shares the memory of pages that
+    /// neither of the two has changed since.
+    #[must_use]
+    pub fn copy(&self) -> Arc<MemoryDirectory> {
+        let apart = |content: &Arc<RwLock<MemoryContent>>| {
+            Arc::new(RwLock::new(MemoryContent::clone(&content.read())))
+        };
+        let entries = self.entries.lock();
+        let entries = entries.iter().map(|(name, content)| (name.clone(), apart(content)));
+        let (name, clock) = (self.name.clone(), Arc::clone(&self.clock));
+        Arc::new(MemoryDirectory { name, clock, entries: Mutex::new(entries.collect()) })
+    }
+
     fn handle(
         &self,
         name: &str,
@@ -327,6 +341,26 @@ mod tests {
         directory.create("a").expect("create");
         assert_eq!(kind(directory.create("a").map(|_| ())), io::ErrorKind::AlreadyExists);
         assert_eq!(kind(again.write_at(0, b"x")), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_copy_changes_by_itself() {
+        let directory = MemoryDirectory::new();
+        let one = directory.create("a").expect("create");
+        one.write_at(0, &[1; 2 * ALIGNMENT]).expect("write");
+        let copy = directory.copy();
+        let other = copy.open("a", true).expect("open");
+        one.write_at(0, &[2]).expect("write");
+        other.write_at(4096, &[3]).expect("write");
+        other.run(Operation::Discard { offset: 4097, len: 1 }).expect("discard");
+        copy.create("b").expect("create");
+        let bytes = |storage: &dyn Storage| {
+            let read = storage.read_vec(0, 2 * ALIGNMENT).expect("read");
+            (read[..2].to_vec(), read[ALIGNMENT..ALIGNMENT + 3].to_vec())
+        };
+        assert_eq!(bytes(&*one), (vec![2, 1], vec![1, 1, 1]));
+        assert_eq!(bytes(&*other), (vec![1, 1], vec![3, 0, 1]));
+        assert_eq!(directory.list().expect("list"), ["a"]);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::common::{Build, PAGE, content, copy_of};
+use crate::common::{Build, PAGE, content};
 use merganser_array::{Hash, formats};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
@@ -62,7 +62,7 @@ fn impossible_numbers_under_right_checksums_are_errors() {
     for (member, copies, seal, numbers) in BLOCKS {
         for field in numbers.step_by(8) {
             for value in [0, 1, 1 << 40, u64::MAX] {
-                let copy = copy_of(&*directory);
+                let copy = directory.copy();
                 let disk = copy.open(member, true).expect("opens");
                 let mut block = disk.read_vec(copies[0], PAGE).expect("reads");
                 block[field..field + 8].copy_from_slice(&u64::to_le_bytes(value));

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{Build, MIB, Model, PAGE, at, copy_of, unique};
+use crate::common::{Build, MIB, Model, PAGE, at, unique};
 use merganser_array::{Error, Hash, Migration, Volume, VolumeSettings};
 use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, StorageExt};
@@ -62,11 +62,11 @@ fn freed_pages_wait_for_the_commit_that_frees_them() {
             model.flushed();
             volume.migrate().map(|_| ()).map_err(|error| error.to_io())
         };
-        let quiet = Faulty::new(copy_of(&*members), FaultPlan::quiet(1));
+        let quiet = Faulty::new(members.copy(), FaultPlan::quiet(1));
         run(&quiet, &mut model.clone()).expect("no fault");
         for nth in 1..=quiet.counts().changes {
             let plan = FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
-            let disk = Faulty::new(copy_of(&*members), plan);
+            let disk = Faulty::new(members.copy(), plan);
             let mut model = model.clone();
             run(&disk, &mut model).expect_err("the power goes");
             disk.crash().expect("crashes");
@@ -200,12 +200,12 @@ fn writes_around_a_full_buffer_survive_a_cut_at_any_point() {
         write(model, 300, 1)?;
         Ok(volume.counters().pages_around)
     };
-    let quiet = Faulty::new(copy_of(&*members), FaultPlan::quiet(1));
+    let quiet = Faulty::new(members.copy(), FaultPlan::quiet(1));
     let around = run(&quiet, &mut model.clone()).expect("no fault");
     assert!(around >= 10, "{around}");
     for nth in 1..=quiet.counts().changes {
         let plan = FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
-        let disk = Faulty::new(copy_of(&*members), plan);
+        let disk = Faulty::new(members.copy(), plan);
         let mut model = model.clone();
         // The last writes may be in memory yet when the power goes.
         let _ = run(&disk, &mut model);
@@ -411,7 +411,7 @@ fn data_members_that_are_older_than_the_buffer_are_refused() {
     let build = Build::small(true, None);
     let directory = MemoryDirectory::new();
     build.create(&*directory);
-    let old = copy_of(&*directory);
+    let old = directory.copy();
     let volume = build.open(&*directory).expect("opens");
     volume.write_at(0, &[1; PAGE]).expect("written");
     volume.sync().expect("flushed");
@@ -516,12 +516,12 @@ fn a_cut_of_a_replacement_leaves_no_part_of_the_old_volume() {
         let replace = |disk: &Arc<Faulty>| {
             Volume::create("vol", &build.members(&**disk), &build.settings, true)
         };
-        let quiet = Faulty::new(copy_of(&*members), FaultPlan::quiet(1));
+        let quiet = Faulty::new(members.copy(), FaultPlan::quiet(1));
         replace(&quiet).expect("no fault");
         let (mut old, mut refused) = (0, 0);
         for nth in 1..=quiet.counts().changes {
             let plan = FaultPlan { seed: nth, faults: vec![Fault::PowerCut { nth }] };
-            let disk = Faulty::new(copy_of(&*members), plan);
+            let disk = Faulty::new(members.copy(), plan);
             replace(&disk).expect_err("the power goes");
             disk.crash().expect("crashes");
             let volume = match build.open(&*disk) {

@@ -89,17 +89,6 @@ pub(crate) fn unique(random: &mut Random) -> Vec<u8> {
     (0..PAGE / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
 }
 
-/// The same files in memory.
-pub(crate) fn copy_of(directory: &dyn Directory) -> Arc<MemoryDirectory> {
-    let copy = MemoryDirectory::new();
-    for name in directory.list().expect("lists") {
-        let from = directory.open(&name, false).expect("opens");
-        let bytes = from.read_vec(0, from.size() as usize).expect("reads");
-        copy.create(&name).expect("made").write_at(0, &bytes).expect("written");
-    }
-    copy
-}
-
 /// Reads a page, again if a planned fault was in the way.
 fn read_page(volume: &Volume, page: usize) -> std::io::Result<Vec<u8>> {
     let read = || volume.read_vec((page * PAGE) as u64, PAGE);

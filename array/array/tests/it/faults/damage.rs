@@ -5,7 +5,7 @@ use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, StorageExt};
 use merganser_testkit::Random;
 
-use crate::common::{Build, MIB, Model, PAGE, content, copy_of};
+use crate::common::{Build, MIB, Model, PAGE, content};
 
 /// Any bit of any member may flip, of a volume that was closed or of one whose journal and log are repeated: a read then
 /// gives the right bytes or an error, and a check finds what reads find.
@@ -55,7 +55,7 @@ fn damage_is_an_error_and_never_data() {
         let mut random = Random::new(7);
         let (mut errors, mut refused) = (0, 0);
         for i in 0..180 {
-            let copy = copy_of(&*directory);
+            let copy = directory.copy();
             let among = if i % 3 == 2 { &maps } else { &places };
             let (name, block) = &among[random.index(among.len())];
             let member = copy.open(name, true).expect("opens");

@@ -8,7 +8,7 @@ use merganser_storage::{Directory, Operation, StorageExt};
 use merganser_testkit::Random;
 use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
-use crate::common::{Build, MIB, Model, PAGE, at, content, copy_of, unique};
+use crate::common::{Build, MIB, Model, PAGE, at, content, unique};
 
 #[test]
 fn full_data_members_are_an_error_that_passes() {
@@ -98,7 +98,7 @@ fn a_failing_member_is_named_and_nothing_flushed_is_lost() {
         let good = MemoryDirectory::new();
         build.create(&*good);
         let plan = FaultPlan { seed: 1, faults: vec![nth_fault] };
-        let faulty = Faulty::new(copy_of(&*good), plan);
+        let faulty = Faulty::new(good.copy(), plan);
         let mut members = build.members(&*good);
         let bad = faulty.open(member, true).expect("opens");
         let place = usize::from(member.ends_with('1'));
@@ -164,14 +164,14 @@ fn what_an_opening_found_after_a_failed_sync_survives_a_cut() {
             }
             volume.close()
         };
-        let quiet = Faulty::new(copy_of(&*good), FaultPlan::quiet(1));
+        let quiet = Faulty::new(good.copy(), FaultPlan::quiet(1));
         run(&quiet, &mut Model::new(512)).expect("no fault");
         let mut accepted = 0;
         // Both members of a role are synced at once, so that the other one keeps its pages.
         for nth in 1..=quiet.counts().syncs {
             for seed in 0..2 {
                 let plan = FaultPlan { seed, faults: vec![Fault::FailSync { nth }] };
-                let disk = Faulty::new(copy_of(&*good), plan);
+                let disk = Faulty::new(good.copy(), plan);
                 let mut model = Model::new(512);
                 run(&disk, &mut model).expect_err("a sync fails");
                 let before: Vec<_> = model.now.clone();

@@ -9,7 +9,7 @@ use merganser_testkit::Random;
 use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
 use crate::common::unreadable::{Unreadable, unreadable};
-use crate::common::{Build, MIB, Model, PAGE, at, copy_of, unique};
+use crate::common::{Build, MIB, Model, PAGE, at, unique};
 
 /// Pages 0 to 7 of a volume, written as one record of the log, and its members.
 fn eight_pages(build: &Build, directory: &dyn Directory) -> (Volume, Model, Vec<Arc<Unreadable>>) {
@@ -212,14 +212,14 @@ fn a_block_that_could_not_be_read_for_a_while_keeps_no_volume_closed() {
             write(model, 300, &old)?;
             flush(model)
         };
-        let quiet = Faulty::new(copy_of(&*directory), FaultPlan::quiet(1));
+        let quiet = Faulty::new(directory.copy(), FaultPlan::quiet(1));
         run(&quiet, &mut model.clone()).expect("no fault");
         let cuts = quiet.counts().changes;
         // The last time without a cut before the end.
         for nth in 1..=cuts + 1 {
             let cut = (nth <= cuts).then_some(Fault::PowerCut { nth });
             let plan = FaultPlan { seed: nth, faults: cut.into_iter().collect() };
-            let disk = Faulty::new(copy_of(&*directory), plan);
+            let disk = Faulty::new(directory.copy(), plan);
             let mut model = model.clone();
             assert_eq!(run(&disk, &mut model).is_ok(), nth > cuts);
             disk.crash().expect("crashes");
@@ -303,7 +303,7 @@ fn an_unreadable_table_block_that_keeps_a_volume_closed_is_named() {
         let why = error.to_string();
         let of_member = format!("{name} can't be read: memory/ssd");
         assert!(why.contains(&of_member) && why.contains("a copy of the member"), "{why}");
-        let copy = copy_of(&*directory);
+        let copy = directory.copy();
         for (member, at) in slots {
             let member = copy.open(["ssd0", "ssd1"][member], true).expect("opens");
             member.write_at(at, &[0; PAGE]).expect("written");
