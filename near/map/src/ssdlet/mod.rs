@@ -75,6 +75,11 @@ pub trait Ssdlet: Send + Sync {
         None
     }
 
+    /// Whether what it hands out for a record depends on the record's place or its input's number.
+    fn asks_for_places(&self) -> bool {
+        false
+    }
+
     /// Memory that it holds for as long as it is open, without that of workers, in bytes.
     fn held_bytes(&self) -> u64 {
         0

@@ -66,6 +66,11 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// The memory that the SSDlet is opened in, in bytes.
+    pub(super) fn memory_most(&self) -> u64 {
+        self.lender.most_bytes()
+    }
+
     /// An error about `argument`.
     pub(super) fn fault(&self, argument: &str, detail: impl std::fmt::Display) -> SsdletError {
         SsdletError::Argument {

@@ -2,10 +2,12 @@
 //!
 //! ```text
 //!   wordcount  terms  sequence-count          words      where words begin and end
-//!   match                                     borders    the record around a hit
+//!   documents: inverted-index, term-vector,   by_record  one record of lines at a time
+//!     ranked-inverted-index
+//!   ratings: histogram-movies, -ratings       ranges     ranges of numbers
+//!   occurrences  match                        borders    the record around a hit
 //!   histogram  project  filter                csv        fields of rows, columns by name or number
 //!   sample                                    number     numbers in arguments, by their digits
-//!                                             ranges     ranges of numbers
 //!                                             block      64 bytes at a time
 //!                                             arguments  values out of a JSON object
 //! ```
@@ -15,13 +17,17 @@
 mod arguments;
 mod block;
 mod borders;
+mod by_record;
 mod csv;
+mod documents;
 mod filter;
 mod histogram;
 mod matching;
 mod number;
+mod occurrences;
 mod project;
 mod ranges;
+mod ratings;
 mod sample;
 mod sequence_count;
 mod terms;
@@ -33,7 +39,6 @@ use serde_json::Value;
 use super::{Alone, MemoryLender, Ssdlet, SsdletError};
 use arguments::Arguments;
 pub use number::{number_argument, rounded_number};
-pub use words::each_word;
 
 /// The longest part of a record that is copied, in bytes.
 pub const COPY_BYTES_MOST: usize = 1 << 20;
@@ -96,16 +101,46 @@ pub const ALL: &[Builtin] = &[
         open: histogram::open,
     },
     Builtin {
+        name: "histogram-movies",
+        about: "how many movies have which mean rating (PUMA)",
+        arguments: ratings::ARGUMENTS,
+        open: ratings::open_movies,
+    },
+    Builtin {
+        name: "histogram-ratings",
+        about: "how often each rating of a movie occurs (PUMA)",
+        arguments: ratings::ARGUMENTS,
+        open: ratings::open_ratings,
+    },
+    Builtin {
+        name: "inverted-index",
+        about: "the documents of each word (PUMA)",
+        arguments: documents::ARGUMENTS,
+        open: documents::open_inverted,
+    },
+    Builtin {
         name: "match",
         about: "records with one of some texts or with a regular expression",
         arguments: matching::ARGUMENTS,
         open: matching::open,
     },
     Builtin {
+        name: "occurrences",
+        about: "how often a text occurs (Hadoop's grep)",
+        arguments: occurrences::ARGUMENTS,
+        open: occurrences::open,
+    },
+    Builtin {
         name: "project",
         about: "some columns of csv",
         arguments: project::ARGUMENTS,
         open: project::open,
+    },
+    Builtin {
+        name: "ranked-inverted-index",
+        about: "the documents of each sequence of words, with counts (PUMA)",
+        arguments: documents::ARGUMENTS,
+        open: documents::open_ranked,
     },
     Builtin {
         name: "sample",
@@ -118,6 +153,12 @@ pub const ALL: &[Builtin] = &[
         about: "how often each sequence of words occurs in a record",
         arguments: sequence_count::ARGUMENTS,
         open: sequence_count::open,
+    },
+    Builtin {
+        name: "term-vector",
+        about: "the words of each document, with counts (PUMA)",
+        arguments: documents::ARGUMENTS,
+        open: documents::open_vector,
     },
     Builtin {
         name: "terms",

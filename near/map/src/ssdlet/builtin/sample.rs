@@ -92,6 +92,10 @@ impl Ssdlet for SampleSsdlet {
         &self.description
     }
 
+    fn asks_for_places(&self) -> bool {
+        true
+    }
+
     fn header(&self, row: &[u8]) -> Result<Vec<u8>, SsdletError> {
         Ok(row.to_vec())
     }

@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::arguments::Arguments;
 use super::wordcount::word_arguments;
-use super::words::{Rule, WORDS_BYTES, WordFinder};
+use super::words::{Rule, WordFinder};
 use super::{Argument, COPY_BYTES_MOST, DELIMITER, WORDS, argument};
 use crate::ssdlet::{
     Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
@@ -82,7 +82,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
         name: "terms".to_owned(),
         input: Format::Lines { delimiter },
         output: SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
-        worker_bytes: WORDS_BYTES + COPY_BYTES_MOST as u64,
+        worker_bytes: rule.finder_bytes() + COPY_BYTES_MOST as u64,
     };
     let settings = TermSettings { document_is, names, first, rule, delimiter };
     Ok(Box::new(TermsSsdlet { description, settings }))
@@ -91,6 +91,10 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
 impl Ssdlet for TermsSsdlet {
     fn description(&self) -> &SsdletDescription {
         &self.description
+    }
+
+    fn asks_for_places(&self) -> bool {
+        self.settings.document_is == DocumentIs::Input
     }
 
     fn worker(&self) -> Result<Box<dyn Worker>, SsdletError> {
@@ -141,7 +145,7 @@ impl Indexer {
     ) -> Result<(), SsdletError> {
         let key = &mut self.key;
         self.words.each(bytes, offset, |word| {
-            let Some(key) = key.of(word.text, document) else {
+            let Some(key) = key.of(word.text(), document) else {
                 let detail =
                     format!("a word and its document of more than {COPY_BYTES_MOST} bytes");
                 return Err(SsdletError::Record { offset: offset + word.at as u64, detail });

@@ -3,7 +3,7 @@
 use merganser_sort::record::Format;
 
 use super::arguments::Arguments;
-use super::words::{Rule, WORDS_BYTES, WordFinder};
+use super::words::{Rule, WordFinder};
 use super::{Argument, DELIMITER, WORDS};
 use crate::ssdlet::{
     Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
@@ -23,7 +23,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
         name: "wordcount".to_owned(),
         input: Format::Lines { delimiter },
         output: SsdletOutput::Keyed { key: Type::Text, value: Type::I64, combine: Combine::Sum },
-        worker_bytes: WORDS_BYTES,
+        worker_bytes: rule.finder_bytes(),
     };
     Ok(Box::new(WordCountSsdlet { description, rule, delimiter }))
 }
@@ -61,7 +61,7 @@ impl Worker for WordCountWorker {
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         self.metered += chunk.bytes.len() as u64;
         self.words.each(chunk.bytes, chunk.offset, |word| {
-            out.add(word.text, 1);
+            out.add_span(word.around, word.span, 1);
             Ok(())
         })
     }

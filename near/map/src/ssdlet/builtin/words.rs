@@ -10,6 +10,8 @@
 //! edges   1 0 0 1 1 0 0 0 0     word xor (word moved on by one)
 //! ```
 
+use std::ops::Range;
+
 use serde::Deserialize;
 
 use super::COPY_BYTES_MOST;
@@ -42,12 +44,29 @@ pub(super) struct WordFinder {
 
 /// A word, and where it is in its chunk.
 pub(super) struct ChunkWord<'a> {
-    pub text: &'a [u8],
+    /// The chunk, or a piece of it in upper case.
+    pub around: &'a [u8],
+    /// The word in it.
+    pub span: Range<usize>,
+    /// Place of its first byte in the chunk.
     pub at: usize,
 }
 
-/// Memory of a [`WordFinder`], at most, in bytes.
-pub(super) const WORDS_BYTES: u64 = COPY_BYTES_MOST as u64;
+impl<'a> ChunkWord<'a> {
+    pub(super) fn text(&self) -> &'a [u8] {
+        &self.around[self.span.clone()]
+    }
+}
+
+impl Rule {
+    /// Memory of a [`WordFinder`] with this rule, at most, in bytes.
+    pub(super) fn finder_bytes(self) -> u64 {
+        match self {
+            Rule::Whitespace => 0,
+            Rule::Letters => COPY_BYTES_MOST as u64,
+        }
+    }
+}
 
 impl WordFinder {
     pub(super) fn new(rule: Rule, delimiter: u8) -> Self {
@@ -67,7 +86,7 @@ impl WordFinder {
             return each_span(
                 bytes,
                 |block| !block::whitespace(delimiter, block),
-                |start, end| take(ChunkWord { text: &bytes[start..end], at: start }),
+                |start, end| take(ChunkWord { around: bytes, span: start..end, at: start }),
             );
         }
         let mut at = 0;
@@ -86,7 +105,7 @@ impl WordFinder {
             each_span(upper, block::letters, |start, end| {
                 let apostrophes = upper[start..end].iter().take_while(|b| **b == b'\'').count();
                 let start = start + apostrophes;
-                let word = ChunkWord { text: &upper[start..end], at: at + start };
+                let word = ChunkWord { around: upper, span: start..end, at: at + start };
                 if start < end { take(word) } else { Ok(()) }
             })?;
             at += len;
@@ -97,7 +116,7 @@ impl WordFinder {
 
 /// Calls `take` with begin and end of each stretch of `bytes` without white space (`Rule::Whitespace`).
 #[inline(always)]
-pub fn each_word<E>(
+pub(super) fn each_word<E>(
     bytes: &[u8],
     take: impl FnMut(usize, usize) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -162,7 +181,7 @@ mod tests {
     fn found(rule: Rule, delimiter: u8, bytes: &[u8]) -> Vec<(usize, Vec<u8>)> {
         let mut found = Vec::new();
         let take = |word: ChunkWord<'_>| {
-            found.push((word.at, word.text.to_vec()));
+            found.push((word.at, word.text().to_vec()));
             Ok(())
         };
         WordFinder::new(rule, delimiter).each(bytes, 0, take).expect("finds words");
