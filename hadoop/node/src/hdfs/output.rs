@@ -2,7 +2,7 @@
 //! full.
 //!
 //! Numbers are added up in the table, because most jobs have a combiner. Without one, a spill has each key as many
-//! times as it came if all numbers are 1, as those of the built-in mappers. Other numbers are kept one by one.
+//! times as it came if all numbers are 1, as those of known mappers. Other numbers are kept one by one.
 
 use std::ops::Range;
 
@@ -51,15 +51,7 @@ pub(super) struct MappedRows<'a> {
     sink: &'a mut dyn Sink,
     counts: RowCounts,
     failure: Option<HdfsError>,
-    /// The longest text that a mapper may copy or take apart, in bytes.
-    text_bytes_max: usize,
 }
-
-/// Bytes of memory that a mapper takes for each byte of a text that it takes apart, at most. In `inverted-index`, words
-/// take 16: one has 2 bytes or more with the byte behind it, its entry in a vector has 16, and a vector has room for
-/// twice as many. The text itself, decoded, takes 2, because a vector has room for twice its bytes. The words of a row
-/// of `term-vector` are distinct, so they are longer and fewer.
-pub(super) const BYTES_PER_TEXT_BYTE: u64 = 18;
 
 impl<'a> MappedRows<'a> {
     /// A table of up to `table_bytes_max` bytes of `budget`, which has [`SPARE_BYTES`] more.
@@ -70,41 +62,11 @@ impl<'a> MappedRows<'a> {
         shape: RowShape,
         budget: &Budget,
         table_bytes_max: u64,
-        text_bytes_max: usize,
         sink: &'a mut dyn Sink,
     ) -> HdfsResult<Self> {
         let table = Table::new(kind(shape), budget, table_bytes_max)?;
         let (counts, budget) = (RowCounts::default(), budget.clone());
-        let failure = None;
-        Ok(MappedRows {
-            table,
-            shape,
-            budget,
-            table_bytes_max,
-            sink,
-            counts,
-            failure,
-            text_bytes_max,
-        })
-    }
-
-    /// One more of `key`; the shape has numbers.
-    #[inline]
-    pub(super) fn count(&mut self, key: &[u8]) {
-        self.counted(key.len());
-        if self.table.add(key, 1).is_err() {
-            self.again(key.len(), |table| table.add(key, 1));
-        }
-    }
-
-    /// The same for the key `bytes[span]`, which is faster.
-    #[inline]
-    pub(super) fn count_within(&mut self, bytes: &[u8], span: Range<usize>) {
-        let (start, len) = (span.start, span.len());
-        self.counted(len);
-        if self.table.add_within(bytes, start, len, 1).is_err() {
-            self.again(len, |table| table.add(&bytes[span], 1));
-        }
+        Ok(MappedRows { table, shape, budget, table_bytes_max, sink, counts, failure: None })
     }
 
     /// `number` for the key `bytes[span]`; the shape has numbers.
@@ -152,25 +114,10 @@ impl<'a> MappedRows<'a> {
         }
     }
 
-    /// The longest text that a mapper may copy or take apart, in bytes.
-    pub(super) fn text_bytes_max(&self) -> usize {
-        self.text_bytes_max
-    }
-
     /// The mapper is at fault; [`MappedRows::check`] gives the first error.
     #[cold]
     pub(super) fn fail(&mut self, error: HdfsError) {
         self.failure.get_or_insert(error);
-    }
-
-    /// A text is longer than that.
-    #[cold]
-    pub(super) fn too_long(&mut self) {
-        let detail = format!(
-            "a text of more than {} bytes; more memory would hold its words",
-            self.text_bytes_max
-        );
-        self.failure.get_or_insert(HdfsError::Record { offset: 0, detail });
     }
 
     /// The failure since the last call; the records come from `offset` of the file.

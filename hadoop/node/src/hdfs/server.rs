@@ -181,7 +181,7 @@ impl HdfsServer {
             memory_bytes: self.options.memory_bytes - free.memory_bytes,
             maps_max: self.options.maps,
             memory_bytes_max: self.options.memory_bytes,
-            ssdlets: mapper::ALL.iter().map(|program| program.name.to_owned()).collect(),
+            ssdlets: mapper::names(),
             product: self.options.product.clone(),
         }
     }

@@ -1,8 +1,8 @@
 //! One map: a split in, sorted spills out.
 //!
 //! ```text
-//!   granted memory  ┌ an eighth: the longest ┬ a quarter: words of ┬ blocks, checksums, ┬ the rest: ┐
-//!                   │ record                 │ one record          │ tail, spill, guest │ table     │
+//!   granted memory  ┌ an eighth: the longest ┬ up to a quarter:  ┬ blocks, checksums,   ┬ the rest: ┐
+//!                   │ record                 │ the SSDlet        │ tail, spill, copies  │ table     │
 //! ```
 
 use std::fmt;
@@ -15,9 +15,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::block::{BlockRanges, RANGES_BYTES};
 use super::delimiter::Delimiter;
 use super::ifile::{Sink, WRITER_BYTES};
-use super::mapper::{self, HdfsMapper, RequestedProgram};
+use super::mapper::{self, RequestedProgram, SsdletMapper};
 use super::module::Modules;
-use super::output::{BYTES_PER_TEXT_BYTE, MappedRows, RowCounts, RowShape, SPARE_BYTES};
+use super::output::{MappedRows, RowCounts, RowShape, SPARE_BYTES};
 use super::replica::DataDirs;
 use super::request::{CombineKind, MapRequest};
 use super::split::{SplitReader, SplitSpec};
@@ -28,8 +28,8 @@ use crate::message::{BadMessage, BodyReader};
 const TABLE_BYTES_MIN: u64 = 1 << 20;
 /// The part of the memory for the longest record.
 const RECORD_PART: u64 = 8;
-/// The part of the memory for the words of a record, and rows made of them.
-const WORDS_PART: u64 = 4;
+/// The part of the memory, beyond the least, that an SSDlet may have for itself.
+const SSDLET_PART: u64 = 4;
 /// Bytes of a partition in an index, and in the frame that it is sent in.
 const INDEX_BYTES: u64 = 2 * 24;
 
@@ -37,15 +37,14 @@ const INDEX_BYTES: u64 = 2 * 24;
 pub struct MapTask<'a> {
     request: &'a MapRequest,
     delimiter: Delimiter,
-    mapper: Box<dyn HdfsMapper>,
+    mapper: SsdletMapper,
     only_ones: bool,
-    /// The memory of the guest.
-    _guest: Reservation,
+    /// The memory of the SSDlet.
+    _own: Reservation,
     ranges: BlockRanges,
     budget: Budget,
     record_bytes_max: u64,
     table_bytes_max: u64,
-    text_bytes_max: u64,
 }
 
 /// The counters of a map.
@@ -125,9 +124,8 @@ fn needed_bytes(request: &MapRequest, record_bytes_max: u64) -> u64 {
 /// more.
 pub(super) fn memory_bytes_min(request: &MapRequest, program: &RequestedProgram) -> u64 {
     let record_bytes_max = 2 * RANGES_BYTES;
-    let rest = needed_bytes(request, record_bytes_max) + TABLE_BYTES_MIN + program.own_bytes();
-    let words = rest / (WORDS_PART - 1) + 1;
-    rest + words.max(program.copy_bytes(record_bytes_max))
+    let own = program.own_bytes(request, 0) + program.copy_bytes(record_bytes_max);
+    needed_bytes(request, record_bytes_max) + TABLE_BYTES_MIN + own
 }
 
 impl<'a> MapTask<'a> {
@@ -157,13 +155,14 @@ impl<'a> MapTask<'a> {
             return Err(HdfsError::Memory { needed, given: memory_bytes });
         }
         let budget = Budget::new(memory_bytes);
-        let guest = budget.reserve(program.own_bytes(), "a guest")?;
-        let mapper = program.open(request)?;
+        let lent = (memory_bytes - needed) / SSDLET_PART;
+        let own = budget.reserve(program.own_bytes(request, lent), "an SSDlet")?;
+        let mapper = program.open(request, lent)?;
         let ranges = BlockRanges::open(dirs, &request.pool, &request.ranges, &budget)?;
         let record_bytes_max = (memory_bytes / RECORD_PART).max(2 * RANGES_BYTES);
-        let sums = budget.limit_bytes() - budget.free_bytes() - RANGES_BYTES - guest.bytes();
-        let words = (memory_bytes / WORDS_PART).max(program.copy_bytes(record_bytes_max));
-        let taken = needed_bytes(request, record_bytes_max) + words + sums + guest.bytes();
+        let sums = budget.limit_bytes() - budget.free_bytes() - RANGES_BYTES - own.bytes();
+        let copies = program.copy_bytes(record_bytes_max);
+        let taken = needed_bytes(request, record_bytes_max) + copies + sums + own.bytes();
         let table_bytes_max = memory_bytes.saturating_sub(taken);
         if table_bytes_max < TABLE_BYTES_MIN {
             let needed = (taken + TABLE_BYTES_MIN).max(needed + sums);
@@ -174,12 +173,11 @@ impl<'a> MapTask<'a> {
             delimiter,
             mapper,
             only_ones: program.only_ones(),
-            _guest: guest,
+            _own: own,
             ranges,
             budget,
             record_bytes_max,
             table_bytes_max,
-            text_bytes_max: words / BYTES_PER_TEXT_BYTE,
         })
     }
 
@@ -201,8 +199,7 @@ impl<'a> MapTask<'a> {
         let record_bytes_max = self.record_bytes_max as usize;
         let mut reader = SplitReader::new(spec, self.ranges, &self.budget, record_bytes_max)?;
         let shape = RowShape { value, only_ones: self.only_ones, combine, partitions };
-        let (table, text) = (self.table_bytes_max, self.text_bytes_max as usize);
-        let mut output = MappedRows::new(shape, &self.budget, table, text, sink)?;
+        let mut output = MappedRows::new(shape, &self.budget, self.table_bytes_max, sink)?;
         let mut records = 0;
         while let Some(batch) = reader.next_batch()? {
             let offset = batch.offset;

@@ -1,120 +1,76 @@
-//! The programs of map tasks. Each has a mapper in Java with the same result (`hadoop/java/workloads`; for `grep`, Hadoop's
-//! `RegexMapper`), which the task runs where this one is refused; docs/hadoop/hadoop-node.md says what they do.
+//! The programs of map tasks: the SSDlets of [`merganser_map::ssdlet::builtin`], and those in WebAssembly that jobs bring.
+//!
+//! Some stand in for mappers in Java that the plugin knows ([`KNOWN`]); docs/hadoop/hadoop-node.md says what these do.
+//! For any other, the author of a job says that it gives what the job's mapper gives.
 //!
 //! ```text
-//!   wordcount    grep    ratings      movie ratings: histogram-ratings, histogram-movies
-//!   documents    words of named texts: sequence-count, inverted-index, term-vector; ranked-inverted-index
-//!   guest        what jobs bring, in WebAssembly
+//!   request ── find ──► SSDlet ── check: types, records, combine ──► run: chunks of whole records, in Java's text
 //! ```
 
-mod documents;
-mod grep;
-mod guest;
-mod ratings;
-mod wordcount;
+mod run;
 
 use std::sync::Arc;
 
+use merganser_map::ssdlet::builtin::{self, Builtin};
+use merganser_map::ssdlet::{
+    Alone, Combine, MapperModule, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type,
+};
+use merganser_sort::record::Format;
 use serde_json::{Map, Value};
 
-use super::batch::SplitBatch;
-use super::java_text::decoded;
 use super::module::Modules;
-use super::output::MappedRows;
 use super::request::{CombineKind, MapRequest, SsdletName, Writable};
 use super::{HdfsError, HdfsResult};
-use merganser_map::ssdlet::MapperModule;
+pub(super) use run::SsdletMapper;
 
-/// A program that maps records.
-pub(super) trait HdfsMapper: Send {
-    /// Maps records that follow each other; how many they are.
-    ///
-    /// # Errors
-    /// Records that make no sense to it.
-    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64>;
-
-    /// After the last record.
-    ///
-    /// # Errors
-    /// As [`HdfsMapper::map`].
-    fn finish(&mut self, _out: &mut MappedRows<'_>) -> HdfsResult<()> {
-        Ok(())
-    }
-}
-
-/// A mapper that looks at one record at a time, as a text of UTF-8.
-trait RecordMapper: Send {
-    /// Maps one record.
-    fn record(&mut self, text: &[u8], out: &mut MappedRows<'_>);
-}
-
-/// A program by name.
-pub(super) struct MapperProgram {
-    /// The name.
-    pub(super) name: &'static str,
-    /// The class of its values. Keys are `Text`.
+/// An SSDlet under the name that the plugin has for the mapper in Java that it stands in for.
+struct KnownProgram {
+    name: &'static str,
+    ssdlet: &'static str,
+    /// The argument that it has in any case.
+    argument: Option<(&'static str, &'static str)>,
+    /// The class of the mapper's values; all its numbers are 1. Keys are `Text`.
     value: Writable,
-    /// How the values of a key may be combined.
-    combines: &'static [CombineKind],
-    /// Opens it with the members of a JSON object, or says what is wrong with them.
-    open: OpenMapper,
 }
 
-type OpenMapper = fn(&mut Map<String, Value>) -> HdfsResult<Box<dyn HdfsMapper>, String>;
-
-const COUNTS: &[CombineKind] = &[CombineKind::None, CombineKind::Sum];
+const fn known(name: &'static str, ssdlet: &'static str, value: Writable) -> KnownProgram {
+    KnownProgram { name, ssdlet, argument: None, value }
+}
 
 /// All of them, in the order of their names.
-pub(super) const ALL: &[MapperProgram] = &[
-    MapperProgram { name: "grep", value: Writable::Long, combines: COUNTS, open: grep::open },
-    MapperProgram {
-        name: "histogram-movies",
-        value: Writable::Int,
-        combines: COUNTS,
-        open: |_| Ok(Box::new(ratings::Movies)),
+const KNOWN: &[KnownProgram] = &[
+    known("grep", "occurrences", Writable::Long),
+    known("histogram-movies", "histogram-movies", Writable::Int),
+    known("histogram-ratings", "histogram-ratings", Writable::Int),
+    known("inverted-index", "inverted-index", Writable::Text),
+    known("ranked-inverted-index", "ranked-inverted-index", Writable::Text),
+    KnownProgram {
+        argument: Some(("document", "field")),
+        ..known("sequence-count", "sequence-count", Writable::Int)
     },
-    MapperProgram {
-        name: "histogram-ratings",
-        value: Writable::Int,
-        combines: COUNTS,
-        open: |_| Ok(Box::new(ratings::Ratings)),
-    },
-    MapperProgram {
-        name: "inverted-index",
-        value: Writable::Text,
-        combines: &[CombineKind::None, CombineKind::Distinct],
-        open: |_| Ok(each(documents::InvertedIndexMapper)),
-    },
-    MapperProgram {
-        name: "ranked-inverted-index",
-        value: Writable::Text,
-        combines: &[CombineKind::None],
-        open: |_| Ok(each(documents::Ranked::default())),
-    },
-    MapperProgram {
-        name: "sequence-count",
-        value: Writable::Int,
-        combines: COUNTS,
-        open: |_| Ok(each(documents::SequenceCountMapper::default())),
-    },
-    MapperProgram {
-        name: "term-vector",
-        value: Writable::Text,
-        combines: &[CombineKind::None],
-        open: |_| Ok(each(documents::TermVectorMapper::default())),
-    },
-    MapperProgram {
-        name: "wordcount",
-        value: Writable::Int,
-        combines: COUNTS,
-        open: |_| Ok(Box::new(wordcount::WordCountMapper::default())),
-    },
+    known("term-vector", "term-vector", Writable::Text),
+    known("wordcount", "wordcount", Writable::Int),
 ];
+
+/// The names of all programs that are part of this one, in order.
+pub(super) fn names() -> Vec<String> {
+    let all = KNOWN.iter().map(|known| known.name);
+    let mut all: Vec<_> = all.chain(builtin::ALL.iter().map(|ssdlet| ssdlet.name)).collect();
+    all.sort_unstable();
+    all.dedup();
+    all.into_iter().map(str::to_owned).collect()
+}
 
 /// The program of a request.
 pub(super) enum RequestedProgram {
-    BuiltIn(&'static MapperProgram),
+    BuiltIn(BuiltInProgram),
     Module(Arc<dyn MapperModule>),
+}
+
+/// A built-in SSDlet, and what a mapper in Java says about it.
+pub(super) struct BuiltInProgram {
+    ssdlet: &'static Builtin,
+    known: Option<&'static KnownProgram>,
 }
 
 /// The program of `request`.
@@ -124,76 +80,174 @@ pub(super) enum RequestedProgram {
 pub(super) fn find(request: &MapRequest, modules: &Modules) -> HdfsResult<RequestedProgram> {
     match &request.ssdlet {
         SsdletName::BuiltIn(name) => {
-            let program = ALL.iter().find(|program| program.name == name);
-            program
-                .map(RequestedProgram::BuiltIn)
-                .ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })
+            let known = KNOWN.iter().find(|known| known.name == name);
+            let wanted = known.map_or(name.as_str(), |known| known.ssdlet);
+            let ssdlet = builtin::ALL.iter().find(|ssdlet| ssdlet.name == wanted);
+            let ssdlet = ssdlet.ok_or_else(|| HdfsError::Ssdlet { name: shown(name) })?;
+            Ok(RequestedProgram::BuiltIn(BuiltInProgram { ssdlet, known }))
         }
         SsdletName::Module(sha256) => modules.find(sha256).map(RequestedProgram::Module),
     }
 }
 
 impl RequestedProgram {
-    /// Memory of the program itself, in bytes.
-    pub(super) fn own_bytes(&self) -> u64 {
+    /// Memory of the program itself for `request`, in bytes. It has `lent_bytes` of it, or the least that it works in.
+    pub(super) fn own_bytes(&self, request: &MapRequest, lent_bytes: u64) -> u64 {
         match self {
-            RequestedProgram::BuiltIn(_) => 0,
+            RequestedProgram::BuiltIn(program) => program
+                .ssdlet(request, lent_bytes)
+                .map_or(0, |ssdlet| ssdlet.description().worker_bytes + ssdlet.held_bytes()),
             RequestedProgram::Module(module) => module.description().worker_bytes,
         }
     }
 
-    /// Memory for a copy of the longest record, of `record_bytes` bytes, where the program needs one.
+    /// Memory for copies of records that can't be handed over as they are, the longest of `record_bytes` bytes.
     pub(super) fn copy_bytes(&self, record_bytes: u64) -> u64 {
-        match self {
-            RequestedProgram::BuiltIn(_) => 0,
-            RequestedProgram::Module(_) => guest::CHUNK_BYTES as u64 + record_bytes,
-        }
+        let decoded = match self {
+            RequestedProgram::BuiltIn(_) => run::DECODING_BYTES,
+            RequestedProgram::Module(_) => 0,
+        };
+        run::CHUNK_BYTES as u64 + record_bytes + decoded
     }
 
     /// Whether all numbers that it hands out are 1.
     pub(super) fn only_ones(&self) -> bool {
-        matches!(self, RequestedProgram::BuiltIn(_))
+        matches!(self, RequestedProgram::BuiltIn(program) if program.known.is_some())
     }
 
-    /// Opens the mapper of `request`, whose program this is.
+    /// Opens the mapper of `request`, whose program this is, with the memory of [`RequestedProgram::own_bytes`].
     ///
     /// # Errors
     /// When it does not do what the job expects.
-    pub(super) fn open(&self, request: &MapRequest) -> HdfsResult<Box<dyn HdfsMapper>> {
+    pub(super) fn open(&self, request: &MapRequest, lent_bytes: u64) -> HdfsResult<SsdletMapper> {
         match self {
-            RequestedProgram::BuiltIn(program) => program.open(request),
+            RequestedProgram::BuiltIn(program) => {
+                let ssdlet = program.ssdlet(request, lent_bytes)?;
+                let value = program.known.map(|known| known.value);
+                let of = (ssdlet.description(), ssdlet.asks_for_places());
+                let ends = check(of, value, request).map_err(|detail| program.types(detail))?;
+                SsdletMapper::of_java(program.name(), &*ssdlet, request.value, ends)
+            }
             RequestedProgram::Module(module) => {
-                let ends = guest::check(&**module, request).map_err(|detail| HdfsError::Types {
-                    ssdlet: module.description().name.clone(),
-                    detail,
-                })?;
-                guest::open(module, request, ends)
+                let description = module.description();
+                let types = |detail| HdfsError::Types { ssdlet: description.name.clone(), detail };
+                let one_byte = || {
+                    types(
+                        "its records end with one byte, and the job's delimiter has more"
+                            .to_owned(),
+                    )
+                };
+                if request.delimiter.len() > 1 {
+                    return Err(one_byte());
+                }
+                let of = (description, module.asks_for_places());
+                let ends = check(of, None, request).map_err(types)?;
+                let ssdlet = module.open(&request.arguments).map_err(run::failed)?;
+                SsdletMapper::of_module(&description.name, &*ssdlet, request.value, ends)
             }
         }
     }
 }
 
-impl MapperProgram {
-    fn open(&self, request: &MapRequest) -> HdfsResult<Box<dyn HdfsMapper>> {
-        let ssdlet = || self.name.to_owned();
-        let fault = |detail| HdfsError::Arguments { ssdlet: ssdlet(), detail };
-        let mut arguments = arguments(&request.arguments).map_err(fault)?;
-        let mapper = (self.open)(&mut arguments).map_err(fault)?;
-        if let Some(other) = arguments.keys().next() {
-            return Err(fault(format!("it has no argument {}", shown(other))));
-        }
-        let types = |detail| HdfsError::Types { ssdlet: ssdlet(), detail };
-        if (request.key, request.value) != (Writable::Text, self.value) {
-            return Err(types(format!(
-                "it hands out (Text, {:?}) and the job expects ({:?}, {:?})",
-                self.value, request.key, request.value
-            )));
-        }
-        if !self.combines.contains(&request.combine) {
-            return Err(types(format!("its values can't be combined by {:?}", request.combine)));
-        }
-        Ok(mapper)
+impl BuiltInProgram {
+    /// The name that the task asks for.
+    fn name(&self) -> &'static str {
+        self.known.map_or(self.ssdlet.name, |known| known.name)
     }
+
+    fn types(&self, detail: String) -> HdfsError {
+        HdfsError::Types { ssdlet: self.name().to_owned(), detail }
+    }
+
+    /// Opens it with the arguments of `request`.
+    fn ssdlet(&self, request: &MapRequest, lent_bytes: u64) -> HdfsResult<Box<dyn Ssdlet>> {
+        let fault = |detail| HdfsError::Arguments { ssdlet: self.name().to_owned(), detail };
+        let mut arguments = arguments(&request.arguments).map_err(fault)?;
+        if arguments.contains_key("delimiter") {
+            return Err(fault("the job says what ends a record, and no argument does".to_owned()));
+        }
+        if let Some((name, value)) = self.known.and_then(|known| known.argument) {
+            if arguments.contains_key(name) {
+                return Err(fault(format!("its argument {name} is {value:?} in any case")));
+            }
+            arguments.insert(name.to_owned(), value.into());
+        }
+        if self.ssdlet.arguments.iter().any(|argument| argument.name == "delimiter") {
+            let ends = char::from(record_end(&request.delimiter)).to_string();
+            arguments.insert("delimiter".to_owned(), ends.into());
+        }
+        let lender = Alone { memory_bytes: lent_bytes };
+        let opened = builtin::open_within(self.ssdlet.name, &Value::Object(arguments), &lender);
+        opened.map_err(|error| match error {
+            SsdletError::Args { detail, .. } => fault(detail),
+            SsdletError::Argument { argument, detail, .. } => {
+                fault(format!("argument {argument}: {detail}"))
+            }
+            error => run::failed(error),
+        })
+    }
+}
+
+/// The byte behind each record that an SSDlet gets, where the job's records end with `delimiter`. Java gives it as text,
+/// so a single byte is ASCII. A record with a NUL is refused where the delimiter has several bytes.
+fn record_end(delimiter: &[u8]) -> u8 {
+    match *delimiter {
+        [] => b'\n',
+        [byte] => byte,
+        _ => 0,
+    }
+}
+
+/// Checks that an SSDlet does what the job expects; the byte behind each of its records. Its values are `known` to be of
+/// a class.
+fn check(
+    (description, asks_for_places): (&SsdletDescription, bool),
+    known: Option<Writable>,
+    request: &MapRequest,
+) -> HdfsResult<u8, String> {
+    let ends = record_end(&request.delimiter);
+    if description.input != (Format::Lines { delimiter: ends }) {
+        return Err(format!(
+            "its input is {:?} and the job's is lines that end with byte {ends}",
+            description.input
+        ));
+    }
+    if asks_for_places {
+        return Err("it asks for the place of its records, which depends on the split".into());
+    }
+    let SsdletOutput::Keyed { key, value, combine } = description.output else {
+        return Err("it hands out records in order and not keys with values".into());
+    };
+    let is_text = |of| matches!(of, Type::Text | Type::Bytes);
+    let fits = is_text(key)
+        && request.key == Writable::Text
+        && match request.value {
+            Writable::Text => is_text(value),
+            Writable::Int | Writable::Long => value == Type::I64,
+        };
+    if !fits || known.is_some_and(|known| known != request.value) {
+        let given = match known {
+            Some(known) => format!("(Text, {known:?})"),
+            None => format!("({key:?}, {value:?})"),
+        };
+        return Err(format!(
+            "it hands out {given} and the job expects ({:?}, {:?})",
+            request.key, request.value
+        ));
+    }
+    let allowed: &[_] = match combine {
+        Combine::Sum => &[CombineKind::None, CombineKind::Sum],
+        Combine::None if value != Type::I64 => &[CombineKind::None, CombineKind::Distinct],
+        Combine::None => &[CombineKind::None],
+        _ => &[],
+    };
+    if !allowed.contains(&request.combine) {
+        return Err(format!(
+            "its values are combined by {combine:?} and those of the job by {:?}",
+            request.combine
+        ));
+    }
+    Ok(ends)
 }
 
 /// A name from a client, no longer than a line.
@@ -210,38 +264,6 @@ fn arguments(text: &str) -> HdfsResult<Map<String, Value>, String> {
         Ok(_) => Err("its arguments are the members of a JSON object".to_owned()),
         Err(error) => Err(format!("its arguments are no JSON: {error}")),
     }
-}
-
-fn each<M: RecordMapper + 'static>(mapper: M) -> Box<dyn HdfsMapper> {
-    Box::new(Each { mapper, room: Vec::new() })
-}
-
-/// Hands records to a [`RecordMapper`] as Java would decode them.
-struct Each<M> {
-    mapper: M,
-    room: Vec<u8>,
-}
-
-impl<M: RecordMapper> HdfsMapper for Each<M> {
-    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
-        let most = out.text_bytes_max();
-        let mut count = 0;
-        for record in batch.records() {
-            count += 1;
-            let text = Some(record).filter(|record| record.len() <= most);
-            match text.and_then(|text| decoded(text, &mut self.room, most)) {
-                Some(text) => self.mapper.record(text, out),
-                None => out.too_long(),
-            }
-        }
-        Ok(count)
-    }
-}
-
-/// The part before the first `byte`, and the part after it.
-fn split_at_first(byte: u8, text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = memchr::memchr(byte, text)?;
-    Some((&text[..at], &text[at + 1..]))
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! SSDlets in WebAssembly that a job brings.
+//! Runs an SSDlet over the records of a split.
 //!
-//! A guest gets chunks of whole records, each with one byte behind it: LF, or the job's own delimiter. Records that end
-//! with CR or CRLF are copied with an LF, so that a guest sees what Hadoop's reader would give and not how the file
-//! was written.
+//! It gets chunks of whole records, each with one byte behind it: LF, or the job's own delimiter. Records that end
+//! with CR or CRLF are copied with an LF, so that an SSDlet sees what Hadoop's reader would give and not how the file
+//! was written. A built-in one sees the text that Java makes of a record, so that its result is that of a mapper in Java;
+//! guests get the bytes.
 //!
 //! ```text
 //!   file       a b CR LF c LF │ d            split, chunk, and the last record of the file
@@ -10,24 +11,27 @@
 //! ```
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use memchr::{memchr, memrchr};
-use merganser_sort::record::Format;
 
-use super::HdfsMapper;
 use crate::hdfs::batch::SplitBatch;
+use crate::hdfs::java_text::decoded;
 use crate::hdfs::output::MappedRows;
-use crate::hdfs::request::{CombineKind, MapRequest, Writable};
+use crate::hdfs::request::Writable;
 use crate::hdfs::{HdfsError, HdfsResult};
-use merganser_map::ssdlet::{
-    self, Chunk, Combine, Emitter, MapperModule, RowTaker, SsdletError, Type, Worker,
-};
+use merganser_map::ssdlet::{Chunk, Emitter, RowTaker, Ssdlet, SsdletError, Worker};
 
 /// The most bytes of a chunk, unless it is one record.
 pub(super) const CHUNK_BYTES: usize = 512 << 10;
 
-pub(super) struct GuestMapper {
+/// The longest text that is made of a record that is not UTF-8, in bytes.
+const DECODED_BYTES_MAX: usize = 256 << 10;
+
+/// Memory for such a text, in bytes: a vector has room for twice as many.
+pub(super) const DECODING_BYTES: u64 = 2 * DECODED_BYTES_MAX as u64;
+
+/// A program that maps records.
+pub(in crate::hdfs) struct SsdletMapper {
     name: String,
     worker: Box<dyn Worker>,
     /// The byte behind each record.
@@ -36,80 +40,55 @@ pub(super) struct GuestMapper {
     value: Writable,
     /// Records that could not be handed over where they are.
     copied: Vec<u8>,
+    /// Whether texts are handed over as Java decodes them, and not the bytes.
+    decodes: bool,
+    /// Where they are decoded.
+    decoding: Vec<u8>,
 }
 
-/// Checks that `module` does what the job expects; the byte behind each of its records.
-pub(super) fn check(module: &dyn MapperModule, request: &MapRequest) -> HdfsResult<u8, String> {
-    let description = module.description();
-    let ends = match request.delimiter[..] {
-        [] => b'\n',
-        [byte] => byte,
-        _ => return Err("its records end with one byte, and the job's delimiter has more".into()),
-    };
-    if description.input != (Format::Lines { delimiter: ends }) {
-        return Err(format!(
-            "its input is {:?} and the job's is lines that end with byte {ends}",
-            description.input
-        ));
-    }
-    if module.asks_for_places() {
-        return Err("it asks for the place of its records, which depends on the split".into());
-    }
-    let ssdlet::SsdletOutput::Keyed { key, value, combine } = description.output else {
-        return Err("it hands out records in order and not keys with values".into());
-    };
-    let is_text = |of| matches!(of, Type::Text | Type::Bytes);
-    let fits = is_text(key)
-        && request.key == Writable::Text
-        && match request.value {
-            Writable::Text => is_text(value),
-            Writable::Int | Writable::Long => value == Type::I64,
-        };
-    if !fits {
-        return Err(format!(
-            "it hands out ({key:?}, {value:?}) and the job expects ({:?}, {:?})",
-            request.key, request.value
-        ));
-    }
-    let allowed: &[_] = match combine {
-        Combine::Sum => &[CombineKind::None, CombineKind::Sum],
-        Combine::None if value != Type::I64 => &[CombineKind::None, CombineKind::Distinct],
-        Combine::None => &[CombineKind::None],
-        _ => &[],
-    };
-    if !allowed.contains(&request.combine) {
-        return Err(format!(
-            "its values are combined by {combine:?} and those of the job by {:?}",
-            request.combine
-        ));
-    }
-    Ok(ends)
-}
-
-/// Starts a guest.
-pub(super) fn open(
-    module: &Arc<dyn MapperModule>,
-    request: &MapRequest,
-    ends: u8,
-) -> HdfsResult<Box<dyn HdfsMapper>> {
-    let ssdlet = module.open(&request.arguments).map_err(failed)?;
-    let worker = ssdlet.worker().map_err(failed)?;
-    let name = module.description().name.clone();
-    Ok(Box::new(GuestMapper { name, worker, ends, value: request.value, copied: Vec::new() }))
-}
-
-fn failed(error: SsdletError) -> HdfsError {
+/// A failure of what a job brings.
+pub(super) fn failed(error: SsdletError) -> HdfsError {
     match error {
         SsdletError::Args { ssdlet, detail } => HdfsError::Arguments { ssdlet, detail },
         error => HdfsError::Program { detail: error.to_string() },
     }
 }
 
-impl GuestMapper {
+impl SsdletMapper {
+    /// One that sees texts as a mapper in Java does.
+    pub(super) fn of_java(
+        name: &str,
+        ssdlet: &dyn Ssdlet,
+        value: Writable,
+        ends: u8,
+    ) -> HdfsResult<Self> {
+        let mapper = SsdletMapper::of_module(name, ssdlet, value, ends)?;
+        Ok(SsdletMapper { decodes: true, ..mapper })
+    }
+
+    /// One that sees the bytes of records.
+    pub(super) fn of_module(
+        name: &str,
+        ssdlet: &dyn Ssdlet,
+        value: Writable,
+        ends: u8,
+    ) -> HdfsResult<Self> {
+        let worker = ssdlet.worker().map_err(failed)?;
+        let (name, copied) = (name.to_owned(), Vec::new());
+        let decoding = Vec::new();
+        Ok(SsdletMapper { name, worker, ends, value, copied, decodes: false, decoding })
+    }
+
     fn chunk(&mut self, bytes: &[u8], offset: u64, out: &mut MappedRows<'_>) -> HdfsResult<()> {
-        let mut rows = GuestRows { name: &self.name, value: self.value, out };
+        let mut rows = MapperRows { name: &self.name, value: self.value, out };
         let chunk = Chunk { input: 0, offset, bytes };
-        self.worker.chunk(chunk, &mut Emitter::rows(&mut rows)).map_err(failed)
+        let done = self.worker.chunk(chunk, &mut Emitter::rows(&mut rows));
+        done.map_err(|error| match error {
+            SsdletError::Record { offset, detail } if self.decodes => {
+                HdfsError::Record { offset, detail }
+            }
+            error => failed(error),
+        })
     }
 
     /// Hands the copied records over.
@@ -128,8 +107,13 @@ impl GuestMapper {
     /// Hands over records that are copied, each with the byte behind it; how many they are.
     fn copies(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
         let mut count = 0;
+        let mut decoding = std::mem::take(&mut self.decoding);
         for record in batch.records() {
             count += 1;
+            let record = match self.decodes {
+                false => record,
+                true => text_of(record, &mut decoding, self.ends, batch.offset)?,
+            };
             if self.copied.len() + record.len() >= CHUNK_BYTES {
                 self.flush(batch.offset, out)?;
             }
@@ -142,13 +126,22 @@ impl GuestMapper {
             self.copied.push(self.ends);
         }
         self.flush(batch.offset, out)?;
+        self.decoding = decoding;
         Ok(count)
     }
-}
 
-impl HdfsMapper for GuestMapper {
-    fn map(&mut self, batch: &SplitBatch<'_>, out: &mut MappedRows<'_>) -> HdfsResult<u64> {
-        let Some(mut rest) = batch.ending_with(self.ends) else { return self.copies(batch, out) };
+    /// Maps records that follow each other; how many they are.
+    ///
+    /// # Errors
+    /// Records that make no sense to it.
+    pub(in crate::hdfs) fn map(
+        &mut self,
+        batch: &SplitBatch<'_>,
+        out: &mut MappedRows<'_>,
+    ) -> HdfsResult<u64> {
+        let as_it_is = |bytes: &&[u8]| !self.decodes || str::from_utf8(bytes).is_ok();
+        let whole = batch.ending_with(self.ends).filter(as_it_is);
+        let Some(mut rest) = whole else { return self.copies(batch, out) };
         let mut offset = batch.offset;
         while !rest.is_empty() {
             let (chunk, after) = rest.split_at(chunk_bytes(rest, self.ends));
@@ -159,10 +152,32 @@ impl HdfsMapper for GuestMapper {
         Ok(batch.count())
     }
 
-    fn finish(&mut self, out: &mut MappedRows<'_>) -> HdfsResult<()> {
-        let mut rows = GuestRows { name: &self.name, value: self.value, out };
+    /// After the last record.
+    ///
+    /// # Errors
+    /// As [`SsdletMapper::map`].
+    pub(in crate::hdfs) fn finish(&mut self, out: &mut MappedRows<'_>) -> HdfsResult<()> {
+        let mut rows = MapperRows { name: &self.name, value: self.value, out };
         self.worker.close(&mut Emitter::rows(&mut rows)).map_err(failed)
     }
+}
+
+/// The text that Java makes of `record`, which is in a chunk with the byte `ends` behind it.
+fn text_of<'a>(
+    record: &'a [u8],
+    room: &'a mut Vec<u8>,
+    ends: u8,
+    offset: u64,
+) -> HdfsResult<&'a [u8]> {
+    let fault = |detail| HdfsError::Record { offset, detail };
+    if memchr(ends, record).is_some() {
+        return Err(fault(format!("byte {ends} in a record, which would end it for the SSDlet")));
+    }
+    decoded(record, room, DECODED_BYTES_MAX).ok_or_else(|| {
+        fault(format!(
+            "a record that is not UTF-8, and of more than {DECODED_BYTES_MAX} bytes as text"
+        ))
+    })
 }
 
 /// Bytes of the next chunk of `records`: as many whole ones as [`CHUNK_BYTES`] hold, or one.
@@ -172,21 +187,21 @@ fn chunk_bytes(records: &[u8], ends: u8) -> usize {
     last.expect("a batch has whole records") + 1
 }
 
-/// Takes what a guest hands out.
-struct GuestRows<'a, 'b> {
+/// Takes what an SSDlet hands out.
+struct MapperRows<'a, 'b> {
     name: &'a str,
     value: Writable,
     out: &'a mut MappedRows<'b>,
 }
 
-impl GuestRows<'_, '_> {
+impl MapperRows<'_, '_> {
     #[cold]
     fn fail(&mut self, what: &str) {
         self.out.fail(HdfsError::Program { detail: format!("{}: {what}", self.name) });
     }
 }
 
-impl RowTaker for GuestRows<'_, '_> {
+impl RowTaker for MapperRows<'_, '_> {
     fn row(&mut self, key: &[u8], value: &[u8]) {
         if self.value == Writable::Text {
             return self.out.put(key, value);

@@ -1,14 +1,15 @@
 //! What each mapper makes of lines.
 
+use super::super::batch::SplitBatch;
 use super::super::ifile::{SegmentIndex, Sink};
-use super::super::output::RowShape;
+use super::super::output::{MappedRows, RowShape};
 use super::super::request::{Codec, Order, Partitioner};
 use super::*;
 use merganser_sort::Budget;
 use merganser_sort::record::ifile::{header, vlong};
 
-fn open(request: &MapRequest) -> HdfsResult<Box<dyn HdfsMapper>> {
-    find(request, &Modules::new(None))?.open(request)
+fn open(request: &MapRequest) -> HdfsResult<SsdletMapper> {
+    find(request, &Modules::new(None))?.open(request, 0)
 }
 
 fn request(ssdlet: &str, arguments: &str, value: Writable, combine: CombineKind) -> MapRequest {
@@ -68,7 +69,7 @@ fn rows(request: &MapRequest, lines: &[u8]) -> Vec<String> {
     let (value, combine) = (request.value, request.combine);
     let shape = RowShape { value, only_ones: true, combine, partitions: 1 };
     let budget = Budget::new(16 << 20);
-    let mut out = MappedRows::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
+    let mut out = MappedRows::new(shape, &budget, 8 << 20, &mut sink).expect("memory");
     let mut mapper = open(request).expect("opened");
     for line in lines.split_inclusive(|b| *b == b'\n') {
         let record = line.strip_suffix(b"\n").unwrap_or(line);
@@ -123,6 +124,9 @@ fn places_of_a_text_are_counted() {
     let grep = request("grep", r#"{"text": "aa"}"#, Writable::Long, CombineKind::Sum);
     assert_eq!(rows(&grep, b"aaaaa b\nxaa\na\na"), ["aa=3"]);
     assert_eq!(rows(&grep, b"b"), [""; 0]);
+    // What is not UTF-8 is U+FFFD to Java.
+    let grep = request("grep", "{\"text\": \"\u{fffd}b\"}", Writable::Long, CombineKind::Sum);
+    assert_eq!(rows(&grep, b"a\xffb\xfeb"), ["\u{fffd}b=2"]);
 }
 
 #[test]
@@ -146,31 +150,80 @@ fn documents_have_words() {
     assert_eq!(texts("ranked-inverted-index", counted), ranked);
 }
 
+/// A record that can't be taken apart is an error of that record, and the task maps it in Java.
 #[test]
 fn lines_that_take_too_much_memory_are_errors() {
+    let (words, decoded) = (64 << 10, 256 << 10);
     for (name, line, fits) in [
-        ("inverted-index", [b"D\t".as_slice(), &b"a ".repeat(511)].concat(), true),
-        ("inverted-index", [b"D\t".as_slice(), &b"a ".repeat(512)].concat(), false),
-        ("inverted-index", [b"D\t".as_slice(), &b"\xff ".repeat(300)].concat(), false),
-        ("wordcount", b"\xff".repeat(300), true),
-        ("wordcount", b"\xff".repeat(400), false),
-        ("wordcount", b"x".repeat(4000), true),
-        ("histogram-ratings", [b"1:".as_slice(), &b"a_5,".repeat(1000)].concat(), true),
+        ("inverted-index", [b"D\t".as_slice(), &b"a ".repeat(words / 2)].concat(), true),
+        ("inverted-index", [b"D\t".as_slice(), &b"a ".repeat(words / 2 + 1)].concat(), false),
+        ("inverted-index", [b"D\t".as_slice(), &b"\xff ".repeat(words / 4)].concat(), true),
+        ("inverted-index", [b"D\t".as_slice(), &b"\xff ".repeat(words / 4 + 1)].concat(), false),
+        ("wordcount", b"\xff".repeat(decoded / 3), true),
+        ("wordcount", b"\xff".repeat(decoded / 3 + 1), false),
+        ("wordcount", b"x".repeat(2 * decoded), true),
+        ("histogram-ratings", [b"1:".as_slice(), &b"a_5,".repeat(decoded)].concat(), true),
     ] {
         let value = if name == "inverted-index" { Writable::Text } else { Writable::Int };
         let mut sink = Collected::default();
         let combine = CombineKind::None;
         let shape = RowShape { value, only_ones: true, combine, partitions: 1 };
         let budget = Budget::new(16 << 20);
-        let mut out = MappedRows::new(shape, &budget, 8 << 20, 1 << 10, &mut sink).expect("memory");
+        let mut out = MappedRows::new(shape, &budget, 8 << 20, &mut sink).expect("memory");
         let mut mapper = open(&request(name, "", value, CombineKind::None)).expect("opened");
-        mapper.map(&SplitBatch::single(&line, 0), &mut out).expect("mapped");
-        match out.check(77) {
-            Ok(()) => assert!(fits, "{name}"),
+        match mapper.map(&SplitBatch::single(&line, 77), &mut out) {
+            Ok(count) => assert!(fits && count == 1, "{name} of {} bytes", line.len()),
             Err(HdfsError::Record { offset: 77, .. }) => assert!(!fits, "{name}"),
             Err(other) => panic!("{other}"),
         }
     }
+}
+
+/// All built-in SSDlets that hand out keys for lines are programs of map tasks.
+#[test]
+fn any_ssdlet_of_lines_is_a_program() {
+    let of_field = r#"{"document": "field"}"#;
+    for combine in [CombineKind::Sum, CombineKind::None] {
+        let terms = request("terms", of_field, Writable::Int, combine);
+        let found = rows(&terms, b"D1\tb a b\nD2\t\xff\n");
+        let repeated = if combine == CombineKind::None {
+            vec!["a\tD1=1", "b\tD1=1", "b\tD1=1", "\u{fffd}\tD2=1"]
+        } else {
+            vec!["a\tD1=1", "b\tD1=2", "\u{fffd}\tD2=1"]
+        };
+        assert_eq!(found, repeated);
+    }
+    let told = |name, arguments, value| {
+        let refused = open(&request(name, arguments, value, CombineKind::Sum));
+        refused.err().expect("refused").to_string()
+    };
+    let int = Writable::Int;
+    assert!(told("terms", "", int).contains("place of its records"));
+    assert!(told("terms", of_field, Writable::Text).contains("(Text, I64)"));
+    assert!(told("sample", r#"{"fraction": 0.5}"#, int).contains("place of its records"));
+    assert!(told("project", r#"{"columns": [1]}"#, int).contains("its input is Csv"));
+    assert!(told("match", r#"{"keys": ["a"]}"#, int).contains("records in order"));
+    let ended = told("occurrences", r#"{"text": "a", "delimiter": " "}"#, int);
+    assert!(ended.contains("the job says what ends a record"), "{ended}");
+}
+
+/// Where the job's delimiter has several bytes, the SSDlet's has one, which no record may hold.
+#[test]
+fn records_may_end_with_several_bytes() {
+    let mut index = request("inverted-index", "", Writable::Text, CombineKind::None);
+    index.delimiter = b"##".to_vec();
+    let mut mapper = open(&index).expect("opened");
+    let mut sink = Collected::default();
+    let (value, combine) = (index.value, index.combine);
+    let shape = RowShape { value, only_ones: true, combine, partitions: 1 };
+    let budget = Budget::new(16 << 20);
+    let mut out = MappedRows::new(shape, &budget, 8 << 20, &mut sink).expect("memory");
+    // A line end is white space then, as in Java.
+    let lines = SplitBatch::single(b"D\ta\nb", 5);
+    assert_eq!(mapper.map(&lines, &mut out).expect("mapped"), 1);
+    let refused = mapper.map(&SplitBatch::single(b"D\ta\0b", 5), &mut out);
+    assert!(matches!(refused, Err(HdfsError::Record { offset: 5, .. })), "{refused:?}");
+    assert_eq!(out.finish().expect("spilled").records, 2);
 }
 
 #[test]
@@ -190,21 +243,23 @@ fn only_programs_that_fit_are_opened() {
     assert!(told(&sum("wordcount", "", Writable::Long)).contains("hands out (Text, Int)"));
     assert!(told(&sum("wordcount", "[]", int)).contains("members of a JSON object"));
     assert!(told(&sum("wordcount", "{", int)).contains("no JSON"));
-    assert!(told(&sum("wordcount", r#"{"words":1}"#, int)).contains("no argument words"));
+    assert!(told(&sum("wordcount", r#"{"words":1}"#, int)).contains("argument words"));
+    let document = told(&sum("sequence-count", r#"{"document":"none"}"#, int));
+    assert!(document.contains("argument document is \"field\" in any case"), "{document}");
     for (arguments, why) in [
         ("", "missing"),
-        (r#"{"text":1}"#, "is a text"),
+        (r#"{"text":1}"#, "argument text: invalid type"),
         (r#"{"text":""}"#, "everywhere"),
-        ("{\"text\":\"\u{fffd}\"}", "U+FFFD"),
-        (r#"{"text":"a","case":true}"#, "no argument case"),
+        (r#"{"text":"a","case":true}"#, "no argument \"case\""),
     ] {
         let sentence = told(&sum("grep", arguments, Writable::Long));
         assert!(sentence.starts_with("grep: ") && sentence.contains(why), "{sentence}");
     }
     let distinct = request("wordcount", "", int, CombineKind::Distinct);
-    assert!(told(&distinct).contains("can't be combined by Distinct"));
+    assert!(told(&distinct).contains("those of the job by Distinct"));
     let mut other = request("wordcount", "", int, CombineKind::Sum);
     other.key = Writable::Long;
     assert!(matches!(open(&other), Err(HdfsError::Types { .. })));
-    assert!(ALL.is_sorted_by_key(|program| program.name));
+    assert!(KNOWN.is_sorted_by_key(|program| program.name));
+    assert!(names().is_sorted());
 }
