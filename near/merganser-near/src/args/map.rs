@@ -21,7 +21,8 @@ use merganser_guests::GuestArgs;
 /// compressed (gzip, zstd, bzip2, xz, lz4) are read as what they hold. Without INPUT, or where INPUT is -, it reads
 /// standard input.
 ///
-/// SSDlets: wordcount, match, histogram, terms, sequence-count (keyed rows); sample, project, filter
+/// SSDlets: wordcount, occurrences, match, histogram, terms, sequence-count, inverted-index,
+/// ranked-inverted-index, term-vector, histogram-movies, histogram-ratings (keyed rows); sample, project, filter
 /// (records in the order of the input); matrix (two files in, one out). A FILE.wasm is one, too.
 #[derive(Debug, Args)]
 #[command(override_usage = "merganser map [OPTIONS] <SSDLET> [INPUT]...")]
@@ -204,7 +205,7 @@ pub(crate) struct ProgramArgs {
     #[arg(long, value_name = "N")]
     pub length: Option<u64>,
 
-    /// terms: a document is an input, or is named by the first field of each record
+    /// terms: a document is an input, or is named by the first field of each record; sequence-count: field
     #[arg(long, value_name = "input|field")]
     pub document: Option<String>,
 
