@@ -110,6 +110,9 @@ pub enum WorkError {
     /// A view that is to be made has its name already.
     #[error("{}: exists", .0.display())]
     ViewExists(PathBuf),
+    /// Something has the name of a folder that is to be made, and is no empty folder.
+    #[error("{}: exists, and is no empty folder", .0.display())]
+    NotFree(PathBuf),
     /// Another file has got the name of a result while that was made.
     #[error(
         "{}: another file has taken this name since the work began; move it away, then repeat the command",

@@ -86,6 +86,8 @@ pub enum LeftBehind {
         trouble: Option<ResultsError>,
         /// A free name that the whole view in it can be copied to.
         copy_to: Option<PathBuf>,
+        /// Whether it has files in folders, of a table that is written so.
+        files: bool,
     },
     /// The rest of an input that a sort consumes.
     Input {
@@ -199,7 +201,7 @@ fn work(path: &Path) -> Leftover {
 /// A folder of unfinished work whose files were read.
 fn read_work(path: &Path, contents: WorkContents) -> Leftover {
     let verdict = judge(&contents.facts);
-    let WorkContents { journal, resume, pipeline, stranger, trouble, .. } = contents;
+    let WorkContents { journal, resume, pipeline, files, stranger, trouble, .. } = contents;
     let only_copy = verdict.may_be_only_copy() && verdict != Verdict::Foreign;
     let found = match (verdict, journal, resume, pipeline) {
         (Verdict::Sort(_) | Verdict::Begun, Some(journal), resume, _) => {
@@ -230,7 +232,7 @@ fn read_work(path: &Path, contents: WorkContents) -> Leftover {
                 NextStep::CopyOut => recovered_name(path),
                 _ => None,
             };
-            LeftBehind::Folder { verdict, stranger, trouble, copy_to }
+            LeftBehind::Folder { verdict, stranger, trouble, copy_to, files }
         }
     };
     Leftover::new(path, only_copy, found)
@@ -318,12 +320,14 @@ fn is_copy_of(place: &Path, output: &Path) -> bool {
     })
 }
 
-/// Bytes on the disk of a file, or of the files in a folder.
+/// Bytes on the disk of a file, or of the files in a folder and its folders.
 fn bytes_of(path: &Path) -> u64 {
-    let of_file = |path: PathBuf| path.symlink_metadata().map_or(0, |found| found.blocks() * 512);
+    let Ok(found) = path.symlink_metadata() else { return 0 };
     match fs::read_dir(path) {
-        Ok(entries) => entries.flatten().map(|entry| of_file(entry.path())).sum(),
-        Err(_) => of_file(path.to_owned()),
+        Ok(entries) if found.is_dir() => {
+            entries.flatten().map(|entry| bytes_of(&entry.path())).sum()
+        }
+        _ => found.blocks() * 512,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use merganser_results::unfinished::{
-    DoomedFolders, TargetError, UnfinishedView, Verdict, WorkError,
+    DoomedFolders, TargetError, UnfinishedFiles, UnfinishedView, Verdict, WorkError,
 };
 use merganser_results::{Notice, ResultsError};
 
@@ -75,6 +75,7 @@ fn work_sentence(error: &WorkError) -> String {
             plain(error)
         ),
         WorkError::ViewExists(_) => format!("{error}; remove it or give --view another name"),
+        WorkError::NotFree(_) => format!("{error}; remove it or give -o another name"),
         WorkError::NoFolder(_)
         | WorkError::OtherUser { .. }
         | WorkError::Writable(_)
@@ -153,6 +154,15 @@ impl DoomedFolders for SignalledFolders {
 pub fn create_view(path: &Path, inputs: &[Input]) -> Result<UnfinishedView, Failure> {
     let sources: Vec<_> = inputs.iter().map(Input::source).collect();
     Ok(UnfinishedView::create(path, &sources, Box::new(SignalledFolders), &tell)?)
+}
+
+/// Starts the folder of files `path`, which is made of `inputs`.
+///
+/// # Errors
+/// As [`UnfinishedFiles::create`].
+pub fn create_files(path: &Path, inputs: &[Input]) -> Result<UnfinishedFiles, Failure> {
+    let sources: Vec<_> = inputs.iter().map(Input::source).collect();
+    Ok(UnfinishedFiles::create(path, &sources, Box::new(SignalledFolders), &tell)?)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ use crate::args::RecoverArgs;
 struct ToldLeftover {
     /// Where it is.
     path: String,
-    /// Its kind: `sort`, `copy`, `view`, `pipeline`, `input`, `file` or `unknown`.
+    /// Its kind: `sort`, `copy`, `view`, `files`, `pipeline`, `input`, `file` or `unknown`.
     kind: &'static str,
     /// Number of the user who owns it.
     owner: u32,
@@ -145,10 +145,15 @@ fn in_words(left: &Leftover) -> ToldLeftover {
             let what = of_pipeline(&left.path, work, *inputs_whole);
             ToldLeftover::new(left, "pipeline", what)
         }
-        LeftBehind::Folder { verdict, stranger, trouble, copy_to } => {
+        LeftBehind::Folder { verdict, stranger, trouble, copy_to, files } => {
             let stranger = stranger.clone().unwrap_or_default();
-            let kind = if *verdict == Verdict::Foreign { "unknown" } else { "view" };
-            let told = ToldLeftover::new(left, kind, what(*verdict, &stranger, trouble.as_ref()));
+            let (kind, of) = match (verdict, files) {
+                (Verdict::Foreign, _) => ("unknown", ""),
+                (_, true) => ("files", "a folder of tables"),
+                (_, false) => ("view", "a view"),
+            };
+            let what = what(*verdict, of, &stranger, trouble.as_ref());
+            let told = ToldLeftover::new(left, kind, what);
             let command = match (verdict.next_step(), copy_to) {
                 (NextStep::Remove, _) => AdvisedCommand::remove_folder(&left.path),
                 (NextStep::CopyOut, Some(output)) => {
@@ -202,7 +207,7 @@ fn replaces_nothing(journal: &SortJournal) -> bool {
 }
 
 /// The description of a folder without a journal.
-fn what(verdict: Verdict, stranger: &OsStr, trouble: Option<&ResultsError>) -> String {
+fn what(verdict: Verdict, of: &str, stranger: &OsStr, trouble: Option<&ResultsError>) -> String {
     let stranger = shown::name(Path::new(stranger));
     let trouble = trouble.map(|trouble| format!(" ({})", told(trouble))).unwrap_or_default();
     let whole = "; it is a whole view, which can be copied to a file";
@@ -212,16 +217,22 @@ fn what(verdict: Verdict, stranger: &OsStr, trouble: Option<&ResultsError>) -> S
         ),
         Verdict::Empty => "a folder without records, which an interrupted command left".to_owned(),
         Verdict::Copies { inputs_whole: true } => {
-            "a view that was not finished; its inputs are whole".to_owned()
+            format!("{of} that was not finished; its inputs are whole")
         }
-        Verdict::Copies { .. } => "a view that was not finished; its inputs are not all there as they were, so these may be the only copy of their records; the same command would begin again, and remove this".to_owned(),
+        Verdict::Copies { .. } => format!(
+            "{of} that was not finished; its inputs are not all there as they were, so these may be the only copy of their records; the same command would begin again, and remove this"
+        ),
         Verdict::Orphaned { whole_view } => format!(
             "records of an interrupted command whose journal is lost or damaged{trouble}; keep the folder, its inputs may have lost these records{}",
             if whole_view { whole } else { "; restore the journal from a copy" }
         ),
         Verdict::Unexplained { whole_view } => format!(
             "records of an interrupted command; no file here says which, or whether they are anywhere else{}",
-            if whole_view { whole } else { "; remove it only if you know that its inputs are whole" }
+            if whole_view {
+                whole
+            } else {
+                "; remove it only if you know that its inputs are whole"
+            }
         ),
         Verdict::Begun | Verdict::Sort(_) | Verdict::Copy { .. } | Verdict::Pipeline { .. } => {
             unreachable!("these have a journal")

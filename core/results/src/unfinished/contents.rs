@@ -11,6 +11,7 @@ use merganser_sort::output::{PARTIAL_NAME, RESUME_NAME, Resume};
 use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME};
 use merganser_storage::Directory;
 
+use super::files::FILES_NAME;
 use super::{Evidence, NoteFacts, PipelineFacts, SortFacts, WorkFacts, has_claimed, note_of};
 use crate::ResultsError;
 use crate::pipeline::{self, Left, PARTS_NAME};
@@ -25,6 +26,8 @@ pub struct WorkContents {
     pub resume: Option<Resume>,
     /// Its pipeline.
     pub pipeline: Option<Left>,
+    /// Whether it has files in folders, of a table that is written so.
+    pub files: bool,
     /// A name that no command of this program writes there.
     pub stranger: Option<OsString>,
     /// Why one of its files can't be read.
@@ -70,6 +73,7 @@ impl WorkContents {
             journal: journal.said(),
             resume: resume.said(),
             pipeline: pipeline.said(),
+            files: names.files,
             stranger: names.stranger,
             trouble,
         })
@@ -113,25 +117,38 @@ struct Names {
     records: bool,
     manifest: bool,
     consumed: bool,
+    files: bool,
 }
 
 impl Names {
     fn of(path: &Path) -> Result<Self, ResultsError> {
         let on_path = ResultsError::on(path);
-        let mut all = Names { stranger: None, records: false, manifest: false, consumed: false };
+        let mut all = Names {
+            stranger: None,
+            records: false,
+            manifest: false,
+            consumed: false,
+            files: false,
+        };
         for entry in fs::read_dir(path).map_err(on_path)? {
             let entry = entry.map_err(on_path)?;
             let (file_name, found) = (entry.file_name(), entry.metadata().map_err(on_path)?);
             let name = file_name.to_str().unwrap_or_default();
             let is_parts = name == PARTS_NAME && found.is_dir();
-            if !(is_parts || found.is_file() && is_ours(name)) {
+            let is_files = name == FILES_NAME && found.is_dir();
+            if !(is_parts || is_files || found.is_file() && is_ours(name)) {
                 all.stranger.get_or_insert_with(|| file_name.clone());
             }
             all.manifest |= name == MANIFEST_NAME;
             all.consumed |= name == CONSUMED_NAME;
+            all.files |= is_files;
             all.records |= match name {
                 // An output that has no byte yet is made before its resume point.
                 PARTIAL_NAME => found.len() > 0,
+                // The folder is made before its files.
+                FILES_NAME => {
+                    is_files && fs::read_dir(entry.path()).map_err(on_path)?.next().is_some()
+                }
                 name => is_parts || name == MANIFEST_NAME || is_numbered(name),
             };
         }

@@ -14,6 +14,7 @@ use merganser_storage::file::{FileDirectory, own};
 use rustix::fs::{Mode, fchmod};
 
 use super::contents::{WorkContents, is_ours};
+use super::files::FILES_NAME;
 use super::publish::{open_own_file, rename_to_free};
 use super::verdict::{Verdict, judge};
 use super::{LOCK_PATIENCE, ResultAttributes, Target, holder_of, unclaim_all, work_name};
@@ -199,6 +200,14 @@ impl WorkFolder {
         let folder: Arc<dyn Directory> = self.directory()?;
         if let Some(journal) = SortJournal::read(&folder)? {
             unclaim_all(&journal, tell)?;
+        }
+        // Before the note, which says that their rows are elsewhere.
+        let files = self.path.join(FILES_NAME);
+        match fs::remove_dir_all(&files) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(ResultsError::on(&files)(error));
+            }
+            _ => {}
         }
         for name in self.names()?.iter().filter(|name| is_ours(name)) {
             folder.remove(name).map_err(ResultsError::Named)?;

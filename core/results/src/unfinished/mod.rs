@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   OUT                 the result: it appears complete or not at all
-//!   .OUT.unfinished/    next to it while it is made: a view's runs, a journal, a partial output
+//!   .OUT.unfinished/    next to it while it is made: a view's runs, a journal, a partial output, files
 //!   .IN.merganser-consumed   an input whose bytes are being given back
 //! ```
 //!
@@ -17,11 +17,13 @@
 //! | `verdict` | what a folder of unfinished work is, and whether it may be removed |
 //! | `holders` | which process has a lock, for messages |
 //! | `view` | a view that grows in such a folder, from inputs that stay |
+//! | `files` | a folder of files that grows there, from inputs that stay |
 //! | `attributes` | the mode and owner of a result |
 
 mod attributes;
 mod claim;
 mod contents;
+mod files;
 mod folder;
 mod holders;
 mod look;
@@ -38,6 +40,7 @@ pub use claim::{
     ClaimError, OTHER_LINK, claim, claim_unlinked, has_claimed, lock_file, open_input, unclaim_all,
 };
 pub use contents::WorkContents;
+pub use files::UnfinishedFiles;
 pub use folder::WorkFolder;
 pub use holders::{LockHolder, holder_of};
 pub use look::{find, is_at, is_restored, note_of};

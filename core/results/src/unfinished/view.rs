@@ -24,7 +24,7 @@ pub trait DoomedFolders {
 }
 
 /// The inputs for a note; `None` if they are too many.
-fn noted(inputs: &[ResultSource<'_>]) -> Result<Option<Vec<NotedInput>>, ResultsError> {
+pub(super) fn noted(inputs: &[ResultSource<'_>]) -> Result<Option<Vec<NotedInput>>, ResultsError> {
     if inputs.len() > NOTED_MAX {
         return Ok(None);
     }

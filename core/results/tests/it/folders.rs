@@ -1,12 +1,14 @@
-//! The folder of unfinished work, and a view that grows in one.
+//! The folder of unfinished work, and a view or files that grow in one.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::leftover::{LeftBehind, leftovers};
 use merganser_results::unfinished::{
-    DoomedFolders, Target, UnfinishedView, Verdict, WorkError, WorkFolder,
+    DoomedFolders, NextStep, Target, UnfinishedFiles, UnfinishedView, Verdict, WorkError,
+    WorkFolder,
 };
 use merganser_results::{Notice, ResultSource, ResultsError};
 use merganser_sort::journal::JournalText;
@@ -170,4 +172,112 @@ fn a_view_does_not_take_a_name_that_a_stranger_took() {
     assert_eq!(fs::read(place.at("view")).expect("there"), b"a stranger");
     assert_eq!(place.names(), ["view"]);
     assert!(doomed.0.lock().is_empty());
+}
+
+/// Begins the folder of files `out`, made of the file `in`, with a file in a folder.
+fn begin_files(place: &Place, doomed: &Doomed) -> Result<UnfinishedFiles, ResultsError> {
+    let input = place.at("in");
+    let sources = [ResultSource::File(&input)];
+    let files =
+        UnfinishedFiles::create(&place.at("out"), &sources, Box::new(doomed.clone()), &unheard)?;
+    fs::create_dir_all(files.path().join("a=1/b=2")).expect("made");
+    fs::write(files.path().join("a=1/b=2/part-00000"), "rows").expect("written");
+    Ok(files)
+}
+
+#[test]
+fn files_appear_whole_or_not_at_all() {
+    let place = Place::new();
+    let doomed = Doomed::default();
+    place.file("in", "rows");
+    let begun = begin_files(&place, &doomed).expect("begun");
+    assert_eq!(*doomed.0.lock(), [place.work("out")]);
+    assert_eq!(place.names(), [".out.unfinished", "in"]);
+    drop(begun);
+    assert!(doomed.0.lock().is_empty());
+    assert_eq!(place.names(), ["in"]);
+    // An empty folder may have the name.
+    for is_there in [false, true] {
+        if is_there {
+            fs::create_dir(place.at("out")).expect("made");
+        }
+        begin_files(&place, &doomed).expect("begun").publish().expect("published");
+        assert!(doomed.0.lock().is_empty());
+        assert_eq!(place.names(), ["in", "out"]);
+        assert_eq!(names_in(&place.at("out")), ["a=1"]);
+        let file = place.at("out/a=1/b=2/part-00000");
+        assert_eq!(fs::read(&file).expect("there"), b"rows");
+        let refused = begin_files(&place, &doomed).err().expect("it is there");
+        assert!(matches!(refused, ResultsError::Work(WorkError::NotFree(_))), "{refused}");
+        fs::remove_dir_all(place.at("out")).expect("removed");
+    }
+    // Nothing else may have it, nor a link to an empty folder.
+    fs::create_dir(place.at("empty")).expect("made");
+    for make in [
+        |place: &Place| drop(place.file("out", "of a user")),
+        |place: &Place| symlink("empty", place.at("out")).expect("linked"),
+    ] {
+        make(&place);
+        let refused = begin_files(&place, &doomed).err().expect("taken");
+        assert!(matches!(refused, ResultsError::Work(WorkError::NotFree(_))), "{refused}");
+        assert_eq!(place.names(), ["empty", "in", "out"]);
+        fs::remove_file(place.at("out")).expect("removed");
+    }
+}
+
+#[test]
+fn files_do_not_take_a_name_that_a_stranger_took() {
+    for is_file in [false, true] {
+        let place = Place::new();
+        let doomed = Doomed::default();
+        place.file("in", "rows");
+        let files = begin_files(&place, &doomed).expect("begun");
+        let kept = if is_file { "out" } else { "out/kept" };
+        if !is_file {
+            fs::create_dir(place.at("out")).expect("made");
+        }
+        place.file(kept, "a stranger");
+        let refused = files.publish().expect_err("taken");
+        assert!(matches!(refused, ResultsError::Work(WorkError::Taken(_))), "{refused}");
+        assert_eq!(fs::read(place.at(kept)).expect("there"), b"a stranger");
+        assert_eq!(place.names(), ["in", "out"]);
+        assert!(doomed.0.lock().is_empty());
+    }
+}
+
+#[test]
+fn files_of_a_killed_command_are_named_and_removed() {
+    let place = Place::new();
+    let doomed = Doomed::default();
+    place.file("in", "rows");
+    let left_by_a_kill = || {
+        let files = begin_files(&place, &doomed).expect("begun");
+        // A killed process drops nothing.
+        fs::rename(place.work("out"), place.at("aside")).expect("renamed");
+        drop(files);
+        fs::rename(place.at("aside"), place.work("out")).expect("renamed");
+    };
+    left_by_a_kill();
+    let found = leftovers(place.folder()).expect("read").pop().expect("a leftover");
+    let LeftBehind::Folder { verdict, files: true, .. } = found.found else { panic!("{found:?}") };
+    assert_eq!(verdict, Verdict::Copies { inputs_whole: true });
+    assert_eq!((verdict.next_step(), found.only_copy), (NextStep::Remove, false));
+    assert!(found.bytes >= 4096, "{} bytes of files and the note", found.bytes);
+    let told = Mutex::new(Vec::new());
+    let input = place.at("in");
+    let sources = [ResultSource::File(&input)];
+    let tell = |notice: &Notice| told.lock().push(format!("{notice:?}"));
+    let again =
+        UnfinishedFiles::create(&place.at("out"), &sources, Box::new(doomed.clone()), &tell);
+    let again = again.expect("begun");
+    assert!(names_in(&again.path()).is_empty());
+    drop(again);
+    let told = told.into_inner();
+    assert!(told.len() == 1 && told[0].starts_with("Cleared"), "{told:?}");
+    // Without its note, nothing says that the rows are elsewhere.
+    left_by_a_kill();
+    fs::remove_file(place.work("out").join("work-note")).expect("removed");
+    let refused = begin_files(&place, &doomed).err().expect("kept");
+    assert!(matches!(refused, ResultsError::Work(WorkError::Kept { .. })), "{refused}");
+    assert!(place.work("out").join("files/a=1/b=2/part-00000").exists());
 }
