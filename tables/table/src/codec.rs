@@ -20,6 +20,8 @@ pub(crate) struct TableLayout {
     pub(crate) keys: Vec<KeyColumn>,
     /// The columns of a row: all that can't be made from the key.
     pub(crate) stored: Vec<usize>,
+    /// How many of the first key columns name folders, and are not written to files.
+    pub(crate) partitions: usize,
     /// The name of a last column that counts rows; such a row begins with its count.
     pub(crate) count: Option<String>,
 }
@@ -28,7 +30,7 @@ impl TableLayout {
     pub(crate) fn new(schema: TableSchema, keys: Vec<KeyColumn>) -> TableLayout {
         let made = |index: usize| keys.iter().any(|key| key.index == index && key.is_reversible());
         let stored = (0..schema.own.fields().len()).filter(|index| !made(*index)).collect();
-        TableLayout { schema, keys, stored, count: None }
+        TableLayout { schema, keys, stored, partitions: 0, count: None }
     }
 
     /// The columns of results.

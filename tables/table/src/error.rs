@@ -87,6 +87,28 @@ pub enum TableError {
         /// The name.
         column: String,
     },
+    /// A column whose values can't name folders.
+    #[error("{}: column {column} is of type {data_type}, whose values can't name folders", file.display())]
+    NoPartition {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        column: String,
+        /// The type.
+        data_type: DataType,
+    },
+    /// All columns name folders.
+    #[error("{}: all its columns would name folders, and none would be in a file", file.display())]
+    AllPartitions {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A folder would have more files than their names can number.
+    #[error("{}: would have more than 100,000 files; let them be larger", if folder.is_empty() { "the result" } else { folder })]
+    TooManyFiles {
+        /// The folder in the result.
+        folder: String,
+    },
     /// A column of a type that rows can't hold.
     #[error("{}: column {column} has the type {data_type}, which can't be sorted along", file.display())]
     UnknownType {

@@ -44,6 +44,7 @@ mod cells;
 mod codec;
 mod column;
 mod error;
+mod hive;
 mod key;
 mod merge;
 #[cfg(test)]
@@ -61,8 +62,10 @@ mod view;
 
 pub use error::TableError;
 pub use key::{NullsAt, TableKey};
-pub use sink::{ParquetCompression, ParquetOptions, TableFormat};
-pub use sort::{EqualRows, TableOptions, TableOutput, TableReport, sort_table};
+pub use sink::{
+    DiskFolder, FolderFile, ParquetCompression, ParquetOptions, TableFolder, TableFormat,
+};
+pub use sort::{EqualRows, FolderFiles, TableOptions, TableOutput, TableReport, sort_table};
 pub use source::{FileKind, find_files, kind_of};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};

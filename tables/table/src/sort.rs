@@ -23,7 +23,8 @@ use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
 use crate::merge::merged_rows;
 use crate::sink::{
-    ParquetOptions, TableFormat, WantedColumns, write_as, write_parquet, writer_bytes,
+    ParquetOptions, TableFolder, TableFormat, WantedColumns, write_as, write_parquet,
+    write_parquet_files, writer_bytes,
 };
 use crate::source::{TableReader, null_in};
 use crate::table::{Table, TableOrder};
@@ -96,6 +97,13 @@ pub enum TableOutput<'a> {
         /// Its format.
         format: TableFormat,
     },
+    /// Files of Parquet in an empty folder.
+    Folder {
+        /// The folder; the caller renames it into place.
+        folder: &'a dyn TableFolder,
+        /// Which files there are.
+        files: FolderFiles,
+    },
     /// A view in an empty folder.
     View {
         /// The folder; the caller renames it into place.
@@ -103,6 +111,16 @@ pub enum TableOutput<'a> {
         /// Its name.
         name: String,
     },
+}
+
+/// Which files a folder has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FolderFiles {
+    /// The columns whose values name folders, the outer one first. They are the first ones of the order, and not in the files.
+    /// Rows are equal only if they are in one folder.
+    pub partition_by: Vec<String>,
+    /// Bytes of a file, at most, unless one row group is larger. Without it, a folder has one file.
+    pub file_bytes: Option<u64>,
 }
 
 /// What a sort of a table did.
@@ -131,7 +149,11 @@ pub fn sort_table(
     options: &TableOptions,
     progress: &dyn Progress,
 ) -> Result<TableReport, TableError> {
-    let mut layout = table.layout(&options.order)?;
+    let partition_by = match &output {
+        TableOutput::Folder { files, .. } => &files.partition_by[..],
+        _ => &[],
+    };
+    let mut layout = table.layout(&options.order, partition_by)?;
     if options.equal == EqualRows::Count {
         layout.count = Some(unused_name(&layout));
     }
@@ -202,7 +224,10 @@ fn sort_with<C: Combiner<Error = Error>>(
         .threads(options.threads)
         .leave(match &output {
             TableOutput::Bytes { format: TableFormat::Parquet, .. } => {
-                writer_bytes(budget, options.threads, &options.parquet)
+                writer_bytes(budget, options.threads, &options.parquet, None)
+            }
+            TableOutput::Folder { files, .. } => {
+                writer_bytes(budget, options.threads, &options.parquet, files.file_bytes)
             }
             _ => 0,
         });
@@ -338,7 +363,7 @@ fn push_share<C: Combiner<Error = Error>>(
     progress: &dyn Progress,
 ) -> Result<(), TableError> {
     let mut encoder = BatchEncoder::new(layout);
-    let mut counted = Vec::new();
+    let (mut counted, mut mixed) = (Vec::new(), Vec::new());
     for (file_number, parts) in share {
         let file = &table.source.files[file_number];
         let mut reader = TableReader::open(file, parts)?;
@@ -363,7 +388,11 @@ fn push_share<C: Combiner<Error = Error>>(
                     TableOrder::Keys(_) => producer.push(key, value)?,
                     TableOrder::Shuffled { seed } => {
                         let place = [*seed, file_number as u64, part as u64, number];
-                        producer.push(&shuffled(place).to_be_bytes(), value)?;
+                        // Behind the columns that name its folder, if there are such.
+                        mixed.clear();
+                        mixed.extend_from_slice(key);
+                        mixed.extend_from_slice(&shuffled(place).to_be_bytes());
+                        producer.push(&mixed, value)?;
                     }
                 }
                 number += 1;
@@ -398,22 +427,31 @@ fn write(
     progress: &dyn Progress,
 ) -> Result<u64, TableError> {
     let mut rows = FirstRows { rows, left: options.top.unwrap_or(u64::MAX) };
-    let TableOutput::Bytes { to, format } = output else {
-        let TableOutput::View { folder, name } = output else { unreachable!("the other one") };
-        let mut stream = Streamed { rows: &mut rows, row: (Vec::new(), Vec::new()) };
-        let meant = |manifest| manifest_of(manifest, layout, table.source.origin.as_ref());
-        return write_rows(&mut stream, (&folder, name), meant, &options.budget, |bytes| {
-            progress.advance(bytes);
-            if progress.cancelled() { Err(Error::Cancelled.into()) } else { Ok(()) }
-        });
-    };
-    let wanted = WantedColumns::new(layout, None).expect("all columns are there");
-    if format == TableFormat::Parquet {
-        let what = (layout, &wanted, table.source.origin.as_ref());
-        let how = (&options.budget, options.threads);
-        return write_parquet(&mut rows, what, to, &options.parquet, how, progress);
+    let origin = table.source.origin.as_ref();
+    let left_out: Vec<_> = layout.keys[..layout.partitions].iter().map(|key| key.index).collect();
+    let wanted = WantedColumns::without(layout, &left_out);
+    let how = (&options.budget, options.threads);
+    match output {
+        TableOutput::Bytes { to, format: TableFormat::Parquet } => {
+            let what = (layout, &wanted, origin);
+            write_parquet(&mut rows, what, to, &options.parquet, how, progress)
+        }
+        TableOutput::Bytes { to, format } => {
+            write_as(&mut rows, (layout, &wanted), to, format, progress)
+        }
+        TableOutput::Folder { folder, files } => {
+            let (what, to) = ((layout, &wanted, origin), (folder, files.file_bytes));
+            write_parquet_files(&mut rows, what, to, &options.parquet, how, progress)
+        }
+        TableOutput::View { folder, name } => {
+            let mut stream = Streamed { rows: &mut rows, row: (Vec::new(), Vec::new()) };
+            let meant = |manifest| manifest_of(manifest, layout, origin);
+            write_rows(&mut stream, (&folder, name), meant, &options.budget, |bytes| {
+                progress.advance(bytes);
+                if progress.cancelled() { Err(Error::Cancelled.into()) } else { Ok(()) }
+            })
+        }
     }
-    write_as(&mut rows, (layout, &wanted), to, format, progress)
 }
 
 /// Rows of a table as the engine takes them.

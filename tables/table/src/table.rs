@@ -7,6 +7,7 @@ use arrow_schema::SchemaRef;
 use crate::TableError;
 use crate::codec::TableLayout;
 use crate::key::{TableKey, find_keys};
+use crate::sink::can_name_folders;
 use crate::source::TableSource;
 
 /// The order of rows.
@@ -47,16 +48,35 @@ impl Table {
         self.source.rows()
     }
 
-    /// The layout of its rows in this order.
-    pub(crate) fn layout(&self, order: &TableOrder) -> Result<TableLayout, TableError> {
+    /// The layout of its rows in this order, behind that of the columns that name folders.
+    pub(crate) fn layout(
+        &self,
+        order: &TableOrder,
+        partition_by: &[String],
+    ) -> Result<TableLayout, TableError> {
         let TableSource { files, schema, may_be_null, .. } = &self.source;
-        let keys = match order {
-            TableOrder::Keys(keys) => {
-                find_keys(keys, &schema.own, |index| may_be_null[index], &files[0].path)?
+        let file = &files[0].path;
+        let mut keys: Vec<_> = partition_by.iter().map(|name| TableKey::ascending(name)).collect();
+        if let TableOrder::Keys(wanted) = order {
+            // In a folder, all values of its column are equal.
+            let others = wanted.iter().filter(|key| !partition_by.contains(&key.column));
+            keys.extend(others.cloned());
+        }
+        let mut keys = find_keys(&keys, &schema.own, |index| may_be_null[index], file)?;
+        let partitions = partition_by.len();
+        for key in &mut keys[..partitions] {
+            if !can_name_folders(&key.plain) {
+                let data_type = schema.own.field(key.index).data_type().clone();
+                let (file, column) = (file.to_path_buf(), key.name.clone());
+                return Err(TableError::NoPartition { file, column, data_type });
             }
-            TableOrder::Shuffled { .. } => Vec::new(),
-        };
-        Ok(TableLayout::new(schema.clone(), keys))
+            // Its end tells which keys are of a folder.
+            key.is_open = false;
+        }
+        if partitions > 0 && partitions == schema.own.fields().len() {
+            return Err(TableError::AllPartitions { file: file.to_path_buf() });
+        }
+        Ok(TableLayout { partitions, ..TableLayout::new(schema.clone(), keys) })
     }
 
     /// A key of all columns, in their order.

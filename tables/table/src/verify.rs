@@ -36,7 +36,7 @@ pub fn verify_table(
     order: &TableOrder,
     progress: &dyn Progress,
 ) -> Result<TableSummary, TableError> {
-    let layout = Arc::new(table.layout(order)?);
+    let layout = Arc::new(table.layout(order, &[])?);
     let own = &table.source.schema.own;
     // Whether a column may have nulls is no value of it.
     let fields: Vec<_> = own.fields().iter().map(nullable).collect();

@@ -14,6 +14,7 @@
 mod decode;
 mod encode;
 mod number;
+mod prefix;
 
 use std::path::Path;
 use std::str::FromStr;
@@ -26,6 +27,7 @@ use number::NumberKind;
 
 pub(crate) use decode::KeyDecoder;
 pub(crate) use encode::KeyEncoder;
+pub(crate) use prefix::prefix_len;
 
 #[cfg(test)]
 mod tests;

@@ -35,10 +35,21 @@ impl WantedColumns {
             None => (0..own.fields().len()).collect(),
             Some(names) => names.iter().map(number).collect::<Result<_, _>>()?,
         };
+        Ok(WantedColumns::of_numbers(&own, numbers))
+    }
+
+    /// All columns but those with these numbers.
+    pub(crate) fn without(layout: &TableLayout, left_out: &[usize]) -> Self {
+        let own = layout.result_schema();
+        let numbers = (0..own.fields().len()).filter(|number| !left_out.contains(number));
+        WantedColumns::of_numbers(&own, numbers.collect())
+    }
+
+    fn of_numbers(own: &Schema, numbers: Vec<usize>) -> Self {
         let fields: Vec<_> =
             numbers.iter().map(|number| Arc::clone(&own.fields()[*number])).collect();
         let schema = Arc::new(Schema::new_with_metadata(fields, own.metadata().clone()));
-        Ok(WantedColumns { numbers, schema })
+        WantedColumns { numbers, schema }
     }
 
     /// The wanted columns of a batch in plain forms, with their own types.

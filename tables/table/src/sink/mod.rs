@@ -2,11 +2,14 @@
 //!
 //! ```text
 //!   rows ─► piece ─► batches ─► columns of a row group ─► Parquet      a piece for each processor, written in order
+//!   the same, by partitions and sizes ─► the files of a folder
 //!   rows ─► piece ─► batch with its own types ─► Arrow, csv, lines of JSON
 //! ```
 
 mod arrow;
 mod batches;
+mod files;
+mod hive_names;
 mod parquet;
 mod text;
 
@@ -21,8 +24,10 @@ use arrow::{write_arrow_file, write_arrow_stream};
 use text::{write_csv, write_json_lines};
 
 pub(crate) use batches::{WantedColumns, each_batch};
+pub use files::{DiskFolder, FolderFile, TableFolder};
+pub(crate) use hive_names::can_name_folders;
 pub use parquet::{ParquetCompression, ParquetOptions};
-pub(crate) use parquet::{write_parquet, writer_bytes};
+pub(crate) use parquet::{write_parquet, write_parquet_files, writer_bytes};
 pub(crate) use text::fits_csv;
 
 /// Formats of results.

@@ -1,5 +1,7 @@
 //! Sorts of tables: in little memory, on disks that fail, cancelled, as views.
 
+mod folders;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
