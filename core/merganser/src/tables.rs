@@ -16,8 +16,15 @@ use merganser_storage::Directory;
 use merganser_storage::file::FileDirectory;
 
 /// Options of tables that are followed by a value, and that no command here has.
-const WITH_VALUE: [&str; 5] =
-    ["--columns", "--compression", "--output-format", "--row-group-rows", "--seed"];
+const WITH_VALUE: [&str; 7] = [
+    "--columns",
+    "--compression",
+    "--file-size",
+    "--output-format",
+    "--partition-by",
+    "--row-group-rows",
+    "--seed",
+];
 /// Options that say that inputs are no tables, or that a table has no such command.
 const OF_OTHERS: [&str; 4] = ["--check", "--format", "--no-decompress", "--verify"];
 /// The same as letters, of `sort`.
@@ -178,6 +185,7 @@ mod tests {
             "m sort @in --view @v --key a:r",
             "m sort @in/*.parquet --shuffle --seed 7",
             "m sort -mk a @t.parquet",
+            "m sort @in -o @out --partition-by year --file-size 1M --no-hive",
             "m sort -- @t.parquet",
             "m verify @t.parquet --key a",
             "m info @t.parquet",
@@ -195,6 +203,7 @@ mod tests {
             "m sort -c @t.parquet",
             "m sort @text.parquet -T @in",
             "m sort @text.parquet --out @t.parquet",
+            "m sort @text.parquet --partition-by @in",
             "m sort @empty",
             "m sort",
             "m cat @t.parquet",

@@ -11,6 +11,12 @@ pub(crate) fn told(error: TableError) -> Failure {
         error @ TableError::NotInCsv { .. } => Failure::Error(plain_text(format!(
             "{error}; take --output-format jsonl, or name other columns (cat --columns)"
         ))),
+        error @ TableError::FolderColumns { .. } => {
+            Failure::Error(plain_text(format!("{error}; --no-hive leaves such columns out")))
+        }
+        error @ TableError::TooManyFiles { .. } => {
+            Failure::Error(plain_text(format!("{error} (--file-size)")))
+        }
         error => Failure::Error(plain_text(error.to_string())),
     }
 }

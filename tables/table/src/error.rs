@@ -131,6 +131,33 @@ pub enum TableError {
         /// The same of the first file.
         expected: String,
     },
+    /// A file whose folders name other columns than those of the first one.
+    #[error(
+        "{}: its folders {} column {column}, {} those of {} do{}",
+        file.display(),
+        if *is_named { "name" } else { "do not name" },
+        if *is_named { "and" } else { "as" },
+        first.display(),
+        if *is_named { " not" } else { "" }
+    )]
+    FolderColumns {
+        /// The file.
+        file: PathBuf,
+        /// The name of the column.
+        column: String,
+        /// Whether the folders of this file name it, or those of the first file.
+        is_named: bool,
+        /// The first file.
+        first: PathBuf,
+    },
+    /// Two folders of a file name one column.
+    #[error("{}: two of its folders name column {column}", file.display())]
+    TwiceAFolder {
+        /// The file.
+        file: PathBuf,
+        /// The name of the column.
+        column: String,
+    },
     /// Rows of an input that should be in order and are not.
     #[error("{}: row {row} is out of order", file.display())]
     Disorder {

@@ -10,7 +10,11 @@ pub(crate) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Bytes of ASCII are escaped, as in addresses, except letters, digits and `_.-~`. Other characters stay, since readers
 /// disagree about what bytes beyond ASCII become when they are escaped. A text that looks like a null is escaped, too.
 pub(crate) fn folder_name(column: &str, value: Option<&str>) -> String {
-    let mut name = escaped(column);
+    // Readers leave out folders that begin with a dot.
+    let mut name = match column.strip_prefix('.') {
+        Some(rest) => format!("%2E{}", escaped(rest)),
+        None => escaped(column),
+    };
     name.push('=');
     match value {
         None => name.push_str(NULL_NAME),
@@ -89,6 +93,7 @@ mod tests {
         assert_eq!((named(""), named("\0\x7f")), ("a=".to_owned(), "a=%00%7F".to_owned()));
         assert_eq!(folder_name("a b/c", None), "a%20b%2Fc=__HIVE_DEFAULT_PARTITION__");
         assert_eq!(named(NULL_NAME), "a=%5F_HIVE_DEFAULT_PARTITION__");
+        assert_eq!(folder_name(".a", Some(".")), "%2Ea=.");
     }
 
     /// Every text of a few characters, as a column and as a value, comes back, and names one folder.
@@ -103,7 +108,7 @@ mod tests {
             texts = longer.chain(texts.clone()).collect();
         }
         for text in &texts {
-            let column = format!("c{text}");
+            let column = format!(".{text}");
             let place = Path::new("in").join(folder_name(&column, Some(text))).join("x=1.parquet");
             assert_eq!(place.components().count(), 3, "{text:?}");
             assert_eq!(columns_of(&place), [(column, Some(text.clone()))], "{text:?}");

@@ -8,7 +8,7 @@ use crate::TableError;
 use crate::codec::TableLayout;
 use crate::key::{TableKey, find_keys};
 use crate::sink::can_name_folders;
-use crate::source::TableSource;
+use crate::source::{HiveColumns, TableSource};
 
 /// The order of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,12 +28,20 @@ pub struct Table {
 }
 
 impl Table {
-    /// Looks at all files.
+    /// Looks at all files. Their folders may name more columns.
     ///
     /// # Errors
     /// A file that is no table or has other columns than the first; columns that rows can't hold.
     pub fn open(files: &[PathBuf]) -> Result<Table, TableError> {
-        Ok(Table { source: TableSource::open(files)? })
+        Table::open_with(files, HiveColumns::default())
+    }
+
+    /// Looks at all files, and at what their folders name, or not.
+    ///
+    /// # Errors
+    /// As [`Table::open`].
+    pub fn open_with(files: &[PathBuf], hive: HiveColumns) -> Result<Table, TableError> {
+        Ok(Table { source: TableSource::open(files, hive)? })
     }
 
     /// Its columns, with the types of the first file.

@@ -4,6 +4,7 @@
 
 mod cat;
 mod form;
+mod hive;
 pub(crate) mod sort;
 mod verify;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use cat::TableCatArgs;
 pub(crate) use form::{PackingName, TableForm};
+pub(crate) use hive::HiveArgs;
 pub(crate) use sort::TableSortArgs;
 pub(crate) use verify::{TableInfoArgs, TableVerifyArgs};
 
@@ -52,6 +54,8 @@ Examples:
   merganser table cat by-name.view --from-key adam --head 10 --output-format csv
   # files that are sorted already
   merganser table sort -m sorted-*.parquet -o all.parquet --key name
+  # a folder for each country, with files of 256 MiB at most
+  merganser table sort in/ -o out/ --key name --partition-by country --file-size 256M
   # a random order, the same each time
   merganser table sort in/ --shuffle --seed 7 -o shuffled.parquet
   # order, rows and a checksum of values

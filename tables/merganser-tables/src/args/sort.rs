@@ -6,12 +6,13 @@ use clap::{Args, ValueEnum};
 use merganser_shell::args::{ReportArgs, TempArgs, TypedCount, TypedSize};
 use merganser_tables::TableKey;
 
-use super::{PackingName, TableForm};
+use super::{HiveArgs, PackingName, TableForm};
 
 /// Sort tables of any size, into a file or a sorted view
 ///
 /// Each INPUT is a file of Parquet or Arrow, a folder of such files, or a pattern such as 'in/*.parquet'.
-/// All have the same columns. Rows whose keys are equal keep the order of the input.
+/// All have the same columns. Folders that are named as country=FR add a column. Rows whose keys are equal
+/// keep the order of the input.
 ///
 /// Text is compared by its bytes. Nulls are first unless a key says last. A NaN is greater than all
 /// numbers, and -0.0 equals 0.0. Columns come back with their own types, encodings and notes.
@@ -25,18 +26,22 @@ Examples:
   merganser table sort in/ --distinct --key id -o unique.parquet
   merganser table sort in/ --count --key country -o countries.csv
   merganser table sort in/ --top 100 --key price:r -o dearest.parquet
-  merganser table sort in/ --shuffle --seed 7 -o shuffled.parquet")]
+  merganser table sort in/ --shuffle --seed 7 -o shuffled.parquet
+  merganser table sort in/ -o out/ --key name --partition-by country --file-size 256M")]
 pub(crate) struct TableSortArgs {
     /// Files, folders and patterns
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub hive: HiveArgs,
 
     /// Sort by this column: NAME, NAME:r (the greatest first), NAME:last (nulls last); repeat for
     /// more columns
     #[arg(short = 'k', long = "key", value_name = "NAME[:r][:last]", help_heading = "Order")]
     pub keys: Vec<TableKey>,
 
-    /// Merge inputs that are sorted already; nothing is written on the way
+    /// Merge inputs that are sorted already; nothing is written on the way, unless there are very many
     #[arg(short = 'm', long, help_heading = "Order")]
     pub merge: bool,
 
@@ -63,6 +68,15 @@ pub(crate) struct TableSortArgs {
     /// Write the sorted rows to FILE
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Result")]
     pub output: Option<PathBuf>,
+
+    /// Make FILE a folder with a folder for each value of these columns, as in country=FR/part-00000.parquet;
+    /// rows are in order in each of them
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', help_heading = "Result")]
+    pub partition_by: Vec<String>,
+
+    /// Make FILE a folder with files of at most SIZE, whose names are in the order of their rows
+    #[arg(long, value_name = "SIZE", help_heading = "Result")]
+    pub file_size: Option<TypedSize>,
 
     /// Make a sorted view in the new folder DIR instead of a sorted file
     #[arg(long, value_name = "DIR", conflicts_with = "output", help_heading = "Result")]

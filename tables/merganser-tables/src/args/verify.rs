@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use merganser_tables::TableKey;
 
+use super::HiveArgs;
+
 /// Check the order of tables; print rows, duplicates and a checksum
 ///
 /// The checksum is the sum of a CRC32 of each row. It is the same for the same values in any order, so
@@ -26,6 +28,9 @@ pub(crate) struct TableVerifyArgs {
     #[arg(short = 'k', long = "key", value_name = "NAME[:r][:last]")]
     pub keys: Vec<TableKey>,
 
+    #[command(flatten)]
+    pub hive: HiveArgs,
+
     /// Print JSON
     #[arg(long)]
     pub json: bool,
@@ -46,6 +51,9 @@ pub(crate) struct TableInfoArgs {
     /// Files, folders and patterns, or one view
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub hive: HiveArgs,
 
     /// Print JSON
     #[arg(long)]

@@ -30,7 +30,7 @@ pub(super) fn run(typed: &TableInfoArgs) -> Result<(), Failure> {
         }
         inputs => {
             let files = find_files(inputs).map_err(told)?;
-            let table = Table::open(&files).map_err(told)?;
+            let table = Table::open_with(&files, typed.hive.into()).map_err(told)?;
             let names: Vec<_> = files.iter().map(|file: &_| shown::name(Path::new(file))).collect();
             ("a table", table.rows(), Arc::clone(table.schema()), json!({ "files": names }))
         }

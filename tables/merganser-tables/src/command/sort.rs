@@ -9,15 +9,15 @@ use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
 use merganser_shell::opened::open_folder;
 use merganser_shell::output::refuse_compressed;
-use merganser_shell::results::create_view;
+use merganser_shell::results::{create_files, create_view};
 use merganser_shell::signals::Cancel;
 use merganser_shell::{apart, output, progress, report};
 use merganser_sort::Budget;
 use merganser_storage::Directory;
 use merganser_storage::file::LazyDirectory;
 use merganser_tables::{
-    FileKind, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport, find_files,
-    kind_of, sort_table,
+    DiskFolder, FileKind, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport,
+    find_files, kind_of, sort_table,
 };
 
 use crate::config::TableSortConfig;
@@ -27,7 +27,7 @@ use crate::sentences::told;
 /// Opens everything, sorts, makes the result visible, and reports.
 pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failure> {
     let files = find_files(&config.inputs).map_err(told)?;
-    let table = Table::open(&files).map_err(told)?;
+    let table = Table::open_with(&files, config.hive).map_err(told)?;
     let order = match &config.order {
         AskedOrder::Keys(keys) => TableOrder::Keys(keys.clone()),
         AskedOrder::AllColumns => TableOrder::Keys(table.all_columns()),
@@ -53,8 +53,8 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
     let sort = |to| sort_table(&table, to, &options, &phases).map_err(told);
-    let done: TableReport = match &config.destination {
-        Destination::View(path) => {
+    let done: TableReport = match (&config.destination, &config.folder) {
+        (Destination::View(path), _) => {
             let unfinished = create_view(path, &inputs)?;
             let folder = open_folder(unfinished.path())?;
             let folder = activity.directory(folder as Arc<dyn Directory>);
@@ -62,7 +62,14 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
             unfinished.publish()?;
             done
         }
-        Destination::File(_) | Destination::Stdout => {
+        (Destination::File(path), Some(files)) => {
+            let unfinished = create_files(path, &inputs)?;
+            let folder = DiskFolder::new(&unfinished.path());
+            let done = sort(TableOutput::Folder { folder: &folder, files: files.clone() })?;
+            unfinished.publish()?;
+            done
+        }
+        (Destination::File(_) | Destination::Stdout, _) => {
             let path = config.destination.path();
             let format = match config.format {
                 Some(format) => format,

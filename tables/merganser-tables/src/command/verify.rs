@@ -11,7 +11,7 @@ use crate::sentences::told;
 /// Reads all rows, and says what was found.
 pub(super) fn run(typed: &TableVerifyArgs, cancel: &Cancel) -> Result<(), Failure> {
     let files = find_files(&typed.inputs).map_err(told)?;
-    let table = Table::open(&files).map_err(told)?;
+    let table = Table::open_with(&files, typed.hive.into()).map_err(told)?;
     let order = TableOrder::Keys(typed.keys.clone());
     let progress = progress::on_stderr(typed.quiet, cancel);
     let found = verify_table(&table, &order, &*progress).map_err(told)?;

@@ -1,5 +1,6 @@
 //! The settings that typed words mean.
 
+mod folder;
 pub(crate) mod sort;
 
 use std::path::Path;

@@ -6,8 +6,11 @@ use merganser_shell::config::destination::temp_dirs;
 use merganser_shell::config::{Destination, ReportConfig, memory_bytes, threads};
 use merganser_shell::failure::Failure;
 use merganser_sort::run::Compression;
-use merganser_tables::{EqualRows, ParquetOptions, TableFormat, TableKey};
+use merganser_tables::{
+    EqualRows, FolderFiles, HiveColumns, ParquetOptions, TableFormat, TableKey,
+};
 
+use super::folder::folder_files;
 use super::format_of;
 use crate::args::TableSortArgs;
 use crate::args::sort::RunPacking;
@@ -17,6 +20,8 @@ use crate::args::sort::RunPacking;
 pub(crate) struct TableSortConfig {
     /// Files, folders and patterns.
     pub inputs: Vec<PathBuf>,
+    /// What becomes of columns that their folders name.
+    pub hive: HiveColumns,
     /// The order that was asked for.
     pub order: AskedOrder,
     /// What becomes of rows with equal keys.
@@ -27,6 +32,8 @@ pub(crate) struct TableSortConfig {
     pub top: Option<u64>,
     /// Where the result goes.
     pub destination: Destination,
+    /// Its files, if it is a folder of them.
+    pub folder: Option<FolderFiles>,
     /// Its format; `None` for that of the first input.
     pub format: Option<TableFormat>,
     /// How Parquet is written.
@@ -67,6 +74,10 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
         };
         let order = match (typed.shuffle, &typed.keys[..], equal) {
             (true, ..) => AskedOrder::Shuffled(typed.seed.unwrap_or(0)),
+            // Folders alone are an order.
+            (false, [], EqualRows::KeepAll) if !typed.partition_by.is_empty() => {
+                AskedOrder::Keys(Vec::new())
+            }
             (false, [], EqualRows::KeepAll) => {
                 let what = "--key: name the columns to sort by, as in --key name --key qty:r";
                 return Err(format!("{what}; merganser info INPUT lists them").into());
@@ -78,9 +89,9 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
             let what = "-m: merges all rows; leave it out with --distinct and --count";
             return Err(what.to_owned().into());
         }
-        let destination = match (typed.output, typed.view) {
-            (_, Some(view)) => Destination::View(view),
-            (Some(file), None) if file != Path::new("-") => Destination::File(file),
+        let destination = match (&typed.output, &typed.view) {
+            (_, Some(view)) => Destination::View(view.clone()),
+            (Some(file), None) if file != Path::new("-") => Destination::File(file.clone()),
             _ => Destination::Stdout,
         };
         if matches!(destination, Destination::View(_)) && typed.output_format.is_some() {
@@ -90,6 +101,15 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
         let file = match &destination {
             Destination::File(file) => Some(&**file),
             _ => None,
+        };
+        let format = format_of(typed.output_format, file);
+        let folder = folder_files(&typed, (&destination, format), (&order, equal))?;
+        // A folder may be typed with a slash.
+        let destination = match destination {
+            Destination::File(path) if folder.is_some() => {
+                Destination::File(path.components().collect())
+            }
+            other => other,
         };
         let mut parquet = ParquetOptions::default();
         parquet.compression = typed.compression.map(Into::into);
@@ -105,11 +125,13 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
         }
         Ok(TableSortConfig {
             inputs: typed.inputs,
+            hive: typed.hive.into(),
             order,
             equal,
             merge: typed.merge,
             top: typed.top.map(|count| count.0),
-            format: format_of(typed.output_format, file),
+            folder,
+            format,
             destination,
             parquet,
             packed: match typed.compress {

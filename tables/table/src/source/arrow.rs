@@ -46,7 +46,7 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
         .map(|number| TablePart { number, rows: 0, bytes, reader_bytes: bytes })
         .collect();
     let may_be_null = vec![true; schema.fields().len()];
-    let file = TableFile { path: Arc::from(path), kind, parts };
+    let file = TableFile { path: Arc::from(path), kind, parts, of_folders: Vec::new() };
     Ok(Looked { file, schema, may_be_null, origin: None })
 }
 

@@ -8,7 +8,7 @@ use crate::TableError;
 
 /// The files that `typed` names, in order: a file is itself, a folder all tables in it and in its folders, and a pattern
 /// (`in/*.parquet`) the files that match it. The files of a folder or a pattern are in the order of their names. Names that
-/// begin with a dot or an underscore are left out, as other programs do.
+/// begin with a dot or an underscore are left out, as other programs do, except folders such as `_year=2024`.
 ///
 /// # Errors
 /// Folders that can't be read; a folder or pattern without files.
@@ -54,7 +54,12 @@ fn find_in(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), TableError> {
     for entry in entries {
         let entry = entry.map_err(TableError::on(folder))?;
         let name = entry.file_name();
-        if !name.as_encoded_bytes().first().is_some_and(|first| b"._".contains(first)) {
+        let is_left_out = match name.as_encoded_bytes() {
+            [b'.', ..] => true,
+            [b'_', rest @ ..] => !rest.contains(&b'='),
+            _ => false,
+        };
+        if !is_left_out {
             paths.push(entry.path());
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   find      files, folders and patterns as they are typed ─► files
+//!   folder_columns   what the folders of files name: country=FR
 //!   kind      what a file is, by its first bytes
 //!   parquet   row groups ─┬─► batches in their plain form
 //!   arrow     batches   ──┘
@@ -9,6 +10,7 @@
 
 mod arrow;
 mod find;
+mod folder_columns;
 mod guard;
 mod kind;
 mod parquet;
@@ -17,11 +19,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 
 use crate::TableError;
 use crate::schema::TableSchema;
 
 pub use find::find_files;
+pub use folder_columns::HiveColumns;
+use folder_columns::{FolderColumns, FolderValue, with_columns};
 pub use kind::{FileKind, kind_of};
 pub(crate) use parquet::ParquetOrigin;
 
@@ -32,6 +37,8 @@ pub(crate) struct TableFile {
     pub(crate) kind: FileKind,
     /// The parts that can be read apart from one another.
     pub(crate) parts: Vec<TablePart>,
+    /// The values of the last columns of the table, which its folders name.
+    of_folders: Vec<FolderValue>,
 }
 
 /// A row group of Parquet, a batch of an Arrow file, or all of an Arrow stream.
@@ -69,14 +76,16 @@ impl TableSource {
     /// Looks at all files.
     ///
     /// # Errors
-    /// A file that is no table, or has other columns than the first.
-    pub(crate) fn open(paths: &[PathBuf]) -> Result<TableSource, TableError> {
+    /// A file that is no table, or has other columns than the first, in itself or in its folders.
+    pub(crate) fn open(paths: &[PathBuf], hive: HiveColumns) -> Result<TableSource, TableError> {
         let mut source: Option<TableSource> = None;
+        let mut folders = FolderColumns::new(hive);
         for path in paths {
             let Looked { file, schema, may_be_null, origin } = match kind_of(path)? {
                 kind @ FileKind::Parquet => parquet::look(path, kind)?,
                 kind => arrow::look(path, kind)?,
             };
+            folders.add(path, &schema, &paths[0])?;
             source = Some(match source {
                 None => {
                     let schema = TableSchema::new(schema, path)?;
@@ -99,7 +108,17 @@ impl TableSource {
             });
         }
         let nowhere = || TableError::NoFiles { folder: PathBuf::from(".") };
-        source.ok_or_else(nowhere)
+        let mut source = source.ok_or_else(nowhere)?;
+        let of_folders = folders.give_to(&mut source.files);
+        if !of_folders.is_empty() {
+            let own = &source.schema.own;
+            let (fields, has_nulls): (Vec<_>, Vec<_>) = of_folders.into_iter().unzip();
+            let fields = own.fields().iter().cloned().chain(fields.into_iter().map(Arc::new));
+            let all = Schema::new_with_metadata(fields.collect::<Vec<_>>(), own.metadata().clone());
+            source.schema = TableSchema::new(Arc::new(all), &paths[0])?;
+            source.may_be_null.extend(has_nulls);
+        }
+        Ok(source)
     }
 
     /// All rows; `None` if a stream has not said how many.
@@ -128,7 +147,12 @@ pub(crate) fn null_in(file: &TableFile) -> TableError {
 }
 
 /// Reads parts of a file, in order.
-pub(crate) enum TableReader {
+pub(crate) struct TableReader {
+    of_folders: Vec<FolderValue>,
+    of_file: FileReader,
+}
+
+enum FileReader {
     Parquet(parquet::ParquetReader),
     Arrow(arrow::ArrowReader),
 }
@@ -142,10 +166,11 @@ impl TableReader {
         file: &TableFile,
         parts: std::ops::Range<usize>,
     ) -> Result<TableReader, TableError> {
-        Ok(match file.kind {
-            FileKind::Parquet => TableReader::Parquet(parquet::ParquetReader::open(file, parts)?),
-            _ => TableReader::Arrow(arrow::ArrowReader::open(file, parts)?),
-        })
+        let of_file = match file.kind {
+            FileKind::Parquet => FileReader::Parquet(parquet::ParquetReader::open(file, parts)?),
+            _ => FileReader::Arrow(arrow::ArrowReader::open(file, parts)?),
+        };
+        Ok(TableReader { of_folders: file.of_folders.clone(), of_file })
     }
 
     /// The next batch, its columns in their plain forms with views, and the number of its part; a few thousand rows at most.
@@ -153,9 +178,11 @@ impl TableReader {
     /// # Errors
     /// Damage, the system's own.
     pub(crate) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
-        match self {
-            TableReader::Parquet(reader) => reader.next(),
-            TableReader::Arrow(reader) => reader.next(),
-        }
+        let read = match &mut self.of_file {
+            FileReader::Parquet(reader) => reader.next(),
+            FileReader::Arrow(reader) => reader.next(),
+        };
+        let Some((part, batch)) = read? else { return Ok(None) };
+        Ok(Some((part, with_columns(batch, &self.of_folders)?)))
     }
 }
