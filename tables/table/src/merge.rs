@@ -93,6 +93,41 @@ impl TableRows for MergedRows {
     }
 }
 
+/// Checks the order of a file whose batches go to a sort.
+#[derive(Default)]
+pub(crate) struct FileOrder {
+    /// The last key, and the rows that there were.
+    last: Vec<u8>,
+    rows: u64,
+}
+
+impl FileOrder {
+    /// Checks the rows of the next batch of `file`, which has `count` rows.
+    pub(crate) fn next(
+        &mut self,
+        encoder: &BatchEncoder,
+        count: usize,
+        file: &TableFile,
+    ) -> Result<(), TableError> {
+        for row in 0..count {
+            let before = match row {
+                0 => (self.rows > 0).then_some(&self.last[..]),
+                _ => Some(encoder.row(row - 1).0),
+            };
+            if before.is_some_and(|before| before > encoder.row(row).0) {
+                let row = self.rows + row as u64 + 1;
+                return Err(TableError::Disorder { file: file.path.to_path_buf(), row });
+            }
+        }
+        if count > 0 {
+            self.last.clear();
+            self.last.extend_from_slice(encoder.row(count - 1).0);
+            self.rows += count as u64;
+        }
+        Ok(())
+    }
+}
+
 /// Opens all files of a table. Each is in the order of the layout.
 pub(crate) fn merged_rows(
     table: &Table,

@@ -18,10 +18,11 @@ use merganser_sort::run::Compression;
 use merganser_sort::view::{Manifest, unix_ns};
 use merganser_sort::{Budget, Error, Progress};
 use merganser_storage::Directory;
+use merganser_storage::file::descriptors;
 
 use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
-use crate::merge::merged_rows;
+use crate::merge::{FileOrder, merged_rows};
 use crate::sink::{
     ParquetOptions, TableFolder, TableFormat, WantedColumns, write_as, write_parquet,
     write_parquet_files, writer_bytes,
@@ -33,6 +34,9 @@ use crate::view::manifest_of;
 
 /// The name of the column that counts rows.
 const COUNT_NAME: &str = "count";
+
+/// Files that a reader of a file opens: that of Parquet has one for its row group.
+const DESCRIPTORS_PER_FILE: u64 = 2;
 
 /// What becomes of rows with equal keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -56,7 +60,8 @@ pub struct TableOptions {
     pub equal: EqualRows,
     /// How many rows, from the front, are wanted.
     pub top: Option<u64>,
-    /// The inputs are in order already: they are merged, and rows that are not in order are an error.
+    /// The inputs are in order already: they are merged, and rows that are not in order are an error. So many files that their
+    /// readers would take more than half of the memory, or of the files that a process may open, are sorted instead.
     pub sorted_inputs: bool,
     /// All memory that grows with data.
     pub budget: Budget,
@@ -159,8 +164,10 @@ pub fn sort_table(
     }
     let layout = Arc::new(layout);
     if options.sorted_inputs && options.equal == EqualRows::KeepAll {
-        let readers = table.reader_bytes() * table.source.files.len() as u64;
-        if readers <= options.budget.free_bytes() / 2 {
+        let files = table.source.files.len() as u64;
+        let readers = table.reader_bytes() * files;
+        let fit = readers <= options.budget.free_bytes() / 2;
+        if fit && files * DESCRIPTORS_PER_FILE <= descriptors::left() / 2 {
             progress.phase("merging", Some(table.source.bytes()));
             let _memory = options.budget.reserve(readers, "reading tables")?;
             let mut rows = merged_rows(table, &layout)?;
@@ -214,7 +221,8 @@ fn sort_with<C: Combiner<Error = Error>>(
     let reader_bytes = table.reader_bytes();
     let most = budget.free_bytes() / 3 / reader_bytes.max(1);
     let producers = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, options.threads.max(1));
-    let shares = table.shares(producers);
+    // The order of a file is checked by the thread that reads it.
+    let shares = table.shares(producers, options.sorted_inputs);
     let producers = shares.len().max(1);
     let readers = (reader_bytes * producers as u64).min(budget.free_bytes() / 2);
     let readers = budget.reserve(readers, "reading tables")?;
@@ -239,7 +247,7 @@ fn sort_with<C: Combiner<Error = Error>>(
         _ => None,
     };
     progress.phase("reading", Some(table.source.bytes()));
-    read_all(table, layout, &mut sorter, shares, &options.order, progress)?;
+    read_all(table, layout, &mut sorter, shares, options, progress)?;
     drop(readers);
     if let Some((folder, name)) = of_view {
         let (segments, sorted) = sorter.finish_view(progress)?;
@@ -318,7 +326,7 @@ fn read_all<C: Combiner<Error = Error>>(
     layout: &Arc<TableLayout>,
     sorter: &mut RowSorter<C>,
     shares: Vec<Vec<(usize, std::ops::Range<usize>)>>,
-    order: &TableOrder,
+    options: &TableOptions,
     progress: &dyn Progress,
 ) -> Result<(), TableError> {
     let mut producers = Vec::with_capacity(shares.len());
@@ -329,7 +337,7 @@ fn read_all<C: Combiner<Error = Error>>(
         let threads: Vec<_> = producers
             .into_iter()
             .map(|(share, producer)| {
-                let work = || push_share(table, layout, share, producer, order, progress);
+                let work = || push_share(table, layout, share, producer, options, progress);
                 merganser_storage::thread::spawn_scoped(scope, "table", work)
             })
             .collect();
@@ -359,7 +367,7 @@ fn push_share<C: Combiner<Error = Error>>(
     layout: &Arc<TableLayout>,
     share: Vec<(usize, std::ops::Range<usize>)>,
     mut producer: RowProducer<C>,
-    order: &TableOrder,
+    options: &TableOptions,
     progress: &dyn Progress,
 ) -> Result<(), TableError> {
     let mut encoder = BatchEncoder::new(layout);
@@ -369,11 +377,15 @@ fn push_share<C: Combiner<Error = Error>>(
         let mut reader = TableReader::open(file, parts)?;
         // Rows are numbered in their part, so that the numbers do not depend on how many threads share the file.
         let (mut last_part, mut number) = (None, 0_u64);
+        let mut check = options.sorted_inputs.then(FileOrder::default);
         while let Some((part, batch)) = reader.next()? {
             if last_part.replace(part) != Some(part) {
                 number = 0;
             }
             encoder.encode(&batch).map_err(|_| null_in(file))?;
+            if let Some(check) = &mut check {
+                check.next(&encoder, batch.num_rows(), file)?;
+            }
             let mut bytes = 0;
             for row in 0..batch.num_rows() {
                 let (key, mut value) = encoder.row(row);
@@ -384,7 +396,7 @@ fn push_share<C: Combiner<Error = Error>>(
                     counted.extend_from_slice(value);
                     value = &counted;
                 }
-                match order {
+                match &options.order {
                     TableOrder::Keys(_) => producer.push(key, value)?,
                     TableOrder::Shuffled { seed } => {
                         let place = [*seed, file_number as u64, part as u64, number];

@@ -100,22 +100,30 @@ impl Table {
         parts.map(|part| part.reader_bytes).max().unwrap_or(0) + BATCHES_BYTES
     }
 
-    /// Shares of all parts: neighbours, with about as many bytes in each.
-    pub(crate) fn shares(&self, count: usize) -> Vec<Vec<(usize, std::ops::Range<usize>)>> {
+    /// Shares of all parts: neighbours, with about as many bytes in each. With `whole_files`, all parts of a file are in one.
+    pub(crate) fn shares(
+        &self,
+        count: usize,
+        whole_files: bool,
+    ) -> Vec<Vec<(usize, std::ops::Range<usize>)>> {
         let total = self.source.bytes().max(1);
         let mut shares = vec![Vec::new(); count];
         let mut before = 0;
         for (file, found) in self.source.files.iter().enumerate() {
+            let file_bytes: u64 = found.parts.iter().map(|part| part.bytes).sum();
+            let (start, mut in_file) = (before, 0);
+            before += file_bytes;
             for (number, part) in found.parts.iter().enumerate() {
-                // Where the middle of the part is.
-                let middle = u128::from(before + part.bytes / 2) * count as u128;
+                // Where the middle of the part is, or that of the file.
+                let middle = if whole_files { file_bytes / 2 } else { in_file + part.bytes / 2 };
+                let middle = u128::from(start + middle) * count as u128;
+                in_file += part.bytes;
                 let share = ((middle / u128::from(total)) as usize).min(count - 1);
                 let share: &mut Vec<(usize, std::ops::Range<usize>)> = &mut shares[share];
                 match share.last_mut() {
                     Some((last, parts)) if *last == file => parts.end = number + 1,
                     _ => share.push((file, number..number + 1)),
                 }
-                before += part.bytes;
             }
         }
         shares.retain(|share| !share.is_empty());
