@@ -8,9 +8,13 @@ import math
 import os
 import pathlib
 import random
+import resource
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
+from urllib.parse import unquote
 
 from node import command, leave_out
 
@@ -18,6 +22,7 @@ try:
     import duckdb
     import polars
     import pyarrow
+    import pyarrow.dataset
     import pyarrow.feather
     import pyarrow.ipc
     import pyarrow.parquet
@@ -320,6 +325,237 @@ class Tables(unittest.TestCase):
         run("verify", "n.view", cwd=self.folder)
         told = run("cat", "n.view", "--output-format", "csv", cwd=self.folder, status=2)
         self.assertRegex(told, "column l is of type List.*, which csv can't hold; take --output-format jsonl")
+
+    def folders(self, root):
+        """The rows of the files of each folder, in the order of their names."""
+        rows = {}
+        for file in sorted(self.folder.joinpath(root).rglob("*.parquet")):
+            folder = str(file.parent.relative_to(self.folder / root))
+            rows.setdefault(folder, []).extend(pyarrow.parquet.ParquetFile(file).read().to_pylist())
+        return rows
+
+    def test_folders_are_read_as_those_of_hive(self):
+        texts = {
+            pyarrow.string(): str,
+            pyarrow.dictionary(pyarrow.int32(), pyarrow.string()): str,
+            pyarrow.int32(): str,
+            pyarrow.uint64(): str,
+            pyarrow.bool_(): lambda value: str(value).lower(),
+            pyarrow.date32(): str,
+            pyarrow.decimal128(12, 2): str,
+            pyarrow.timestamp("us"): lambda value: value.isoformat(),
+            pyarrow.timestamp("ms", "Europe/Paris"): lambda value: value.astimezone(datetime.timezone.utc).replace(tzinfo=None).isoformat() + "Z",
+        }
+        null = "__HIVE_DEFAULT_PARTITION__"
+        for case in range(CASES // 2):
+            drawn = random.Random(SEED + case)
+            rows = drawn.choice([1, 40, 600])
+            kinds = drawn.sample(list(texts), drawn.randrange(1, 3))
+            few = {of: [None if drawn.random() < 0.2 else ORDERED[of](drawn) for _ in range(4)] for of in kinds}
+            columns = {f"p{place}": pyarrow.array([drawn.choice(few[of]) for _ in range(rows)], of) for place, of in enumerate(kinds)}
+            columns |= {"at": list(range(rows)), "s": [text(drawn) for _ in range(rows)], "r": [real(drawn) for _ in range(rows)]}
+            whole = pyarrow.table(columns)
+            by = [("s", drawn.random() < 0.5, False), ("r", False, True)][: drawn.randrange(3)]
+            with self.subTest(case=case, seed=SEED, keys=by, schema=str(whole.schema)):
+                folder = self.folder / str(case)
+                self.write(drawn, whole, folder)
+                names = list(columns)[: len(kinds)]
+                size = drawn.choice([[], ["--file-size", "64K"]])
+                more = ["--row-group-rows", drawn.choice(["10", "1000"]), "--threads", drawn.choice(["1", "3"])]
+                run("sort", folder, "-o", f"{case}.out/", "--partition-by", ",".join(names), *size, *more, *typed(by), cwd=self.folder)
+
+                def named(row):
+                    values = [null if row[name] is None else texts[of](row[name]) for name, of in zip(names, kinds)]
+                    return tuple(values)
+
+                def of_folder(name):
+                    pairs = [part.split("=", 1) for part in name.split("/")]
+                    self.assertEqual([unquote(column) for column, _ in pairs], names)
+                    return tuple(unquote(value) for _, value in pairs)
+
+                expected = {}
+                for row in in_order(whole.to_pylist(), by):
+                    expected.setdefault(named(row), []).append({name: row[name] for name in ("at", "s", "r")})
+                found = {of_folder(name): rows for name, rows in self.folders(f"{case}.out").items()}
+                self.assertEqual({key: shown(rows) for key, rows in found.items()}, {key: shown(rows) for key, rows in expected.items()})
+
+                # Other programs, which take all columns of folders as text.
+                at = {row["at"]: named(row) for row in whole.to_pylist()}
+                place = self.folder / f"{case}.out"
+                schema = pyarrow.schema([(name, pyarrow.string()) for name in names])
+                read = pyarrow.dataset.dataset(place, partitioning=pyarrow.dataset.partitioning(schema, flavor="hive")).to_table()
+                frame = polars.read_parquet(place, hive_partitioning=True, hive_schema={name: polars.String for name in names}, try_parse_hive_dates=False)
+                duck = duckdb.sql(f"select * from read_parquet('{place}/**/*.parquet', hive_partitioning=true, hive_types_autocast=false)")
+                for rows in (read.to_pylist(), frame.to_dicts(), duck.to_arrow_table().to_pylist()):
+                    self.assertEqual({row["at"]: tuple(row[name] if row[name] is not None else null for name in names) for row in rows}, at)
+
+                # And this one: numbers are numbers of 64 bits, others are texts.
+                run("sort", place, "-o", f"{case}.back.parquet", "--key", "at", cwd=self.folder)
+                back = pyarrow.parquet.ParquetFile(self.folder / f"{case}.back.parquet").read()
+                self.assertEqual(back.column_names, ["at", "s", "r", *names])
+                self.assertEqual(shown(back.select(["at", "s", "r"]).to_pylist()), shown(whole.select(["at", "s", "r"]).to_pylist()))
+                for name, of in zip(names, kinds):
+                    values = [value for value in back.column(name).to_pylist()]
+                    wanted = [None if value is None else texts[of](value) for value in whole.column(name).to_pylist()]
+                    self.assertEqual([None if value is None else str(value) for value in values], wanted)
+                    known = [value for value in wanted if value is not None]
+                    is_number = known and all(value.lstrip("-").isdigit() and str(int(value)) == value and abs(int(value)) < 2**63 for value in known)
+                    self.assertEqual(back.schema.field(name).type, pyarrow.int64() if is_number else pyarrow.string())
+
+    def test_folders_of_other_programs_are_columns(self):
+        whole = pyarrow.table({
+            "at": list(range(60)),
+            "country": [["FR", "DE", "a b/c:d"][at % 3] for at in range(60)],
+            "year": [2023 + at % 2 for at in range(60)],
+        })
+        pyarrow.parquet.write_table(whole, self.folder / "whole.parquet")
+        expected = sorted(whole.to_pylist(), key=lambda row: (-row["year"], row["country"], row["at"]))
+        duckdb.sql(f"copy (from '{self.folder}/whole.parquet') to '{self.folder}/duck' (format parquet, partition_by (country, year))")
+        pyarrow.dataset.write_dataset(
+            whole, self.folder / "arrow", format="parquet",
+            partitioning=pyarrow.dataset.partitioning(pyarrow.schema([("country", pyarrow.string()), ("year", pyarrow.int64())]), flavor="hive"),
+        )
+        by = ["--key", "year:r", "--key", "country", "--key", "at"]
+        for writer in ("duck", "arrow"):
+            for place in (writer, f"{writer}/country=*/*/*.parquet"):
+                run("sort", place, "-o", "out.parquet", *by, cwd=self.folder)
+                found = pyarrow.parquet.ParquetFile(self.folder / "out.parquet").read()
+                self.assertEqual(found.to_pylist(), expected, place)
+                self.assertEqual(str(found.schema.field("year").type), "int64")
+            run("sort", writer, "--view", f"{writer}.view", *by, cwd=self.folder)
+            csv = run("cat", f"{writer}.view", "--columns", "year,at", "--from-key", "2024", cwd=self.folder).decode().splitlines()
+            self.assertEqual(csv[1:], [f"{row['year']},{row['at']}" for row in expected])
+        run("verify", "out.parquet", *by, cwd=self.folder)
+        told = run("sort", "duck", "--no-hive", "-o", "out.parquet", "--key", "year", cwd=self.folder, status=2)
+        self.assertIn("has no column year; it has at", told)
+        self.assertIn("country", run("info", "duck", cwd=self.folder).decode())
+        self.assertNotIn("country", run("info", "duck", "--no-hive", cwd=self.folder).decode())
+
+        # A column that is in a file, too, is that of the file.
+        both = self.folder / "both/country=XX"
+        both.mkdir(parents=True)
+        pyarrow.parquet.write_table(whole, both / "x.parquet")
+        run("sort", "both", "-o", "out.parquet", *by, cwd=self.folder)
+        self.assertEqual(pyarrow.parquet.ParquetFile(self.folder / "out.parquet").read().to_pylist(), expected)
+        (self.folder / "mixed/a=1").mkdir(parents=True)
+        pyarrow.parquet.write_table(whole, self.folder / "mixed/a=1/x.parquet")
+        pyarrow.parquet.write_table(whole, self.folder / "mixed/y.parquet")
+        told = run("sort", "mixed", "-o", "out.parquet", "--key", "at", cwd=self.folder, status=2)
+        self.assertEqual(told, "merganser: mixed/y.parquet: its folders do not name column a, as those of mixed/a=1/x.parquet do; --no-hive leaves such columns out\n")
+        run("sort", "mixed", "--no-hive", "-o", "out.parquet", "--key", "at", cwd=self.folder)
+
+    def test_files_of_a_size_are_in_order_by_their_names(self):
+        drawn = random.Random(SEED)
+        whole = pyarrow.table({"n": [drawn.randrange(10**6) for _ in range(60000)], "s": [text(drawn) for _ in range(60000)]})
+        pyarrow.parquet.write_table(whole, self.folder / "in.parquet")
+        for words in (["--key", "n"], ["--shuffle", "--seed", "7"]):
+            run("sort", "in.parquet", "-o", "out", "--file-size", "100K", "--memory", "16M", *words, cwd=self.folder)
+            files = sorted(self.folder.joinpath("out").iterdir())
+            self.assertEqual([file.name for file in files], [f"part-{number:05}.parquet" for number in range(len(files))])
+            self.assertGreater(len(files), 3)
+            for file in files:
+                self.assertLessEqual(file.stat().st_size, 100 << 10)
+            for file in files[:-1]:
+                self.assertGreater(file.stat().st_size, 70 << 10)
+            run("sort", "in.parquet", "-o", "one.parquet", "--memory", "16M", *words, cwd=self.folder)
+            one = pyarrow.parquet.read_table(self.folder / "one.parquet")
+            self.assertEqual(pyarrow.parquet.read_table(self.folder / "out").to_pylist(), one.to_pylist())
+            subprocess.run(["rm", "-r", self.folder / "out"], check=True)
+        (self.folder / "out").mkdir()
+        run("sort", "in.parquet", "-o", "out/", "--file-size", "64K", "--key", "n", cwd=self.folder)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["in.parquet", "one.parquet", "out"])
+
+    def test_folders_are_refused_before_anything_is_written(self):
+        pyarrow.parquet.write_table(pyarrow.table({"n": [1], "s": ["a"], "x": [0.5], "l": [[1]]}), self.folder / "in.parquet")
+        (self.folder / "full").mkdir()
+        (self.folder / "full/kept").write_text("kept")
+        (self.folder / "file").write_text("kept")
+        refused = [
+            (["-o", "full", "--file-size", "1M"], "full: exists, and is no empty folder; remove it or give -o another name"),
+            (["-o", "file", "--partition-by", "s"], "file: exists, and is no empty folder; remove it or give -o another name"),
+            (["--partition-by", "s"], "--partition-by: makes files in a folder; name it with -o DIR"),
+            (["--view", "out", "--file-size", "1M"], "--file-size: makes files in a folder; name it with -o DIR"),
+            (["-o", "out", "--file-size", "1M", "--output-format", "arrow"], "--file-size: files in a folder are of Parquet; take --output-format parquet"),
+            (["-o", "out", "--file-size", "1000"], "--file-size: give at least 64K"),
+            (["-o", "out", "--partition-by", "s", "--top", "3"], "--partition-by: --top keeps the first rows of one order, and each folder has its own"),
+            (["-o", "out", "--partition-by", "s", "-m"], "--partition-by: the files that -m merges are not in the order of these columns; leave out -m"),
+            (["-o", "out", "--partition-by", "s", "--distinct"], "--partition-by: rows with equal keys may be in several folders; add --key s, too"),
+            (["-o", "out", "--partition-by", "a,b,c,d,e,f,g"], "--partition-by: name at most 6 columns"),
+            (["-o", "out", "--partition-by", "none"], "in.parquet: has no column none; it has n, s, x, l"),
+            (["-o", "out", "--partition-by", "x"], "in.parquet: column x is of type Float64, whose values can't name folders"),
+            (["-o", "out", "--partition-by", "l"], "in.parquet: column l is of type List(Int64, field: 'element'), which has no order"),
+        ]
+        for words, sentence in refused:
+            told = run("sort", "in.parquet", "--key", "n", *words, cwd=self.folder, status=2)
+            self.assertEqual(told, f"merganser: {sentence}\n")
+            self.assertEqual(sorted(os.listdir(self.folder)), ["file", "full", "in.parquet"])
+        pyarrow.parquet.write_table(pyarrow.table({"n": [1]}), self.folder / "one.parquet")
+        told = run("sort", "one.parquet", "-o", "out", "--partition-by", "n", cwd=self.folder, status=2)
+        self.assertEqual(told, "merganser: one.parquet: all its columns would name folders, and none would be in a file\n")
+
+    def test_a_folder_appears_whole_or_not_at_all(self):
+        rows = 300_000
+        whole = pyarrow.table({"n": list(range(rows)), "p": [at % 40 for at in range(rows)], "s": [str(at * 7919 % rows) * 5 for at in range(rows)]})
+        pyarrow.parquet.write_table(whole, self.folder / "in.parquet")
+        words = [command(), "sort", "in.parquet", "-o", "out", "--partition-by", "p", "--file-size", "64K", "--key", "s", "--memory", "16M", "--threads", "1"]
+        grown = self.folder / ".out.unfinished/files"
+
+        def interrupted(end):
+            running = subprocess.Popen(words, cwd=self.folder, stderr=subprocess.PIPE)
+            until = time.monotonic() + 60
+            while running.poll() is None and time.monotonic() < until:
+                if grown.is_dir() and len(os.listdir(grown)) > 3:
+                    self.assertFalse((self.folder / "out").exists())
+                    running.send_signal(end)
+                    break
+                time.sleep(0.001)
+            told = running.communicate(timeout=60)[1].decode()
+            self.assertNotEqual(running.returncode, 0, told)
+            return told
+
+        interrupted(signal.SIGTERM)
+        self.assertEqual(os.listdir(self.folder), ["in.parquet"])
+        interrupted(signal.SIGKILL)
+        self.assertEqual(sorted(os.listdir(self.folder)), [".out.unfinished", "in.parquet"])
+        told = json.loads(run("recover", ".", "--json", cwd=self.folder))["leftovers"]
+        self.assertEqual([(left["kind"], left["only_copy"]) for left in told], [("files", False)])
+        self.assertEqual(told[0]["what"], "a folder of tables that was not finished; its inputs are whole")
+        self.assertGreater(told[0]["bytes"], 8192)
+        # A file that can't grow is a disk that is full.
+        def small_files():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 30_000))
+        ended = subprocess.run([*words, "--memory", "256M"], cwd=self.folder, capture_output=True, preexec_fn=small_files, timeout=60)
+        told = ended.stderr.decode()
+        self.assertEqual(ended.returncode, 2, told)
+        self.assertRegex(told, r"^merganser: .*left by a killed command, removed\nmerganser: \S*files/p=0/part-00000.parquet: File too large", told)
+        self.assertEqual(os.listdir(self.folder), ["in.parquet"])
+        subprocess.run(words, cwd=self.folder, check=True, timeout=60)
+        self.assertEqual(len(os.listdir(self.folder / "out")), 40)
+
+    def test_many_files_are_merged_or_sorted_and_their_order_is_checked(self):
+        count = 400
+        (self.folder / "in").mkdir()
+        for file in range(count):
+            numbers = [file * 7919 % 1000 + row * 1000 for row in range(20)]
+            pyarrow.parquet.write_table(pyarrow.table({"n": numbers, "of": [file] * 20}), self.folder / f"in/{file:05}.parquet", row_group_size=7)
+        expected = sorted(((file * 7919 % 1000 + row * 1000, file) for file in range(count) for row in range(20)))
+        # Where all readers fit, and where they don't.
+        for memory, merged in (("16G", True), ("24M", False)):
+            run("sort", "-m", "in", "-o", "out.parquet", "--key", "n", "--memory", memory, "--report", "report.json", cwd=self.folder)
+            self.assertEqual(json.loads((self.folder / "report.json").read_text())["sort"]["merged"], merged)
+            out = pyarrow.parquet.read_table(self.folder / "out.parquet")
+            self.assertEqual(list(zip(out["n"].to_pylist(), out["of"].to_pylist())), expected)
+        # A row group apart, and within one.
+        for place, row in ((7, 8), (16, 17)):
+            numbers = list(range(20))
+            numbers[place], numbers[0] = -1, -2
+            pyarrow.parquet.write_table(pyarrow.table({"n": numbers, "of": [0] * 20}), self.folder / "in/00250.parquet", row_group_size=7)
+            for memory in ("16G", "24M"):
+                for threads in ("1", "3"):
+                    told = run("sort", "-m", "in", "-o", "out.parquet", "--key", "n", "--memory", memory, "--threads", threads, cwd=self.folder, status=2)
+                    self.assertEqual(told, f"merganser: in/00250.parquet: row {row} is out of order\n")
+        self.assertEqual(out.num_rows, pyarrow.parquet.read_table(self.folder / "out.parquet").num_rows)
 
     def test_damaged_and_other_files_are_one_sentence(self):
         whole = pyarrow.table({"n": list(range(5000)), "s": [f"text {number}" for number in range(5000)]})
