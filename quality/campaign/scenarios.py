@@ -13,6 +13,9 @@
     materialize-consume  materialize --consume v -o out             merge, distribute    -
     generate             generate -o out                            -                    -
     merge                sort -m in in2 -o out                      -                    1
+    table                sort in -o out.parquet, of Parquet         -                    1
+    table-view           the same, --view out                       -                    1
+    table-folder         the same, -o out --partition-by part       -                    1
 
 A scenario is written ACTION.STRATEGY.TEMPS, for example consume-onto.merge.1. `--consume` refuses to distribute.
 """
@@ -24,6 +27,7 @@ from dataclasses import dataclass
 
 import data
 import names
+import rows
 from case import Wrong
 from setup import environment
 
@@ -31,6 +35,8 @@ RESULT = "out"
 PRECIOUS = b"what was in the output before\n"
 TEMPS = ("t1", "t2")
 RECORDS_GENERATED = 6000
+TABLE_MEMORY, TABLE_VIEW_MEMORY = 600_000, 10 << 20
+"""Memory for tables. In the first, the smallest one makes several runs; the second is about the least for a view."""
 
 MERGE, BOTH = ("merge",), ("merge", "distribute")
 
@@ -45,7 +51,9 @@ class Action:
     consumes: bool = False
     onto: bool = False
     makes_view: bool = False
+    makes_folder: bool = False
     reads_view: bool = False
+    of_table: bool = False
 
 
 ACTIONS = {
@@ -61,6 +69,9 @@ ACTIONS = {
     "materialize-consume": Action(temps=(0,), inputs=("v",), reads_view=True, consumes=True),
     "generate": Action(("any",), (0,), ()),
     "merge": Action(("any",), (1,), ("in", "in2")),
+    "table": Action(("any",), (1,), of_table=True),
+    "table-view": Action(("any",), (1,), makes_view=True, of_table=True),
+    "table-folder": Action(("any",), (1,), makes_folder=True, of_table=True),
 }
 
 
@@ -110,8 +121,11 @@ class Stage:
         """Which data. Other inputs of the case have other numbers."""
         # 150 MB in the least memory would be thousands of runs.
         self.memory_bytes = self.setup.memory * (5 if size == "huge" else 1)
+        if self.plan.of_table:
+            self.memory_bytes = TABLE_VIEW_MEMORY if self.plan.makes_view else TABLE_MEMORY
         self.result = self.plan.inputs[0] if self.plan.onto else RESULT
-        self.precious = not plain and not self.plan.onto and not self.plan.makes_view and chance.random() < 0.4
+        may_replace = not self.plan.makes_view and not self.plan.makes_folder
+        self.precious = not plain and not self.plan.onto and may_replace and chance.random() < 0.4
         self.private = not plain and bool(self.plan.inputs) and not self.plan.reads_view and chance.random() < 0.15
         packable = scenario.strategy == "merge" and size != "huge" and chance.random() < 0.25
         self.packing = chance.choice(["lz4", "zstd"]) if packable and not plain else "off"
@@ -123,6 +137,9 @@ class Stage:
         """The `number`th data of this case, and the same sorted."""
         size = "small" if number and self.size == "huge" else self.size
         content, in_order = data.lines(self.setup.seed, self.number + number, size)
+        if self.plan.of_table:
+            table, in_order = tables(content)
+            return table, rows.folders(in_order) if self.plan.makes_folder else in_order
         return (in_order if self.scenario.action == "merge" else content), in_order
 
     def merged(self, sources):
@@ -153,6 +170,12 @@ class Stage:
         if plan.reads_view:
             return ["materialize", *self.memory(), *["--consume"] * plan.consumes, *inputs, "-o", result]
         words = ["sort", *self.memory(), *self.temps()]
+        if plan.of_table:
+            # The end of the result's name says nothing.
+            words += ["--key", "text", "--threads", "2", *inputs]
+            if plan.makes_folder:
+                return [*words, "--partition-by", "part", "--file-size", "64K", "-o", result]
+            return [*words, "--view" if plan.makes_view else "-o", result]
         if action == "merge":
             return [*words, "-m", *inputs, "-o", result]
         words += ["--strategy", self.scenario.strategy]
@@ -222,8 +245,30 @@ class Stage:
             return "right" if ended.code == 0 and ended.out == expected else "wrong"
         if not path.exists():
             return "absent"
+        if self.plan.of_table:
+            if path.is_file() and path.read_bytes() == PRECIOUS:
+                return "precious"
+            return "right" if self.rows_of(path) == expected else "wrong"
         content = path.read_bytes() if path.is_file() else None
         return "right" if content == expected else "precious" if content == PRECIOUS else "wrong"
+
+    def rows_of(self, path):
+        """The rows of a table's result as csv, in the order of its files; nothing if it has none."""
+        if path.is_dir() != self.plan.makes_folder:
+            return None
+        found = b""
+        files = sorted(file for file in path.rglob("*") if not file.is_dir()) if path.is_dir() else [path]
+        for file in files:
+            # Merging one file gives its rows as they are, and checks their order.
+            words = ["sort", "-m", "--key", "text", file.relative_to(self.folder), "--output-format", "csv"]
+            ended = self.trial.run(words)
+            if ended.code:
+                return None
+            header, lines = ended.out.split(b"\n", 1)
+            if header != b"n,text,part" and header != rows.HEADER[:-1]:
+                return None
+            found += lines if header == rows.HEADER[:-1] else rows.with_part_second(lines)
+        return rows.HEADER + found
 
     def debris(self, also=()):
         """Names that may not be here after success."""
@@ -268,6 +313,12 @@ class Stage:
                 if file.stat().st_mode & 0o044 and file.stat().st_size:
                     self.trial.complaints.append(f"other users can read helper files of a private input: {file.name}")
                     return
+
+
+@functools.lru_cache(maxsize=24)
+def tables(content):
+    """Some lines as a table, made once in this process."""
+    return rows.table(content)
 
 
 @functools.lru_cache(maxsize=1)

@@ -28,6 +28,9 @@ def choices(stage):
     plan = stage.plan
     if not plan.inputs:
         return {"same": 4, "consume-other": 2, "view-other": 1, "copy-other": 1}
+    if plan.of_table:
+        # The other commands take lines.
+        return {"same": 8, "new": 3, "other": 3, "elsewhere": 2}
     weights = {"same": 8, "new": 3, "other": 3, "elsewhere": 2, "view-other": 1, "consume-other": 2}
     # Another sort onto a file that is half consumed replaces it because the user says so.
     if not plan.onto and not plan.makes_view:
@@ -109,6 +112,8 @@ class Following:
     def reached(self, result, expected, is_view):
         """Whether the result is the new one."""
         path = self.folder / result
+        if self.stage.plan.of_table:
+            return self.stage.output(result, expected) == "right"
         if is_view:
             if not path.is_dir():
                 return False

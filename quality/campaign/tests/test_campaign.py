@@ -16,6 +16,7 @@ import checksum
 import data
 import doors
 import process
+import rows
 import run
 import setup as surroundings
 import shim
@@ -140,6 +141,15 @@ class Parts(unittest.TestCase):
         self.assertEqual(checksum.crc32c(b"123456789"), 0xE3069283)
         self.assertEqual(checksum.read_sealed(checksum.sealed({"a": [1]})), {"a": [1]})
         self.assertEqual(checksum.read_sealed(checksum.sealed({"a": [1]})), {"a": [1]})
+
+    def test_tables_are_files_of_parquet_and_their_rows(self):
+        table, in_order = rows.table(b"b\na\nb\n")
+        self.assertEqual(in_order, b"n,part,text\n1,p/1,a\n0,p/0,b\n2,p/2,b\n")
+        self.assertEqual(rows.folders(in_order), b"n,part,text\n0,p/0,b\n1,p/1,a\n2,p/2,b\n")
+        self.assertEqual(rows.with_part_second(b"1,a,p/1\n"), b"1,p/1,a\n")
+        self.assertTrue(table.startswith(b"PAR1") and table.endswith(b"PAR1"))
+        self.assertEqual((rows.varint(1), rows.varint(300)), (b"\x01", b"\xac\x02"))
+        self.assertEqual(rows.struct_of((1, "int", 2), (4, "text", b"x")), b"\x15\x04\x38\x01x\x00")
 
     def test_the_same_seed_gives_the_same_lines_and_other_numbers_other_ones(self):
         for number in range(data.KINDS):
