@@ -8,7 +8,7 @@ use merganser_tables::TableKey;
 
 use super::{HiveArgs, PackingName, TableForm};
 
-/// Sort tables of any size, into a file or a sorted view
+/// Sort tables of any size, into a file, a folder of files or a sorted view
 ///
 /// Each INPUT is a file of Parquet or Arrow, a folder of such files, or a pattern such as 'in/*.parquet'.
 /// All have the same columns. Folders that are named as country=FR add a column. Rows whose keys are equal

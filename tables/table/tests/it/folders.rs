@@ -278,7 +278,7 @@ fn every_small_table_is_partitioned_as_a_naive_sort_does() {
     }
 }
 
-/// A table of columns of several kinds, with lists and long texts, of which `at` is the row's number.
+/// A table of columns of several kinds, with lists and long texts. The column `at` is the number of the row.
 fn wide_table(folder: &Path, random: &mut Random, rows: usize) -> Table {
     let item = Arc::new(Field::new("item", DataType::Utf8, true));
     let fields = [

@@ -291,7 +291,7 @@ fn work_on(written: &Written<'_>, columns: GroupColumns<'_>) -> Result<(), Table
         state.next += 1;
         written.changed.notify_all();
         drop(state);
-        // The others go on while the disk makes the file durable.
+        // The others continue while the disk makes the file durable.
         if let Some(ended) = ended {
             ended.complete()?;
         }
