@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, SeekFrom, openat, seek, unlinkat};
 use rustix::io::Errno;
 
-/// Levels of folders that are removed. Unfinished work has two.
+/// Levels of folders that are removed. Unfinished work has eight, where six columns of a table name folders in a folder.
 const LEVELS_MAX: u32 = 8;
 /// Programs may add entries to a folder without end, and then even one listing of it has no end. So at most twice the
 /// entries of the beginning are removed, and this many more.
@@ -161,6 +161,19 @@ mod tests {
         symlink(&other, &link).expect("linked");
         assert!(remove_folder(&of(&link)).is_err());
         assert!(other.join("kept").exists());
+    }
+
+    #[test]
+    fn folders_of_six_columns_go() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join(".out.unfinished");
+        for number in 1..3 {
+            let inner = folder.join(format!("files/a=1/b={number}/c=1/d=1/e=1/f={number}"));
+            fs::create_dir_all(&inner).expect("made");
+            fs::write(inner.join("part-00000.parquet"), "rows").expect("written");
+        }
+        remove_folder(&of(&folder)).expect("removed");
+        assert!(!folder.exists());
     }
 
     #[test]

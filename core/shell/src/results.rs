@@ -201,6 +201,10 @@ mod tests {
         ] {
             assert_eq!(Failure::from(error).sentence(), Some(sentence));
         }
+        assert_eq!(
+            Failure::from(WorkError::NotFree(Path::new("d").to_owned())).sentence(),
+            Some("d: exists, and is no empty folder; remove it or give -o another name")
+        );
         let directory = ResultsError::from(TargetError::Directory(Path::new("d").to_owned()));
         assert_eq!(told(&directory), "d: is a directory; -o takes a file");
     }
