@@ -11,7 +11,7 @@ use merganser_sort::output::{PARTIAL_NAME, RESUME_NAME, Resume};
 use merganser_sort::view::{CONSUMED_NAME, MANIFEST_NAME};
 use merganser_storage::Directory;
 
-use super::files::FILES_NAME;
+use super::names::FILES_NAME;
 use super::{Evidence, NoteFacts, PipelineFacts, SortFacts, WorkFacts, has_claimed, note_of};
 use crate::ResultsError;
 use crate::pipeline::{self, Left, PARTS_NAME};

@@ -15,12 +15,10 @@ use merganser_sort::note::WorkNote;
 use merganser_storage::Directory;
 use merganser_storage::file::rename_to_free;
 
+use super::names::FILES_NAME;
 use super::view::noted;
 use super::{DoomedFolders, Target, WorkError, WorkFolder};
 use crate::{Notice, ResultSource, ResultsError};
-
-/// The folder, in a folder of unfinished work, that becomes the result.
-pub(super) const FILES_NAME: &str = "files";
 
 /// A result of files in folders that is being made from inputs that stay. If it is dropped before
 /// [`UnfinishedFiles::publish`], all of it is removed. A killed process leaves the folder of unfinished work, and the next

@@ -14,7 +14,7 @@ use merganser_storage::file::{FileDirectory, own};
 use rustix::fs::{Mode, fchmod};
 
 use super::contents::{WorkContents, is_ours};
-use super::files::FILES_NAME;
+use super::names::FILES_NAME;
 use super::publish::{open_own_file, rename_to_free};
 use super::verdict::{Verdict, judge};
 use super::{LOCK_PATIENCE, ResultAttributes, Target, holder_of, unclaim_all, work_name};

@@ -8,6 +8,9 @@ const PREFIX: &str = ".";
 
 const SUFFIX: &str = ".unfinished";
 
+/// The folder, in a folder of unfinished work, that becomes the result.
+pub(super) const FILES_NAME: &str = "files";
+
 /// The name of the folder of unfinished work of a result.
 pub fn work_name(result: &OsStr) -> OsString {
     let mut name = OsString::from(PREFIX);

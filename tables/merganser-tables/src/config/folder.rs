@@ -2,9 +2,8 @@
 
 use merganser_shell::config::Destination;
 use merganser_shell::failure::Failure;
-use merganser_tables::{EqualRows, FolderFiles, TableFormat};
+use merganser_tables::{FolderFiles, TableFormat, TableKey};
 
-use super::sort::AskedOrder;
 use crate::args::TableSortArgs;
 
 /// The least size of files: the end of each one takes some thousands of bytes.
@@ -12,14 +11,14 @@ const FILE_BYTES_MIN: u64 = 64 << 10;
 /// Folders in folders that are removed after a kill, and found as inputs.
 const PARTITION_COLUMNS_MAX: usize = 6;
 
-/// The files of a folder, if the result is one.
+/// The files of a folder, if the result is one. Of rows with equal values of the columns `distinct`, one is kept.
 ///
 /// # Errors
 /// Settings that do not go together.
 pub(super) fn folder_files(
     typed: &TableSortArgs,
     (destination, format): (&Destination, Option<TableFormat>),
-    (order, equal): (&AskedOrder, EqualRows),
+    distinct: Option<&[TableKey]>,
 ) -> Result<Option<FolderFiles>, Failure> {
     let by = &typed.partition_by;
     let file_bytes = typed.file_size.map(|size| size.0);
@@ -49,7 +48,7 @@ pub(super) fn folder_files(
             "the files that -m merges are not in the order of these columns; leave out -m",
         );
     }
-    if let (AskedOrder::Keys(keys), true) = (order, equal != EqualRows::KeepAll)
+    if let Some(keys) = distinct
         && let Some(column) = by.iter().find(|name| keys.iter().all(|key| key.column != **name))
     {
         return refused(&format!(

@@ -103,7 +103,11 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
             _ => None,
         };
         let format = format_of(typed.output_format, file);
-        let folder = folder_files(&typed, (&destination, format), (&order, equal))?;
+        let distinct = match &order {
+            AskedOrder::Keys(keys) if equal != EqualRows::KeepAll => Some(&keys[..]),
+            _ => None,
+        };
+        let folder = folder_files(&typed, (&destination, format), distinct)?;
         // A folder may be typed with a slash.
         let destination = match destination {
             Destination::File(path) if folder.is_some() => {

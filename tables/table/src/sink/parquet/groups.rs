@@ -8,10 +8,10 @@
 use arrow_schema::SchemaRef;
 use merganser_sort::{Budget, Progress};
 use parking_lot::{Condvar, Mutex};
-use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowRowGroupWriterFactory, compute_leaves};
+use parquet::arrow::arrow_writer::{ArrowRowGroupWriterFactory, compute_leaves};
 
 use super::ParquetOptions;
-use super::one_file::EndedFile;
+use super::group_sink::{EncodedGroup, GroupSink};
 use crate::TableError;
 use crate::codec::{BatchDecoder, TableLayout};
 use crate::key::prefix_len;
@@ -26,28 +26,6 @@ const MEMORY_PARTS: u64 = 2;
 const PIECE_BYTES_MIN: u64 = 1 << 20;
 /// A file of a size has this many row groups, at least, so that it can end near that size.
 const GROUPS_PER_FILE: u64 = 4;
-
-/// A row group on its way to a file.
-pub(super) struct EncodedGroup {
-    pub(super) chunks: Vec<ArrowColumnChunk>,
-    /// The beginning of the keys of its rows, which is the same for all rows of a partition.
-    pub(super) partition: Vec<u8>,
-}
-
-/// Takes row groups in order.
-pub(super) trait GroupSink: Send {
-    /// Appends a row group. The file that has ended by it, if one has, is still to be completed.
-    ///
-    /// # Errors
-    /// Those of the files.
-    fn append(&mut self, group: EncodedGroup) -> Result<Option<EndedFile>, TableError>;
-
-    /// Ends the last file.
-    ///
-    /// # Errors
-    /// Those of the files.
-    fn finish(&mut self) -> Result<(), TableError>;
-}
 
 /// Where row groups end.
 #[derive(Clone, Copy)]

@@ -13,9 +13,8 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::TypePtr;
 
-use super::groups::{EncodedGroup, GroupSink};
+use super::group_sink::{EncodedGroup, EndedFile, GroupSink, append};
 use super::of_output;
-use super::one_file::{EndedFile, append};
 use crate::TableError;
 use crate::sink::files::{FolderFile, TableFolder};
 use crate::sink::hive_names::PartitionNames;

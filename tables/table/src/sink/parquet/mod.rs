@@ -6,6 +6,7 @@
 //!                                             └─► many_files    the files of a folder, each of a size
 //! ```
 
+mod group_sink;
 mod groups;
 mod many_files;
 mod one_file;
