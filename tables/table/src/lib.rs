@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   source    files, folders, patterns ─► batches            sink      rows ─► Parquet, Arrow, csv, JSON
+//!   hive      names of folders that are values of columns: country=FR
 //!   types     the plain forms of columns                     sort      all of it; merge: inputs that are in order
 //!   key, row  columns ─► byte strings ─► columns             view      sorted rows that are read as batches
 //! ```
