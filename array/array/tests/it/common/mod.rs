@@ -8,7 +8,6 @@ pub(crate) mod unreadable;
 use std::sync::Arc;
 
 use merganser_array::{Hash, Members, OpenOptions, Volume, VolumeSettings};
-use merganser_storage::memory::MemoryDirectory;
 use merganser_storage::{Directory, Operation, Storage, StorageExt};
 use merganser_testkit::Random;
 
