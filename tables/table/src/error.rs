@@ -49,6 +49,14 @@ pub enum TableError {
         /// The damage.
         why: String,
     },
+    /// The program that hands in the batches of a table has failed.
+    #[error("{table}: {error}")]
+    Given {
+        /// The name of the table.
+        table: String,
+        /// Its error.
+        error: ArrowError,
+    },
     /// A column that is not there.
     #[error("{}: has no column {column}; it has {}", file.display(), has.join(", "))]
     NoColumn {

@@ -60,6 +60,7 @@ mod table_rows;
 mod types;
 mod verify;
 mod view;
+mod view_batches;
 
 pub use error::TableError;
 pub use key::{NullsAt, TableKey};
@@ -71,3 +72,4 @@ pub use source::{FileKind, HiveColumns, find_files, kind_of};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};
 pub use view::{RowsWanted, TableView};
+pub use view_batches::ViewBatches;

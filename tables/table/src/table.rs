@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use arrow_schema::SchemaRef;
+use arrow_array::RecordBatch;
+use arrow_schema::{ArrowError, SchemaRef};
 
 use crate::TableError;
 use crate::codec::TableLayout;
@@ -22,7 +23,7 @@ pub enum TableOrder {
     },
 }
 
-/// A table in files of Parquet and Arrow, which have the same columns.
+/// A table in files of Parquet and Arrow, which have the same columns, or in batches of a program.
 pub struct Table {
     pub(crate) source: TableSource,
 }
@@ -42,6 +43,20 @@ impl Table {
     /// As [`Table::open`].
     pub fn open_with(files: &[PathBuf], hive: HiveColumns) -> Result<Table, TableError> {
         Ok(Table { source: TableSource::open(files, hive)? })
+    }
+
+    /// A table of batches that a program hands in; errors call it `name`. It can be sorted once.
+    ///
+    /// The batches are read by one thread, and their memory is no part of a budget.
+    ///
+    /// # Errors
+    /// Columns that rows can't hold.
+    pub fn from_batches(
+        name: &str,
+        schema: SchemaRef,
+        batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send + 'static,
+    ) -> Result<Table, TableError> {
+        Ok(Table { source: TableSource::of_batches(name, schema, Box::new(batches))? })
     }
 
     /// Its columns, with the types of the first file.

@@ -7,10 +7,11 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_ipc::convert::try_schema_from_ipc_buffer;
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use merganser_sort::rows::RecordCutter;
 use merganser_sort::view::{Manifest, View, ViewStream};
 use merganser_sort::{Budget, Progress, Silent};
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TableError;
 use crate::codec::TableLayout;
-use crate::key::{ENCODING_VERSION, KeyEncoder, NullsAt, TableKey, find_keys};
+use crate::key::{ENCODING_VERSION, KeyColumn, KeyEncoder, NullsAt, TableKey, find_keys};
 use crate::schema::TableSchema;
 use crate::sink::{
     ParquetOptions, TableFormat, WantedColumns, each_batch, fits_csv, write_as, write_parquet,
@@ -186,7 +187,16 @@ impl TableView {
     /// # Errors
     /// A value that the column can't have; damage found.
     pub fn row_of_key(&self, typed: &str) -> Result<u64, TableError> {
-        let key = self.key_of(typed)?;
+        self.row_of_value(&self.value_of(typed)?)
+    }
+
+    /// The number of the first row that is not before those whose first key column has the only value of `value`, an
+    /// array of [`TableView::key_type`].
+    ///
+    /// # Errors
+    /// A null or a value that the column can't have; damage found.
+    pub fn row_of_value(&self, value: &ArrayRef) -> Result<u64, TableError> {
+        let key = self.key_of(value)?;
         let offset = self.view.offset_of_key(&key)?;
         self.row_at(offset)
     }
@@ -196,7 +206,15 @@ impl TableView {
     /// # Errors
     /// As [`TableView::row_of_key`].
     pub fn row_behind_key(&self, typed: &str) -> Result<u64, TableError> {
-        let mut key = self.key_of(typed)?;
+        self.row_behind_value(&self.value_of(typed)?)
+    }
+
+    /// The number of the first row behind those whose first key column has the only value of `value`.
+    ///
+    /// # Errors
+    /// As [`TableView::row_of_value`].
+    pub fn row_behind_value(&self, value: &ArrayRef) -> Result<u64, TableError> {
+        let mut key = self.key_of(value)?;
         let open = self.layout.keys.first().is_some_and(|key| key.is_open);
         if open {
             // No string is between one and the same with a zero byte behind it.
@@ -211,6 +229,33 @@ impl TableView {
         }
         let offset = self.view.offset_of_key(&key)?;
         self.row_at(offset)
+    }
+
+    /// The rows whose first key column has a value; all rows of a view that is in no order.
+    ///
+    /// # Errors
+    /// Damage found.
+    pub fn rows_with_a_value(&self) -> Result<Range<u64>, TableError> {
+        let all = 0..self.rows_count();
+        let Some(key) = self.layout.keys.first().filter(|key| key.nullable) else {
+            return Ok(all);
+        };
+        // The mark is the first byte of a key.
+        let (null, value) = crate::key::marks(key.nulls);
+        let border = self.row_at(self.view.offset_of_key(&[null.max(value)])?)?;
+        Ok(if null < value { border..all.end } else { 0..border })
+    }
+
+    /// The plain type of the first key column: that of values that are looked for. `None` for a view that is in no order.
+    #[must_use]
+    pub fn key_type(&self) -> Option<&DataType> {
+        self.layout.keys.first().map(|key| &key.plain)
+    }
+
+    /// The first key column, and whether its greatest values come first.
+    #[must_use]
+    pub fn first_key(&self) -> Option<(&str, bool)> {
+        self.layout.keys.first().map(|key| (&key.name[..], key.descending))
     }
 
     /// The number of the row that begins at `offset`.
@@ -228,27 +273,42 @@ impl TableView {
         Ok(low)
     }
 
-    /// The beginning of all keys whose first column has this value.
-    fn key_of(&self, typed: &str) -> Result<Vec<u8>, TableError> {
-        let Some(key) = self.layout.keys.first() else {
-            return Err(TableError::NotATableView {
-                view: self.view.manifest().name.clone(),
-                why: "its rows are in no order".to_owned(),
-            });
-        };
-        let refused = || TableError::NoValue {
+    fn ordered_key(&self) -> Result<&KeyColumn, TableError> {
+        self.layout.keys.first().ok_or_else(|| TableError::NotATableView {
+            view: self.view.manifest().name.clone(),
+            why: "its rows are in no order".to_owned(),
+        })
+    }
+
+    fn no_value(&self, key: &KeyColumn, typed: &str) -> TableError {
+        TableError::NoValue {
             typed: typed.to_owned(),
             column: key.name.clone(),
             data_type: self.layout.schema.own.field(key.index).data_type().clone(),
-        };
+        }
+    }
+
+    /// A typed text as a value of the first key column.
+    fn value_of(&self, typed: &str) -> Result<ArrayRef, TableError> {
+        let key = self.ordered_key()?;
         let text: ArrayRef = Arc::new(StringArray::from(vec![typed]));
         let options = CastOptions { safe: false, ..CastOptions::default() };
-        let value = cast_with_options(&text, &key.plain, &options).map_err(|_| refused())?;
-        let value = cast(&value, &plain_type(&key.plain, Held::AsViews)).map_err(|_| refused())?;
-        if value.null_count() > 0 {
+        let value = cast_with_options(&text, &key.plain, &options);
+        value.map_err(|_| self.no_value(key, typed))
+    }
+
+    /// The beginning of all keys whose first column has the only value of `value`.
+    fn key_of(&self, value: &ArrayRef) -> Result<Vec<u8>, TableError> {
+        let key = self.ordered_key()?;
+        let refused = || {
+            let shown = array_value_to_string(value, 0).unwrap_or_default();
+            self.no_value(key, &shown)
+        };
+        if value.len() != 1 || value.null_count() > 0 || *value.data_type() != key.plain {
             return Err(refused());
         }
-        let alone = crate::key::KeyColumn { index: 0, ..key.clone() };
+        let value = cast(value, &plain_type(&key.plain, Held::AsViews)).map_err(|_| refused())?;
+        let alone = KeyColumn { index: 0, ..key.clone() };
         let mut encoder = KeyEncoder::new(&[alone]);
         encoder.encode(1, &[value]).map_err(|_| refused())?;
         Ok(encoder.key(0).to_vec())
@@ -284,6 +344,14 @@ impl TableView {
     ) -> Result<u64, TableError> {
         let columns = self.wanted(columns)?;
         each_batch(&mut self.rows(wanted)?, &self.layout, &columns, &Silent, each)
+    }
+
+    /// The columns of these names, in this order, or all.
+    ///
+    /// # Errors
+    /// A column that is not there.
+    pub fn schema_of(&self, columns: Option<&[String]>) -> Result<SchemaRef, TableError> {
+        Ok(self.wanted(columns)?.schema)
     }
 
     fn wanted(&self, columns: Option<&[String]>) -> Result<WantedColumns, TableError> {

@@ -75,7 +75,7 @@ fn add_lengths(key: &KeyColumn, column: &Column, lengths: &mut [usize]) {
 }
 
 /// The mark of a null, and that of a value.
-pub(super) fn marks(nulls: NullsAt) -> (u8, u8) {
+pub(crate) fn marks(nulls: NullsAt) -> (u8, u8) {
     match nulls {
         NullsAt::First => (0, 1),
         NullsAt::Last => (2, 1),

@@ -26,7 +26,7 @@ use crate::types::{Held, plain_type};
 use number::NumberKind;
 
 pub(crate) use decode::KeyDecoder;
-pub(crate) use encode::KeyEncoder;
+pub(crate) use encode::{KeyEncoder, marks};
 pub(crate) use prefix::prefix_len;
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use arrow_cast::cast;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::given::{Batches, given};
 use super::guard::guarded;
 use super::{FileKind, Looked, TableFile, TablePart};
 use crate::TableError;
@@ -22,6 +23,18 @@ const BATCH_ROWS: usize = 8192;
 enum Opened {
     File(FileReader<BufReader<File>>),
     Stream(StreamReader<BufReader<File>>),
+    /// Batches of a program, which makes its own errors.
+    Given(SchemaRef, Batches),
+}
+
+impl Opened {
+    fn schema(&self) -> SchemaRef {
+        match self {
+            Opened::File(reader) => reader.schema(),
+            Opened::Stream(reader) => reader.schema(),
+            Opened::Given(schema, _) => Arc::clone(schema),
+        }
+    }
 }
 
 fn open(path: &Path, kind: FileKind) -> Result<Opened, TableError> {
@@ -36,17 +49,19 @@ fn open(path: &Path, kind: FileKind) -> Result<Opened, TableError> {
 /// Looks at the file at `path`.
 pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
     let bytes = std::fs::metadata(path).map_err(TableError::on(path))?.len();
-    let (schema, count) = match open(path, kind)? {
-        Opened::File(reader) => (reader.schema(), reader.num_batches()),
-        Opened::Stream(reader) => (reader.schema(), 1),
+    let opened = open(path, kind)?;
+    let count = match &opened {
+        Opened::File(reader) => reader.num_batches(),
+        Opened::Stream(_) | Opened::Given(..) => 1,
     };
+    let schema = opened.schema();
     // The rows of a batch are known when it is read.
     let bytes = bytes / count.max(1) as u64;
     let parts = (0..count)
         .map(|number| TablePart { number, rows: 0, bytes, reader_bytes: bytes })
         .collect();
     let may_be_null = vec![true; schema.fields().len()];
-    let file = TableFile { path: Arc::from(path), kind, parts, of_folders: Vec::new() };
+    let file = TableFile::new(path, kind, parts);
     Ok(Looked { file, schema, may_be_null, origin: None })
 }
 
@@ -62,12 +77,11 @@ pub(crate) struct ArrowReader {
 
 impl ArrowReader {
     pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ArrowReader, TableError> {
-        let opened = open(&file.path, file.kind)?;
-        let own = match &opened {
-            Opened::File(reader) => reader.schema(),
-            Opened::Stream(reader) => reader.schema(),
+        let opened = match &file.given {
+            Some(given) => Opened::Given(given.schema(), given.take(&file.path)?),
+            None => open(&file.path, file.kind)?,
         };
-        let plain = plain_schema(&own, Held::AsViews);
+        let plain = plain_schema(&opened.schema(), Held::AsViews);
         Ok(ArrowReader { path: Arc::clone(&file.path), parts, opened, plain, batch: None })
     }
 
@@ -101,6 +115,11 @@ impl ArrowReader {
             }
             Opened::Stream(reader) => {
                 let batch = guarded((&self.path, ""), || reader.next().transpose())?;
+                Ok(batch.map(|batch| (0, batch)))
+            }
+            Opened::Given(_, batches) => {
+                let batch = batches.next().transpose();
+                let batch = batch.map_err(|error| given(&self.path, error))?;
                 Ok(batch.map(|batch| (0, batch)))
             }
         }

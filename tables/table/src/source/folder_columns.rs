@@ -163,8 +163,7 @@ mod tests {
         for file in files {
             let (file, first) = (Path::new(file), Path::new(files[0]));
             columns.add(file, &own, first).map_err(|error| error.to_string())?;
-            let (kind, parts, of_folders) = (FileKind::Parquet, Vec::new(), Vec::new());
-            all.push(TableFile { path: Arc::from(file), kind, parts, of_folders });
+            all.push(TableFile::new(file, FileKind::Parquet, Vec::new()));
         }
         let fields = columns.give_to(&mut all);
         let values = all[0].of_folders.iter().map(|value| match value {

@@ -5,12 +5,14 @@
 //!   folder_columns   what the folders of files name: country=FR
 //!   kind      what a file is, by its first bytes
 //!   parquet   row groups ─┬─► batches in their plain form
-//!   arrow     batches   ──┘
+//!   arrow     batches   ──┤
+//!   given     of a program┘
 //! ```
 
 mod arrow;
 mod find;
 mod folder_columns;
+mod given;
 mod guard;
 mod kind;
 mod parquet;
@@ -39,6 +41,15 @@ pub(crate) struct TableFile {
     pub(crate) parts: Vec<TablePart>,
     /// The values of the last columns of the table, which its folders name.
     of_folders: Vec<FolderValue>,
+    /// What is read instead of a file, for a table that a program hands in.
+    pub(crate) given: Option<given::GivenBatches>,
+}
+
+impl TableFile {
+    /// The file at `path`, whose folders name no columns.
+    fn new(path: &Path, kind: FileKind, parts: Vec<TablePart>) -> TableFile {
+        TableFile { path: Arc::from(path), kind, parts, of_folders: Vec::new(), given: None }
+    }
 }
 
 /// A row group of Parquet, a batch of an Arrow file, or all of an Arrow stream.

@@ -162,7 +162,7 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
         }
     }
     Ok(Looked {
-        file: TableFile { path: Arc::from(path), kind, parts, of_folders: Vec::new() },
+        file: TableFile::new(path, kind, parts),
         schema: Arc::clone(loaded.schema()),
         may_be_null,
         origin: Some(ParquetOrigin::of_file(metadata)),

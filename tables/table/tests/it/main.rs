@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
 use merganser_random::Random;
 use merganser_sort::run::Compression;
 use merganser_sort::view::Manifest;
@@ -18,7 +18,7 @@ use merganser_storage::Directory;
 use merganser_storage::memory::MemoryDirectory;
 use merganser_tables::{
     RowsWanted, Table, TableError, TableFormat, TableOptions, TableOrder, TableOutput, TableReport,
-    TableView, sort_table,
+    TableView, ViewBatches, sort_table,
 };
 use merganser_testkit::faulty::{Fault, FaultPlan, Faulty};
 
@@ -146,6 +146,108 @@ fn a_view_is_read_by_rows_and_keys() {
         let refused = TableView::open(&folder, &budget, 1).err().expect("refused").to_string();
         assert!(refused.contains("version 2") && refused.contains("reads version 1"), "{refused}");
     }
+}
+
+/// The names and numbers of the rows that [`write_files`] writes, as a view in memory.
+fn view_of(table: &Table, key: &str, budget: &Budget) -> Arc<TableView> {
+    let mut options = options(16 << 20, MemoryDirectory::new(), 2);
+    options.order = TableOrder::Keys(vec![key.parse().expect("a key")]);
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    let output = TableOutput::View { folder: Arc::clone(&folder), name: "t".to_owned() };
+    sort_table(table, output, &options, &Silent).expect("sorts");
+    Arc::new(TableView::open(&folder, budget, 2).expect("opens"))
+}
+
+/// Readers that are made and not read hold nothing, and several are read at once. One that is dropped gives all back.
+#[test]
+fn readers_of_a_view_begin_with_their_first_batch() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = Table::open(&write_files(folder.path(), 60_000)).expect("opens");
+    let budget = Budget::new(64 << 20);
+    let view = view_of(&table, "name", &budget);
+    let reader = || ViewBatches::new(&view, RowsWanted::default(), Some(vec!["at".to_owned()]));
+    let free = budget.free_bytes();
+    let made: Vec<_> = (0..100).map(|_| reader()).collect();
+    // A thread that began to read would have taken memory by now.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(budget.free_bytes(), free);
+    drop(made);
+    let mut three: Vec<_> = (0..3).map(|_| reader().expect("a column")).collect();
+    assert_eq!(three[0].schema().fields().len(), 1);
+    let mut rows = [0; 3];
+    while let Some(firsts) = three.iter_mut().map(Iterator::next).collect::<Option<Vec<_>>>() {
+        for (rows, batch) in rows.iter_mut().zip(firsts) {
+            *rows += batch.expect("a batch").num_rows();
+        }
+    }
+    assert_eq!(rows, [60_000; 3]);
+    for _ in 0..50 {
+        let mut reader = reader().expect("a column");
+        assert!(reader.next().expect("one").is_ok());
+    }
+    drop(three);
+    assert_eq!(budget.free_bytes(), free);
+    let no_column = ViewBatches::new(&view, RowsWanted::default(), Some(vec!["x".to_owned()]));
+    assert!(matches!(no_column, Err(TableError::NoColumn { .. })));
+}
+
+/// Nulls are at one end, and the values next to them are found by their type.
+#[test]
+fn values_and_nulls_of_the_first_key_are_ranges() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let table = Table::open(&write_files(folder.path(), 20_000)).expect("opens");
+    for (key, first) in
+        [("name", true), ("name:last", false), ("name:r", true), ("name:r:last", false)]
+    {
+        let view = view_of(&table, key, &Budget::new(64 << 20));
+        let mut names: Vec<Option<String>> = Vec::new();
+        let all = view.batches(&RowsWanted::default(), None, |batch| {
+            let column = batch.column(0).as_string::<i32>();
+            names.extend(column.iter().map(|name| name.map(str::to_owned)));
+            Ok(())
+        });
+        assert_eq!(all.expect("reads"), 20_000);
+        let nulls = names.iter().filter(|name| name.is_none()).count() as u64;
+        let values = view.rows_with_a_value().expect("reads");
+        assert_eq!(values, if first { nulls..20_000 } else { 0..20_000 - nulls }, "{key}");
+        assert_eq!(view.first_key(), Some(("name", key.contains(":r"))));
+        let value: ArrayRef = Arc::new(StringArray::from(vec!["name 0250"]));
+        assert_eq!(view.key_type(), Some(value.data_type()));
+        let is_one = |name: &Option<String>| name.as_deref() == Some("name 0250");
+        let start = names.iter().position(is_one).expect("one") as u64;
+        let end = names.iter().rposition(is_one).expect("one") as u64 + 1;
+        assert_eq!(view.row_of_value(&value).expect("a value"), start, "{key}");
+        assert_eq!(view.row_behind_value(&value).expect("a value"), end, "{key}");
+        let number: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+        assert!(matches!(view.row_of_value(&number), Err(TableError::NoValue { .. })));
+    }
+}
+
+/// Batches of a program are sorted as those of files are, once, and its error comes out.
+#[test]
+fn a_table_is_given_in_batches() {
+    let schema = Arc::new(Schema::new(vec![Field::new("name", DataType::Utf8, true)]));
+    let batch = |names: &[&str]| {
+        let column: ArrayRef = Arc::new(StringArray::from(names.to_vec()));
+        RecordBatch::try_new(Arc::clone(&schema), vec![column])
+    };
+    let given = |last: Result<RecordBatch, ArrowError>| {
+        let batches = [batch(&["pear", "fig"]), batch(&[]), last];
+        Table::from_batches("a frame", Arc::clone(&schema), batches.into_iter()).expect("a table")
+    };
+    let options = options(16 << 20, MemoryDirectory::new(), 2);
+    let table = given(batch(&["apple"]));
+    assert_eq!((table.rows(), table.schema()), (None, &schema));
+    let (found, report) = sorted(&table, &options, &Silent).expect("sorts");
+    assert_eq!((&found[..], report.rows), ("name\napple\nfig\npear\n", 3));
+    let again = sorted(&table, &options, &Silent).expect_err("read").to_string();
+    assert_eq!(
+        again,
+        "a frame: Invalid argument error: was read before, and its batches come once"
+    );
+    let failed = given(Err(ArrowError::ComputeError("no more".to_owned())));
+    let failed = sorted(&failed, &options, &Silent).expect_err("fails");
+    assert!(matches!(&failed, TableError::Given { table, .. } if table == "a frame"), "{failed}");
 }
 
 /// Reads, writes and creates of temporary files fail in turn, and bits change: an error comes out, and nothing is held.
