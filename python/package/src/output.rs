@@ -1,0 +1,38 @@
+//! Where the result of a job goes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use merganser_results::output::{ResultOutput, codec_by_name};
+use merganser_sort::files::LazyDirectory;
+use merganser_storage::Directory;
+
+use crate::failure::Failure;
+use crate::work::Watch;
+
+/// Opens the result at `path`: it replaces a file of that name when it is complete.
+pub(crate) fn open(path: &Path, watch: &Arc<Watch>) -> Result<ResultOutput, Failure> {
+    Ok(ResultOutput::open(path, Arc::clone(watch) as _)?)
+}
+
+/// Refuses the name of an output that would be compressed as a whole: a table is packed inside.
+pub(crate) fn refuse_compressed(path: &Path) -> Result<(), Failure> {
+    match codec_by_name(path)? {
+        None => Ok(()),
+        Some(_) => Err(Failure::Other(format!(
+            "{}: the name says that the output is compressed, and a table is packed inside; give a plain name",
+            path.display()
+        ))),
+    }
+}
+
+/// Folders for temporary files. A job that fits into the memory does not look at them.
+pub(crate) fn temp(folders: &[PathBuf]) -> Vec<Arc<dyn Directory>> {
+    folders.iter().map(|path| LazyDirectory::new(path) as Arc<dyn Directory>).collect()
+}
+
+/// The name of the view in this folder: the folder's name without `.view`.
+pub(crate) fn view_name(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(".view").unwrap_or(&name).to_owned()
+}

@@ -1,0 +1,240 @@
+//! Sorts of tables.
+
+use std::io::Cursor;
+use std::path::{Path, PathBuf};
+
+use arrow_ipc::reader::StreamReader;
+use merganser_sort::Budget;
+use merganser_sort::files::UnfinishedView;
+use merganser_sort::run::Compression;
+use merganser_tables::{
+    EqualRows, FileKind, NullsAt, ParquetCompression, ParquetOptions, Table, TableError,
+    TableFormat, TableKey, TableOptions, TableOrder, TableOutput, find_files, kind_of,
+    sort_table as sort,
+};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::failure::Failure;
+use crate::given::table_of;
+use crate::output;
+use crate::stream::ArrowRows;
+use crate::work::{Callers, run};
+
+/// A sort of a table, as Python asks for it.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TableJob {
+    /// Files, folders and patterns; or `table` is given.
+    paths: Vec<PathBuf>,
+    table: Option<Py<PyAny>>,
+    /// A file, or a view; without either the result stays in memory.
+    output: Option<PathBuf>,
+    view: Option<PathBuf>,
+    /// Name, descending, nulls last. `None` for all columns.
+    keys: Option<Vec<(String, bool, bool)>>,
+    /// For a random order.
+    seed: Option<u64>,
+    /// `all`, `first` or `count`.
+    equal: String,
+    top: Option<u64>,
+    sorted_inputs: bool,
+    format: Option<String>,
+    compression: Option<String>,
+    row_group_rows: Option<u64>,
+    /// How runs of a view are packed: `off`, `lz4`, `zstd`.
+    packed: String,
+    memory: u64,
+    threads: usize,
+    temp: Vec<PathBuf>,
+    progress: Option<Py<PyAny>>,
+    cancel: Option<Py<PyAny>>,
+}
+
+fn unknown<T>(what: &str, word: &str, known: &str) -> Result<T, Failure> {
+    Err(Failure::Key(format!("{what}: {word:?} is unknown; choose one of {known}")))
+}
+
+fn order(job: &TableJob, table: &Table) -> TableOrder {
+    match (job.seed, &job.keys) {
+        (Some(seed), _) => TableOrder::Shuffled { seed },
+        (None, Some(keys)) => TableOrder::Keys(
+            keys.iter()
+                .map(|(column, descending, last)| {
+                    let mut key = TableKey::ascending(column);
+                    key.descending = *descending;
+                    key.nulls = if *last { NullsAt::Last } else { NullsAt::First };
+                    key
+                })
+                .collect(),
+        ),
+        (None, None) => TableOrder::Keys(table.all_columns()),
+    }
+}
+
+fn parquet(job: &TableJob) -> Result<ParquetOptions, Failure> {
+    let mut parquet = ParquetOptions::default();
+    parquet.compression = match job.compression.as_deref() {
+        None => None,
+        Some("none") => Some(ParquetCompression::None),
+        Some("snappy") => Some(ParquetCompression::Snappy),
+        Some("lz4") => Some(ParquetCompression::Lz4),
+        Some("zstd") => Some(ParquetCompression::Zstd),
+        Some("gzip") => Some(ParquetCompression::Gzip),
+        Some(word) => return unknown("compression", word, "none, snappy, lz4, zstd, gzip"),
+    };
+    if let Some(rows) = job.row_group_rows {
+        parquet.group_rows = rows;
+    }
+    Ok(parquet)
+}
+
+/// The format of a result in `file`: as it was asked for, as its name says, or else that of the first input.
+fn format(job: &TableJob, file: &Path, first: Option<&Path>) -> Result<TableFormat, Failure> {
+    let by_name = || {
+        let end = file.extension()?.to_str()?.to_ascii_lowercase();
+        format_of(&end)
+    };
+    if let Some(word) = &job.format {
+        return match format_of(word) {
+            Some(format) => Ok(format),
+            None => unknown("format", word, "parquet, arrow, arrows, csv, jsonl"),
+        };
+    }
+    if let Some(format) = by_name() {
+        return Ok(format);
+    }
+    let Some(first) = first else {
+        return Err(Failure::Key(format!(
+            "format: the name {} does not say what the result is; choose one of parquet, arrow, arrows, csv, jsonl",
+            file.display()
+        )));
+    };
+    Ok(match kind_of(first)? {
+        FileKind::Parquet => TableFormat::Parquet,
+        FileKind::ArrowFile => TableFormat::ArrowFile,
+        FileKind::ArrowStream => TableFormat::ArrowStream,
+    })
+}
+
+fn format_of(word: &str) -> Option<TableFormat> {
+    Some(match word {
+        "parquet" | "pq" => TableFormat::Parquet,
+        "arrow" | "feather" | "ipc" => TableFormat::ArrowFile,
+        "arrows" => TableFormat::ArrowStream,
+        "csv" => TableFormat::Csv,
+        "jsonl" | "ndjson" => TableFormat::JsonLines,
+        _ => return None,
+    })
+}
+
+/// What a sort did: its report, and the rows of a result in memory.
+#[derive(IntoPyObject)]
+pub(crate) struct TableDone {
+    rows: u64,
+    result_rows: u64,
+    row_bytes: u64,
+    runs: u64,
+    merged: bool,
+    result: Option<ArrowRows>,
+}
+
+/// Does `job` in a thread, and waits for it.
+#[pyfunction]
+pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<TableDone> {
+    let mut job: TableJob = job.extract()?;
+    let given = job.table.take();
+    let given = given.map(|table| table_of(table.bind(py))).transpose()?;
+    let callers = Callers { progress: job.progress.take(), cancel: job.cancel.take() };
+    run(py, &callers, move |watch| {
+        let (table, files) = match given {
+            Some(table) => (table, Vec::new()),
+            None => {
+                let files = find_files(&job.paths)?;
+                (Table::open(&files)?, files)
+            }
+        };
+        let budget = Budget::new(job.memory);
+        let mut options = TableOptions::new(order(&job, &table), budget, output::temp(&job.temp));
+        options.equal = match &*job.equal {
+            "first" => EqualRows::KeepFirst,
+            "count" => EqualRows::Count,
+            _ => EqualRows::KeepAll,
+        };
+        options.top = job.top;
+        options.sorted_inputs = job.sorted_inputs;
+        options.threads = job.threads;
+        options.packed = match &*job.packed {
+            "off" => Compression::Off,
+            "lz4" => Compression::Lz4,
+            "zstd" => Compression::Zstd,
+            word => return unknown("packed", word, "off, lz4, zstd"),
+        };
+        options.parquet = parquet(&job)?;
+        let sort = |to| sort(&table, to, &options, &**watch);
+        let mut result = None;
+        let done = match (&job.output, &job.view) {
+            (Some(path), _) => {
+                let format = format(&job, path, files.first().map(PathBuf::as_path))?;
+                output::refuse_compressed(path)?;
+                let mut to = output::open(path, watch)?;
+                let done = sort(TableOutput::Bytes { to: &mut to, format })?;
+                to.finish()?;
+                done
+            }
+            (None, Some(path)) => {
+                let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+                let view = UnfinishedView::create(path, &inputs)?;
+                let folder = view.directory();
+                let done = sort(TableOutput::View { folder, name: output::view_name(path) })?;
+                view.publish()?;
+                done
+            }
+            (None, None) => {
+                let mut bytes = Vec::new();
+                let to = TableOutput::Bytes { to: &mut bytes, format: TableFormat::ArrowStream };
+                let done = sort(to)?;
+                let arrow = |error| Failure::from(TableError::Arrow(error));
+                let reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(arrow)?;
+                let schema = reader.schema();
+                let batches = reader.collect::<Result<Vec<_>, _>>().map_err(arrow)?;
+                result = Some(ArrowRows::new(schema, batches));
+                done
+            }
+        };
+        Ok(TableDone {
+            rows: done.rows,
+            result_rows: done.result_rows,
+            row_bytes: done.row_bytes,
+            runs: done.runs,
+            merged: done.merged,
+            result,
+        })
+    })
+}
+
+/// Whether the file at `path` is a table by its first bytes, or a folder or pattern, which only tables have.
+#[expect(clippy::needless_pass_by_value, reason = "the path is made of an object of Python")]
+#[pyfunction]
+pub(crate) fn is_table(path: PathBuf) -> PyResult<bool> {
+    let typed = std::slice::from_ref(&path);
+    if path.is_file() {
+        return match kind_of(&path) {
+            Ok(_) | Err(TableError::Encrypted { .. }) => Ok(true),
+            Err(TableError::NotATable { .. }) => Ok(false),
+            Err(error) => Err(Failure::from(error).into()),
+        };
+    }
+    let is_pattern = !path.exists()
+        && path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte));
+    if path.is_dir() || is_pattern {
+        find_files(typed).map_err(Failure::from)?;
+        return Ok(true);
+    }
+    if path.exists() {
+        // A pipe or a device.
+        return Ok(false);
+    }
+    let missing = std::io::Error::from_raw_os_error(libc::ENOENT);
+    Err(crate::failure::on(&path)(missing).into())
+}
