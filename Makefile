@@ -6,17 +6,18 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make demo-disks   sort on an emulated hard disk and on an emulated SSD, with a page of each'
 	@echo 'make build        all programs, optimised, into target/release (also: make all)'
 	@echo 'make core         the command alone: sort, views, checks, test data'
+	@echo 'make wheel        the Python package for this machine, into target/wheels'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
 	@echo 'make check        formatting, lints, documentation, licences, a small bench, all tests'
-	@echo '                  (WING=core, tables, near, hadoop, array or lab: its lints, its tests and those of its program)'
+	@echo '                  (WING=core, tables, python, near, hadoop, array or lab: its lints, its tests and those of its program)'
 	@echo 'make campaign     kills, power cuts, full disks, failing calls, damage, for an hour (MINUTES=60; docs/testing.md)'
 	@echo 'make fuzz         libFuzzer looks for bytes that break decoders, for MINUTES=60 in all'
 	@echo 'make sanitize     the unsafe code of the engine under Miri, whole sorts under AddressSanitizer'
@@ -53,8 +54,8 @@ guests:
 # Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
 # them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
-TESTS := test-bench test-campaign test-ci test-python test-rust
-TESTED_WITH := base rust java fuse nbd blast compressors guests flight
+TESTS := test-bench test-campaign test-ci test-python test-rust test-wheel
+TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
@@ -89,6 +90,17 @@ test-cluster: build
 test-python: test-build
 	@.ci/setup flight
 	@MERGANSER=$(BUILT)/merganser .ci/python
+
+# The Python package, over its wheel. The library in it is that of the build of all tests (.ci/wheel says why).
+test-wheel: test-build
+	@.ci/setup wheel
+	@.ci/test-wheel $(BUILT)
+
+# The wheel of a release; PROFILE=demo compiles it sooner.
+PROFILE := release
+wheel:
+	@.ci/setup base rust wheel
+	@. .ci/toolchain && cd python && ../target/python/packages/bin/maturin build --profile $(PROFILE) --locked --out ../target/wheels
 
 # Many of them wait for processes and clocks, so twice as many run as there are processors. A call for doc tests and all
 # others would also build the examples. The slowest tests are named at the end.
@@ -134,6 +146,7 @@ WING_CRATES = $(shell . .ci/toolchain && .ci/arrows $(WING))
 # The programs that the tests of a wing run: its own, the core's, and for a lab those that make its devices and volumes.
 WING_PROGRAMS_core := merganser
 WING_PROGRAMS_tables := merganser merganser-tables-command
+WING_PROGRAMS_python := merganser merganser-tables-command
 WING_PROGRAMS_near := merganser merganser-near
 WING_PROGRAMS_hadoop := merganser merganser-hadoop
 WING_PROGRAMS_array := merganser merganser-array-command

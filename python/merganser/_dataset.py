@@ -161,6 +161,13 @@ def _bounds(
     raise _NotUnderstood
 
 
+def _plain(schema: pyarrow.Schema) -> pyarrow.Schema:
+    """The schema without views of strings and bytes, as Polars makes them: pyarrow has no filters for them."""
+    plain = {pyarrow.string_view(): pyarrow.large_string(), pyarrow.binary_view(): pyarrow.large_binary()}
+    fields = [field.with_type(plain.get(field.type, field.type)) for field in schema]
+    return pyarrow.schema(fields, schema.metadata)
+
+
 class ViewDataset(pyarrow.dataset.Dataset):
     """A view as a data set: ``scanner`` reads the columns and the range of keys that it is asked for."""
 
@@ -176,7 +183,7 @@ class ViewDataset(pyarrow.dataset.Dataset):
 
     @property
     def schema(self) -> pyarrow.Schema:
-        return self._view.schema
+        return _plain(self._view.schema)
 
     @property
     def partition_expression(self) -> pyarrow.compute.Expression:
@@ -202,6 +209,9 @@ class ViewDataset(pyarrow.dataset.Dataset):
             wanted = set(columns) | set(of_filter)
             view = view.select([name for name in known if name in wanted])
         reader = pyarrow.RecordBatchReader.from_stream(view)
+        plain = _plain(reader.schema)
+        if plain != reader.schema:
+            reader = reader.cast(plain)
         known = {"batch_size", "use_threads", "memory_pool"}
         passed = {name: value for name, value in options.items() if name in known}
         return pyarrow.dataset.Scanner.from_batches(reader, columns=columns, filter=filter, **passed)
@@ -241,7 +251,7 @@ def _narrowed(view: View, filter: pyarrow.compute.Expression) -> Tuple[View, Opt
     """The part of the view that has all rows that ``filter`` keeps, and the columns of the filter; None if it is not known."""
     first = view._opened.first_key
     try:
-        bounds, columns = _bounds(filter, view.schema, first[0] if first else "")
+        bounds, columns = _bounds(filter, _plain(view.schema), first[0] if first else "")
     except (_NotUnderstood, ValueError, pyarrow.ArrowException, IndexError):
         return view, None
     for operator, value in bounds:

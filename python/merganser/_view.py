@@ -169,8 +169,8 @@ class View:
         Raises BadKey for values that the column can't have.
 
         >>> import merganser as mg
-        >>> [row["name"] for row in mg.open_view("by-name.view").between("b", "bz")]
-        ['berta', 'bruno']
+        >>> [row["name"] for row in mg.open_view("by-name.view").between("adam", "berta")]
+        ['adam', 'adam', 'berta']
         """
         return self._between(low, high, True)
 

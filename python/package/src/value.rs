@@ -36,7 +36,16 @@ pub(crate) fn key_value(
         ))
     };
     let given = given.ok_or_else(refused)?;
-    let found = cast_with_options(&given, data_type, &STRICT).map_err(|_| refused())?;
+    let found = match data_type {
+        // The text says which moment it is, whatever the zone of the column is called.
+        DataType::Timestamp(unit, Some(_)) => {
+            let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
+            let moment = cast_with_options(&given, &utc, &STRICT);
+            moment.and_then(|moment| cast_with_options(&moment, data_type, &STRICT))
+        }
+        _ => cast_with_options(&given, data_type, &STRICT),
+    };
+    let found = found.map_err(|_| refused())?;
     if found.null_count() > 0 || (exact && !is_same(&given, &found)) {
         return Err(refused().into());
     }
@@ -68,7 +77,9 @@ fn given(value: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<Option<Arra
         DataType::Time32(_) | DataType::Time64(_) => !is_bool && !is_number,
         _ => !is_text && !is_bool,
     };
-    if !fits {
+    let has_zone = value.getattr_opt("tzinfo")?.is_some_and(|zone| !zone.is_none());
+    let wants_zone = matches!(data_type, DataType::Timestamp(_, Some(_)));
+    if !fits || has_zone != wants_zone {
         return Ok(None);
     }
     let text = match value.getattr_opt("isoformat")? {
@@ -85,7 +96,7 @@ fn given(value: &Bound<'_, PyAny>, data_type: &DataType) -> PyResult<Option<Arra
 fn is_same(given: &ArrayRef, found: &ArrayRef) -> bool {
     let finer = match found.data_type() {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
-            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
+            DataType::Timestamp(TimeUnit::Microsecond, zone.as_ref().map(|_| "+00:00".into()))
         }
         DataType::Time32(_) => DataType::Time64(TimeUnit::Microsecond),
         DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
