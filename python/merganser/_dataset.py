@@ -72,7 +72,8 @@ class _Filter:
 
     def _column(self, end: str) -> str:
         # A name can have any letters, so the longest that fits is taken.
-        for name in sorted(self.schema.names, key=len, reverse=True):
+        names: List[str] = sorted(self.schema.names, key=len, reverse=True)
+        for name in names:
             if self._take(f"{name}{end}"):
                 self.columns.append(name)
                 return name
@@ -168,7 +169,7 @@ def _plain(schema: pyarrow.Schema) -> pyarrow.Schema:
     return pyarrow.schema(fields, schema.metadata)
 
 
-class ViewDataset(pyarrow.dataset.Dataset):
+class ViewDataset(pyarrow.dataset.Dataset):  # type: ignore[misc, unused-ignore]  # pyarrow has no types
     """A view as a data set: ``scanner`` reads the columns and the range of keys that it is asked for."""
 
     # The base class has a data set of C++, which this one hasn't: whatever would use that is replaced or refused.
@@ -198,22 +199,19 @@ class ViewDataset(pyarrow.dataset.Dataset):
         """Reads ``columns``, a list of names or a dictionary of expressions, of the rows that ``filter`` keeps."""
         if self._filter is not None:
             filter = self._filter if filter is None else self._filter & filter
-        view, of_filter = self._view, []
-        if filter is not None:
-            view, of_filter = _narrowed(view, filter)
+        view, of_filter = (self._view, []) if filter is None else _narrowed(self._view, filter)
         if of_filter is not None and not isinstance(columns, dict) and columns is not None:
-            known = view.columns
-            unknown = [name for name in columns if name not in known]
+            has = view.columns
+            unknown = [name for name in columns if name not in has]
             if unknown:
-                raise BadKey(f"{view.path}: has no column {unknown[0]}; it has {', '.join(known)}")
+                raise BadKey(f"{view.path}: has no column {unknown[0]}; it has {', '.join(has)}")
             wanted = set(columns) | set(of_filter)
-            view = view.select([name for name in known if name in wanted])
+            view = view.select([name for name in has if name in wanted])
         reader = pyarrow.RecordBatchReader.from_stream(view)
         plain = _plain(reader.schema)
         if plain != reader.schema:
             reader = reader.cast(plain)
-        known = {"batch_size", "use_threads", "memory_pool"}
-        passed = {name: value for name, value in options.items() if name in known}
+        passed = {name: options[name] for name in ["batch_size", "use_threads", "memory_pool"] if name in options}
         return pyarrow.dataset.Scanner.from_batches(reader, columns=columns, filter=filter, **passed)
 
     def filter(self, expression: pyarrow.compute.Expression) -> ViewDataset:
@@ -223,13 +221,14 @@ class ViewDataset(pyarrow.dataset.Dataset):
     def count_rows(self, filter: Optional[pyarrow.compute.Expression] = None, **options: Any) -> int:
         if filter is None and self._filter is None:
             return len(self._view)
-        return self.scanner(columns=[], filter=filter, **options).count_rows()
+        count: int = self.scanner(columns=[], filter=filter, **options).count_rows()
+        return count
 
     def head(self, num_rows: int, columns: Any = None, filter: Any = None, **options: Any) -> pyarrow.Table:
         return self.scanner(columns=columns, filter=filter, **options).head(num_rows)
 
     def to_batches(self, columns: Any = None, filter: Any = None, **options: Any) -> Iterator[pyarrow.RecordBatch]:
-        return self.scanner(columns=columns, filter=filter, **options).to_batches()
+        yield from self.scanner(columns=columns, filter=filter, **options).to_batches()
 
     def to_table(self, columns: Any = None, filter: Any = None, **options: Any) -> pyarrow.Table:
         return self.scanner(columns=columns, filter=filter, **options).to_table()

@@ -9,7 +9,7 @@ from ._errors import BadKey
 
 #: A column, or a column and its words.
 Key = Union[str, Sequence[str]]
-#: What ``by`` takes.
+#: An argument ``by``.
 By = Union[str, Sequence[Key]]
 
 # A name in quotes, where two quotes are one; a comma; or a word.

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any, Callable, List, Optional, Union
 
@@ -15,7 +16,7 @@ Memory = Union[int, str, None]
 #: True for a line on standard error, or a function of (phase, done, total) in bytes.
 ProgressArgument = Union[bool, Callable[[str, int, Optional[int]], Any]]
 
-_SIZE = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*([kmgt]?)(i?b)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+)(?:\.(\d{1,9}))?\s*([kmgt]?)(i?b)?", re.IGNORECASE | re.ASCII)
 
 # The default is a quarter of the memory that is available: a sort is rarely alone on a machine.
 _SHARE = 4
@@ -26,7 +27,7 @@ _UNKNOWN_BYTES = 1 << 30
 def memory_bytes(memory: Memory) -> int:
     """The limit in bytes. A letter is a power of 1024, a letter with B one of 1000, as for the command."""
     if memory is None:
-        return max(_available_bytes() // _SHARE >> 20, 1) << 20
+        return max(_least_bytes("MemAvailable:") // _SHARE >> 20, 1) << 20
     if isinstance(memory, int) and not isinstance(memory, bool):
         found = memory
     elif isinstance(memory, str):
@@ -41,14 +42,21 @@ def memory_bytes(memory: Memory) -> int:
         raise TypeError(f"memory: bytes or a text such as '512MB', not {type(memory).__name__}")
     if not 0 < found < 1 << 63:
         raise ValueError(f"memory: {memory!r} is no size; give at least 1 byte")
-    return found
+    machine = _least_bytes("MemTotal:")
+    if found <= machine:
+        return found
+    # No sort has more than all of it, and the system ends a process that tries.
+    less = machine // 8 * 7 >> 20 << 20
+    what = f"memory: {memory} is more than the {machine >> 20} MiB that this machine or its control group has"
+    warnings.warn(f"{what}; {less >> 20} MiB are used", stacklevel=4)
+    return less
 
 
-def _available_bytes() -> int:
-    """What this process could still get: of the system, or of its control group if that is less."""
+def _least_bytes(name: str) -> int:
+    """The bytes behind `name` of the system, or the limit of this process's control groups if that is less."""
     limits = []
     for line in _text("/proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
+        if line.startswith(name):
             limits.append(int(line.split()[1]) * 1024)
     for line in _text("/proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)

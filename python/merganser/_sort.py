@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from . import _merganser
 from ._errors import BadKey
@@ -288,7 +288,7 @@ def distinct(
         "compression": compression,
         "row_group_rows": row_group_rows,
     }
-    return _sort_table(given, job, shared)
+    return _some_rows(given, job, shared)
 
 
 def top(
@@ -326,7 +326,7 @@ def top(
         "compression": compression,
         "row_group_rows": row_group_rows,
     }
-    return _sort_table(given, job, shared)
+    return _some_rows(given, job, shared)
 
 
 class _Given:
@@ -414,7 +414,24 @@ def _done(job: Dict[str, Any], run: Callable[[Dict[str, Any]], Dict[str, Any]]) 
             end()
 
 
-def _sort_table(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> Union[SortReport, ArrowRows]:
+def _sort_table(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> SortReport:
+    """A sort of a table into a file or a view."""
+    done = _table_done(given, asked, shared)
+    return SortReport(done["rows"], done["result_rows"], done["runs"], done["merged"])
+
+
+def _some_rows(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> Union[SortReport, ArrowRows]:
+    """A sort of a table into a file, or into memory if none is named."""
+    if asked["output"] is not None:
+        return _sort_table(given, asked, shared)
+    for name in ["output_format", "compression", "row_group_rows"]:
+        if asked[name] is not None:
+            raise BadKey(f"{name}: is for a file; name one with output")
+    rows: ArrowRows = _table_done(given, asked, shared)["result"]
+    return rows
+
+
+def _table_done(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> Dict[str, Any]:
     rows = asked.get("row_group_rows")
     job = {
         "paths": given.paths,
@@ -432,10 +449,7 @@ def _sort_table(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) ->
         "packed": asked.get("packed") or "off",
         **shared,
     }
-    done = _done(job, _merganser.sort_table)
-    if done["result"] is not None:
-        return done["result"]
-    return SortReport(done["rows"], done["result_rows"], done["runs"], done["merged"])
+    return _done(job, _merganser.sort_table)
 
 
 def _sort_records(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> SortReport:

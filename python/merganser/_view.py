@@ -133,13 +133,27 @@ class View:
         number += len(self) if number < 0 else 0
         if not 0 <= number < len(self):
             raise IndexError(f"row {index} of a view of {len(self)}")
-        return next(iter(self._part(self._start + number, self._start + number + 1)))
+        row: Union[Dict[str, Any], bytes] = next(iter(self._part(self._start + number, self._start + number + 1)))
+        return row
 
     def __iter__(self) -> Iterator[Any]:
         """Rows as dictionaries, or records as bytes."""
         if not self._opened.is_table:
             return iter(self._opened.each_record(self._start, self._end))
-        return (row for batch in self.to_batches() for row in batch.to_pylist())
+        return self._rows()
+
+    def _rows(self) -> Iterator[Dict[str, Any]]:
+        batches = self.to_batches()
+        while True:
+            try:
+                batch = batches.read_next_batch()
+            except StopIteration:
+                return
+            except Exception:
+                # pyarrow has the sentence alone.
+                self._opened.raise_failure()
+                raise
+            yield from batch.to_pylist()
 
     def select(self, columns: Sequence[str]) -> View:
         """The same rows with these columns, in this order.

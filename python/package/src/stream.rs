@@ -9,6 +9,7 @@ use arrow_array::{RecordBatch, RecordBatchIterator, RecordBatchReader};
 use arrow_schema::ffi::FFI_ArrowSchema;
 use arrow_schema::{ArrowError, SchemaRef};
 use merganser_tables::{TableError, ViewBatches};
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -35,15 +36,30 @@ pub(crate) fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
+/// The work of all streams of a view so far.
+#[derive(Default)]
+pub(crate) struct StreamsDone {
+    /// Rows that they have handed out.
+    pub(crate) rows: AtomicU64,
+    /// The last error. Arrow's interface has only a text for it.
+    pub(crate) failure: Mutex<Option<Failure>>,
+}
+
 /// Batches of a view, counted.
 pub(crate) struct CountedBatches {
     batches: ViewBatches,
-    rows_read: Arc<AtomicU64>,
+    done: Arc<StreamsDone>,
 }
 
 impl CountedBatches {
-    pub(crate) fn new(batches: ViewBatches, rows_read: Arc<AtomicU64>) -> CountedBatches {
-        CountedBatches { batches, rows_read }
+    pub(crate) fn new(batches: ViewBatches, done: Arc<StreamsDone>) -> CountedBatches {
+        CountedBatches { batches, done }
+    }
+
+    fn failed(&self, failure: Failure) -> Option<Result<RecordBatch, ArrowError>> {
+        let sentence = failure.sentence();
+        *self.done.failure.lock() = Some(failure);
+        Some(Err(ArrowError::CDataInterface(sentence)))
     }
 }
 
@@ -51,19 +67,18 @@ impl Iterator for CountedBatches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        // Other libraries call this through C, where no panic may pass.
-        let failed = |sentence| Some(Err(ArrowError::CDataInterface(sentence)));
         if let Err(forked) = process::check() {
-            return failed(forked.sentence());
+            return self.failed(forked);
         }
+        // Other libraries call this through C, where no panic may pass.
         match catch_unwind(AssertUnwindSafe(|| self.batches.next())) {
             Ok(Some(Ok(batch))) => {
-                self.rows_read.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                self.done.rows.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
                 Some(Ok(batch))
             }
-            Ok(Some(Err(error))) => failed(Failure::from(error).sentence()),
+            Ok(Some(Err(error))) => self.failed(error.into()),
             Ok(None) => None,
-            Err(panic) => failed(internal(Some(&*panic))),
+            Err(panic) => self.failed(Failure::Other(internal(Some(&*panic)))),
         }
     }
 }

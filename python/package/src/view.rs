@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use merganser_sort::Budget;
 use merganser_sort::files::FileDirectory;
@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyCapsule};
 
 use crate::failure::Failure;
 use crate::process;
-use crate::stream::{CountedBatches, capsule, schema_capsule};
+use crate::stream::{CountedBatches, StreamsDone, capsule, schema_capsule};
 use crate::value::key_value;
 use crate::work::{Callers, run};
 
@@ -27,8 +27,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 #[pyclass(frozen, module = "merganser._merganser")]
 pub(crate) struct OpenedView {
     kind: Kind,
-    /// Rows that streams have handed out.
-    rows_read: Arc<AtomicU64>,
+    done: Arc<StreamsDone>,
 }
 
 enum Kind {
@@ -77,7 +76,7 @@ impl OpenedView {
             } else {
                 Kind::Records(Arc::new(View::open(&folder, &budget, threads)?))
             };
-            Ok(OpenedView { kind, rows_read: Arc::default() })
+            Ok(OpenedView { kind, done: Arc::default() })
         })
     }
 
@@ -99,7 +98,15 @@ impl OpenedView {
     /// Rows that all its streams have handed out so far.
     #[getter]
     fn rows_read(&self) -> u64 {
-        self.rows_read.load(Ordering::Relaxed)
+        self.done.rows.load(Ordering::Relaxed)
+    }
+
+    /// Raises the last error of a stream, if there was one. It is forgotten then.
+    fn raise_failure(&self) -> PyResult<()> {
+        match self.done.failure.lock().take() {
+            Some(failure) => Err(failure.into()),
+            None => Ok(()),
+        }
     }
 
     /// The order, as `merganser sort` takes it.
@@ -161,7 +168,7 @@ impl OpenedView {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let wanted = RowsWanted { start: Some(start), end: Some(end), head: None };
         let batches = ViewBatches::new(self.table()?, wanted, columns).map_err(Failure::from)?;
-        capsule(py, Box::new(CountedBatches::new(batches, Arc::clone(&self.rows_read))))
+        capsule(py, Box::new(CountedBatches::new(batches, Arc::clone(&self.done))))
     }
 
     /// The rows whose first key is between two values, both included; None is no bound. Rows without a value are not

@@ -61,7 +61,7 @@ impl Cancellation for Watch {
     }
 }
 
-/// Who is asked while a job is done.
+/// The functions of Python that are called while a job is done.
 pub(crate) struct Callers {
     /// Gets the name of the phase, its bytes so far, and all of them or None.
     pub(crate) progress: Option<Py<PyAny>>,

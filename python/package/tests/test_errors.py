@@ -92,6 +92,19 @@ def test_arguments_that_make_no_sense(arguments, kind, sentence):
     assert sorted(path.name for path in Path().iterdir()) == ["big.txt", "in", "out.parquet"]
 
 
+def test_sizes_are_those_of_the_command():
+    from merganser._settings import memory_bytes
+
+    for text, size in {"100": 100, "1K": 1024, "3MB": 3_000_000, "3MiB": 3 << 20, "1.5g": 3 << 29, " 10 MB ": 10**7}.items():
+        assert memory_bytes(text) == size
+    assert memory_bytes(12345) == 12345 and memory_bytes(None) >= 1 << 20 and memory_bytes(None) % (1 << 20) == 0
+    for text in ["", "G", "1X", "1.G", "1..2", ".", "1KBB", "1e3", "0", "99999999999T", "٣"]:
+        with pytest.raises(ValueError, match="is no size"):
+            memory_bytes(text)
+    with pytest.warns(UserWarning, match="memory: 900TB is more than the [0-9]+ MiB that this machine .* MiB are used"):
+        mg.sort("in/a.parquet", "out.parquet", by="name", memory="900TB")
+
+
 def test_inputs_that_make_no_sense():
     for given, kind, sentence in [
         ("none.parquet", FileNotFoundError, "none.parquet"),
@@ -174,7 +187,7 @@ def test_damaged_inputs():
             found += isinstance(error, mg.Damaged)
             assert not Path("out.parquet").exists(), at
         else:
-            # Parquet has no checksums here: some bytes are values, or notes that nobody reads.
+            # Parquet has no checksums here: some bytes are values, or notes that are not read.
             Path("out.parquet").unlink()
     assert found > 20
     Path("damaged.parquet").write_bytes(whole[:-20])
@@ -191,6 +204,10 @@ def test_damaged_views():
     run.write_bytes(content)
     with pytest.raises((pa.ArrowException, OSError), match="damaged at byte"):
         pa.table(mg.open_view("v.view"))
+    view = mg.open_view("v.view")
+    with pytest.raises(mg.Damaged, match="damaged at byte"):
+        for _ in view:
+            pass
     manifest = next(path for path in Path("v.view").iterdir() if path.suffix != ".run")
     manifest.write_text(manifest.read_text()[:-30])
     with pytest.raises(mg.Error):

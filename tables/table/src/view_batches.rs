@@ -6,7 +6,7 @@
 //!   dropped     the thread ends, and its memory is free again
 //! ```
 //!
-//! A reader may be made for each of several attempts, of which one is read: DuckDB asks for three in a query.
+//! A program may make several readers and use one: DuckDB asks for three in a query.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -88,7 +88,7 @@ fn send_all(
 ) {
     let send = |batch| to.send(Ok(batch)).map_err(|_| Error::Cancelled.into());
     if let Err(error) = view.batches(wanted, columns, send) {
-        // It fails only if nobody waits.
+        // It fails only if the reader is gone.
         let _ = to.send(Err(error));
     }
 }

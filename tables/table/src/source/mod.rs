@@ -41,7 +41,7 @@ pub(crate) struct TableFile {
     pub(crate) parts: Vec<TablePart>,
     /// The values of the last columns of the table, which its folders name.
     of_folders: Vec<FolderValue>,
-    /// What is read instead of a file, for a table that a program hands in.
+    /// The batches of a table that a program hands in; there is no file then.
     pub(crate) given: Option<given::GivenBatches>,
 }
 
