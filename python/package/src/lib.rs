@@ -44,6 +44,8 @@ mod _merganser {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         crate::process::expect_contained_panics();
+        let wait = wrap_pyfunction!(crate::work::wait_for_jobs, module)?;
+        module.py().import("atexit")?.call_method1("register", (wait,))?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

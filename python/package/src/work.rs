@@ -6,10 +6,14 @@
 //! ```
 //!
 //! Python handles signals in its main thread only, between its own instructions, so the engine can't have that thread.
+//!
+//! A job that is stopped may be in the middle of a sort of its memory, or of a row group. Its caller does not wait for that:
+//! the thread ends soon after, and removes what it made. The next job, and the end of the process, wait for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use merganser_results::stopped::Cancellation;
@@ -23,8 +27,37 @@ use crate::process;
 /// The time between two looks at signals: a quarter of what a user should wait after Ctrl-C.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// How long a job that was stopped may take to remove what it made. After that it is left to itself.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the caller waits for a job that it has stopped: with two looks before, less than 0.2 seconds.
+const PATIENCE: Duration = Duration::from_millis(90);
+
+/// How long the next job, and the end of the process, wait for threads of stopped jobs. Longer, they are not ending: they
+/// wait for a table of another library.
+const PATIENCE_LATER: Duration = Duration::from_secs(10);
+
+/// The threads of jobs that were stopped.
+static ENDING: Mutex<Vec<JoinHandle<()>>> = Mutex::new(Vec::new());
+
+/// Waits until the threads of stopped jobs have ended, or until `look` fails.
+fn wait_for_ending(py: Python<'_>, look: impl Fn() -> PyResult<()>) -> PyResult<()> {
+    let begun = Instant::now();
+    loop {
+        let mut ending = ENDING.lock();
+        ending.retain(|thread| !thread.is_finished());
+        if ending.is_empty() || begun.elapsed() > PATIENCE_LATER {
+            return Ok(());
+        }
+        drop(ending);
+        look()?;
+        py.detach(|| std::thread::sleep(LOOK / 10));
+    }
+}
+
+/// Waits for what stopped jobs still remove; Python calls it when it ends.
+#[pyfunction]
+pub(crate) fn wait_for_jobs(py: Python<'_>) -> PyResult<()> {
+    // A process that was forked has none of these threads.
+    if process::check().is_err() { Ok(()) } else { wait_for_ending(py, || Ok(())) }
+}
 
 /// What the thread of a job and its caller tell each other.
 #[derive(Default)]
@@ -98,6 +131,7 @@ pub(crate) fn run<T: Send + 'static>(
     job: impl FnOnce(&Arc<Watch>) -> Result<T, Failure> + Send + 'static,
 ) -> PyResult<T> {
     process::check()?;
+    wait_for_ending(py, || py.check_signals())?;
     let watch = Arc::new(Watch::default());
     let (sender, receiver) = sync_channel(1);
     let theirs = Arc::clone(&watch);
@@ -134,13 +168,11 @@ pub(crate) fn run<T: Send + 'static>(
                         stopped = Some((error, Instant::now()));
                     }
                 }
-                Some((error, since)) => {
-                    // A second Ctrl-C does not wait.
-                    py.check_signals()?;
-                    if since.elapsed() > PATIENCE {
-                        return Err(error.clone_ref(py));
-                    }
+                Some((error, since)) if since.elapsed() > PATIENCE => {
+                    ENDING.lock().push(thread);
+                    return Err(error.clone_ref(py));
                 }
+                Some(_) => {}
             },
         }
     }
