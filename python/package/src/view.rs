@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use merganser_sort::Budget;
 use merganser_sort::files::FileDirectory;
 use merganser_sort::record::Format;
 use merganser_sort::view::{Manifest, View};
+use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
 use merganser_tables::{RowsWanted, TableError, TableView, ViewBatches};
 use parking_lot::Mutex;
@@ -19,6 +19,9 @@ use crate::process;
 use crate::stream::{CountedBatches, StreamsDone, capsule, schema_capsule};
 use crate::value::key_value;
 use crate::work::{Callers, run};
+
+/// Streams of a view that are read at once, where its memory allows it: a query of DuckDB with a join has two or three.
+const STREAMS: u64 = 4;
 
 /// Bytes that are read at a time for records, one after the other.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -60,7 +63,33 @@ impl OpenedView {
     }
 }
 
-/// Nobody is asked while a view is opened, except for signals.
+/// Opens a view so that several streams fit into `memory`. A view plans its streams with the memory that is free when it is
+/// opened, and one would take most of it: so a part of it is held meanwhile, if the view can be opened with the rest.
+fn open_for_several(
+    folder: &Arc<dyn Directory>,
+    memory: u64,
+    threads: usize,
+) -> Result<Kind, Failure> {
+    let is_table = TableView::is_one(&Manifest::read(folder)?);
+    let open = |streams: u64| {
+        let budget = Budget::new(memory);
+        let _held = budget.reserve(memory - memory / streams, "other streams of this view")?;
+        Ok::<_, Failure>(if is_table {
+            Kind::Table(Arc::new(TableView::open(folder, &budget, threads)?))
+        } else {
+            Kind::Records(Arc::new(View::open(folder, &budget, threads)?))
+        })
+    };
+    for streams in [STREAMS, STREAMS / 2] {
+        match open(streams) {
+            Err(Failure::Engine(Error::Memory { .. } | Error::Threads { .. })) => {}
+            opened => return opened,
+        }
+    }
+    open(1)
+}
+
+/// While a view is opened, only signals are looked at.
 const NO_CALLERS: Callers = Callers { progress: None, cancel: None };
 
 #[pymethods]
@@ -70,12 +99,7 @@ impl OpenedView {
     fn new(py: Python<'_>, path: PathBuf, memory: u64, threads: usize) -> PyResult<OpenedView> {
         run(py, &NO_CALLERS, move |_| {
             let folder: Arc<dyn Directory> = FileDirectory::open(&path)?;
-            let budget = Budget::new(memory);
-            let kind = if TableView::is_one(&Manifest::read(&folder)?) {
-                Kind::Table(Arc::new(TableView::open(&folder, &budget, threads)?))
-            } else {
-                Kind::Records(Arc::new(View::open(&folder, &budget, threads)?))
-            };
+            let kind = open_for_several(&folder, memory, threads)?;
             Ok(OpenedView { kind, done: Arc::default() })
         })
     }
@@ -225,7 +249,7 @@ impl OpenedView {
             while let Some(piece) = stream.next_bytes()? {
                 bytes.extend_from_slice(piece);
                 if watch.cancelled() {
-                    return Err(merganser_sort::Error::Cancelled.into());
+                    return Err(Error::Cancelled.into());
                 }
             }
             Ok(bytes)

@@ -89,6 +89,17 @@ def test_streams_cost_nothing_before_their_first_batch(numbers):
     assert numbers.rows_read - read >= sum(rows)
 
 
+def test_several_streams_share_a_small_memory():
+    table = pa.concat_tables([random_table(1, 5000)] * 20)
+    mg.sort_view(table, "v.view", by="text", memory="12MB")
+    view = mg.open_view("v.view", memory="64MB")
+    parts = [pa.RecordBatchReader.from_stream(view[start:]) for start in [0, 20_000, 40_000, 60_000]]
+    firsts = [part.read_next_batch()["text"][0].as_py() for part in parts]
+    # A fifth one has no memory before another ends.
+    del parts
+    assert firsts == [view[start]["text"] for start in [0, 20_000, 40_000, 60_000]]
+
+
 def test_a_stream_that_is_left_gives_its_memory_back():
     table = pa.concat_tables([random_table(1, 5000)] * 20)
     mg.sort_view(table, "v.view", by="text", memory="12MB")
