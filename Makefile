@@ -96,11 +96,13 @@ test-wheel: test-build
 	@.ci/setup wheel
 	@.ci/test-wheel $(BUILT)
 
-# The wheel of a release; PROFILE=demo compiles it sooner.
+# The wheel of a release, for CPython 3.10 and newer; PROFILE=demo compiles it sooner. A free-threaded Python needs a wheel of
+# its own: INTERPRETER=python3.14t.
 PROFILE := release
 wheel:
 	@.ci/setup base rust wheel
-	@. .ci/toolchain && cd python && ../target/python/packages/bin/maturin build --profile $(PROFILE) --locked --out ../target/wheels
+	@. .ci/toolchain && cd python && ../target/python/packages/bin/maturin build --profile $(PROFILE) --locked \
+		--out ../target/wheels $(INTERPRETER:%=--interpreter %)
 
 # Many of them wait for processes and clocks, so twice as many run as there are processors. A call for doc tests and all
 # others would also build the examples. The slowest tests are named at the end.
