@@ -269,8 +269,8 @@ def distinct(
 ) -> Union[SortReport, ArrowRows]:
     """Keeps the first of rows with equal keys; without ``by``, of equal rows. The result is sorted.
 
-    With ``count`` it has one more column, ``count``, with how many there were. Without ``output`` the rows are returned: they
-    are in memory, and ``pa.table``, ``pl.DataFrame`` and DuckDB read them.
+    With ``count`` it has one more column, ``count``, with how many there were. Without ``output`` the rows are returned, as
+    those of ``top``.
 
     >>> import merganser as mg, pyarrow as pa
     >>> rows = mg.distinct("in/*.parquet", by="name", count=True)
@@ -308,7 +308,8 @@ def top(
 ) -> Union[SortReport, ArrowRows]:
     """The first ``rows`` rows of a table in the order ``by``.
 
-    Without ``output`` they are returned: they are in memory, and ``pa.table``, ``pl.DataFrame`` and DuckDB read them.
+    Without ``output`` they are returned, for ``pa.table``, ``pl.DataFrame`` and DuckDB. They are in memory, and take as much as
+    ``memory`` says in addition to the sort, or it is a MemoryLimit.
 
     >>> import merganser as mg, pyarrow as pa
     >>> pa.table(mg.top("in/*.parquet", 2, by="qty desc nulls last")).to_pylist()

@@ -1,9 +1,11 @@
 //! Where the result of a job goes.
 
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_results::output::{ResultOutput, codec_by_name};
+use merganser_sort::Error;
 use merganser_sort::files::LazyDirectory;
 use merganser_storage::Directory;
 
@@ -29,6 +31,28 @@ pub(crate) fn refuse_compressed(path: &Path) -> Result<(), Failure> {
 /// Folders for temporary files. A job that fits into the memory does not look at them.
 pub(crate) fn temp(folders: &[PathBuf]) -> Vec<Arc<dyn Directory>> {
     folders.iter().map(|path| LazyDirectory::new(path) as Arc<dyn Directory>).collect()
+}
+
+/// A result that stays in memory, and takes no more than a limit.
+pub(crate) struct KeptResult {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) limit_bytes: u64,
+}
+
+impl Write for KeptResult {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let wanted = (self.bytes.len() + bytes.len()) as u64;
+        if wanted > self.limit_bytes {
+            let (owner, limit_bytes) = ("a result without an output", self.limit_bytes);
+            return Err(Error::Memory { owner, least_bytes: wanted, limit_bytes }.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The name of the view in this folder: the folder's name without `.view`.

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 
 use crate::failure::Failure;
 use crate::given::table_of;
-use crate::output;
+use crate::output::{self, KeptResult};
 use crate::stream::ArrowRows;
 use crate::work::{Callers, run};
 
@@ -191,11 +191,11 @@ pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<Ta
                 done
             }
             (None, None) => {
-                let mut bytes = Vec::new();
-                let to = TableOutput::Bytes { to: &mut bytes, format: TableFormat::ArrowStream };
+                let mut kept = KeptResult { bytes: Vec::new(), limit_bytes: job.memory };
+                let to = TableOutput::Bytes { to: &mut kept, format: TableFormat::ArrowStream };
                 let done = sort(to)?;
                 let arrow = |error| Failure::from(TableError::Arrow(error));
-                let reader = StreamReader::try_new(Cursor::new(bytes), None).map_err(arrow)?;
+                let reader = StreamReader::try_new(Cursor::new(kept.bytes), None).map_err(arrow)?;
                 let schema = reader.schema();
                 let batches = reader.collect::<Result<Vec<_>, _>>().map_err(arrow)?;
                 result = Some(ArrowRows::new(schema, batches));

@@ -176,5 +176,12 @@ def test_distinct_and_top():
     best = mg.top(table, 2, by="v desc")
     assert pa.table(best)["v"].to_pylist() == [6, 5] and pa.schema(best) == table.schema
     assert len(mg.top(table, 0, by="v")) == 0 and len(mg.top(table, 100, by="v")) == 6
+    numbers = pa.table({"n": range(2_000_000)})
+    with pytest.raises(mg.MemoryLimit, match="too small for a result without an output"):
+        mg.top(numbers, 10**6, by="n", memory="5MB")
+    assert len(mg.top(numbers, 10**5, by="n", memory="5MB")) == 10**5
+    for call in [lambda: mg.top(table, 1, by="v", compression="zstd"), lambda: mg.distinct(table, output_format="csv")]:
+        with pytest.raises(mg.BadKey, match="is for a file; name one with output"):
+            call()
     assert mg.top(table, 2, "top.csv", by="v").result_rows == 2
     assert Path("top.csv").read_text() == "k,v\n2,1\n1,2\n"
