@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, Optional, Sequence, Union
 
 from . import _merganser
+from ._array import records_of
 from ._errors import BadKey
 from ._merganser import ArrowRows
 from ._order import By, keys_of
@@ -23,7 +24,7 @@ from ._settings import (
 )
 from ._view import View
 
-#: A path, a pattern, a list of them, or a table: any object with ``__arrow_c_stream__``.
+#: A path, a pattern, a list of them, a table (any object with ``__arrow_c_stream__``), or an array of numpy.
 Inputs = Union[PathLike, Sequence[PathLike], Any]
 Cancel = Callable[[], bool]
 
@@ -66,7 +67,9 @@ def sort(
     """Sorts ``inputs`` into the file ``output``.
 
     ``inputs`` is a path, a folder, a pattern such as ``"in/*.parquet"``, a list of these, or a table: any object with
-    ``__arrow_c_stream__``, such as a table of pyarrow, a frame of Polars or pandas, a relation of DuckDB, or a view.
+    ``__arrow_c_stream__``, such as a table of pyarrow, a frame of Polars or pandas, a relation of DuckDB, or a view. An array of
+    numpy has records of a fixed length: its ``keys`` are fields, such as ``["key", "weight:r"]``, or ``[":r"]`` for numbers from
+    the greatest on.
 
     A table has ``by``: columns, the first decides first, as SQL writes them (``"name, qty desc nulls last"``) or as a list
     (``["name", ("qty", "descending", "at_end")]``). Nulls come first unless it is said. NaN is the greatest number.
@@ -339,9 +342,15 @@ class _Given:
         self.by = None if by is None else keys_of(by)
         self.keys = None if keys is None else _keys(keys)
         self.table: Any = None
+        self.array: Optional[bytes] = None
+        self.array_format = ""
         self.paths: List[str] = []
         if hasattr(inputs, "__arrow_c_stream__"):
             self.table = inputs
+        elif hasattr(inputs, "__array_interface__"):
+            if by is not None:
+                raise BadKey("by: names columns, and an array has records: give keys, as in keys=['field:r']")
+            self.array, self.array_format, self.keys = records_of(inputs, self.keys)
         elif isinstance(inputs, (str, os.PathLike)):
             self.paths = [path_of("inputs", inputs)]
         elif isinstance(inputs, Sequence) and not isinstance(inputs, (bytes, bytearray)):
@@ -354,12 +363,15 @@ class _Given:
 
     def has_tables(self) -> bool:
         """Whether the inputs are tables: by their first bytes."""
-        return self.table is not None or _merganser.is_table(self.paths[0])
+        return self.table is not None or (self.array is None and _merganser.is_table(self.paths[0]))
 
     def is_table(self, of_tables: Dict[str, Any], of_records: Dict[str, Any]) -> bool:
         """The same. Arguments of the other kind are refused."""
         is_table = self.has_tables()
         what = f"{self.paths[0]}: is" if self.paths else "the input is"
+        for name in ["format", "separator", "header", "options"]:
+            if self.array is not None and of_records[name]:
+                raise BadKey(f"{name}: is for files; the type of an array says what its records are")
         if is_table:
             if self.keys is not None:
                 raise BadKey(f"keys: are for lines and other records; {what} a table: give by, as in by='name, qty desc'")
@@ -376,7 +388,8 @@ class _Given:
     def expect_table(self, function: str) -> None:
         """Refuses what is no table."""
         if not self.has_tables():
-            raise BadKey(f"{function}: takes tables; {self.paths[0]}: is neither Parquet nor Arrow")
+            what = f"{self.paths[0]}: is neither Parquet nor Arrow" if self.paths else "an array has records"
+            raise BadKey(f"{function}: takes tables; {what}")
 
 
 def _keys(keys: Sequence[str]) -> List[str]:
@@ -456,9 +469,10 @@ def _table_done(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) ->
 def _sort_records(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> SortReport:
     job = {
         "paths": given.paths,
+        "array": given.array,
         "output": asked.get("output"),
         "view": asked.get("view"),
-        "format": asked.get("format") or "lines",
+        "format": given.array_format or asked.get("format") or "lines",
         "keys": given.keys or [],
         "options": asked.get("options", ""),
         "separator": asked.get("separator"),

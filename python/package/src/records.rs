@@ -1,7 +1,7 @@
 //! Sorts of lines and of other records that are no tables.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use merganser_sort::{Budget, SortOptions, SortOutput, sort};
 use merganser_storage::Storage;
 use merganser_storage::file::descriptors;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyDict;
 
 use crate::failure::{Failure, on};
@@ -28,6 +29,8 @@ const OTHER_DESCRIPTORS: u64 = 16;
 #[pyo3(from_item_all)]
 pub(crate) struct RecordsJob {
     paths: Vec<PathBuf>,
+    /// The bytes of an array, instead of files.
+    array: Option<PyBackedBytes>,
     /// A file, or a view.
     output: Option<PathBuf>,
     view: Option<PathBuf>,
@@ -104,7 +107,12 @@ pub(crate) fn sort_records(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<
         let order = order(&job)?;
         let budget = Budget::new(job.memory);
         let inputs = job.paths.iter().map(|path| input(path, &order, &budget));
-        let inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
+        let mut inputs = inputs.collect::<Result<Vec<_>, Failure>>()?;
+        if let Some(bytes) = job.array.take() {
+            // As they are: numbers may look like the first bytes of a compressed file.
+            let reader = Box::new(Cursor::new(bytes));
+            inputs.push(SortInput::Stream { name: "the array".to_owned(), reader });
+        }
         let temp = output::temp(&job.temp);
         if let (true, Some(path)) = (job.sorted_inputs, &job.output) {
             let mut to = output::open(path, watch)?;

@@ -11,17 +11,18 @@ from pathlib import Path
 import pytest
 
 import merganser
+import merganser._array
 import merganser._dataset
 import merganser._merganser
 import merganser._sort
 import merganser._view
 from conftest import ROOT
 
-MODULES = [merganser, merganser._sort, merganser._view]
+MODULES = [merganser, merganser._array, merganser._sort, merganser._view]
 
 
 @pytest.mark.parametrize("test", [
-    test for module in MODULES for test in doctest.DocTestFinder().find(module, globs={}) if test.examples
+    test for module in MODULES for test in doctest.DocTestFinder().find(module, globs=vars(module) if module is merganser._array else {}) if test.examples
 ], ids=lambda test: test.name)
 def test_examples_of_docstrings(test):
     if "mg.open_view(" in test.docstring:
@@ -100,5 +101,6 @@ def test_the_wheel_is_whole():
     assert merganser.__version__ == re.search(r'^version = "(.*)"', (ROOT / "Cargo.toml").read_text(), re.M)[1]
     about = importlib.metadata.metadata("merganser")
     assert about["Version"] == merganser.__version__ and about["License-Expression"] == "Apache-2.0"
+    assert any(file.name == "LICENSE" for file in importlib.metadata.files("merganser"))
     assert {"arrow", "numpy", "spark"} <= set(about.get_all("Provides-Extra"))
     assert importlib.util.find_spec("merganser_spark")

@@ -82,3 +82,44 @@ def test_numpy_has_fixed_length_records():
     assert view.to_numpy().dtype.itemsize == 12 and len(view[0]) == 12
     with pytest.raises(mg.BadKey, match="has 4 bytes, and a record of v.view 12"):
         view.to_numpy("<u4")
+
+
+def test_arrays_are_inputs():
+    rng = np.random.default_rng(4)
+    record = np.dtype([("key", "<i4"), ("weight", "<f8"), ("big", ">u2"), ("name", "S3")])
+    records = np.zeros(5000, record)
+    records["key"], records["weight"] = rng.integers(-9, 9, 5000), rng.random(5000) - 0.5
+    records["big"], records["name"] = rng.integers(0, 999, 5000), rng.choice([b"a", b"bb", b"ccc"], 5000)
+    for keys, order in {
+        "key": [records["key"]],
+        "weight:r": [-records["weight"]],
+        "key,big:r": [-records["big"].astype(int), records["key"]],
+        "name,weight": [records["weight"], records["name"]],
+    }.items():
+        mg.sort(records[::1], "out.bin", keys=keys.split(","))
+        expected = records[np.lexsort(order)]
+        assert np.array_equal(np.fromfile("out.bin", record), expected), keys
+    for number, dtype in enumerate(["<i2", ">i8", "u1", "<f4", ">f8", "?", "S2"]):
+        numbers = (rng.integers(0, 99, 1000) - (50 if np.dtype(dtype).kind in "if" else 0)).astype(dtype)
+        view = mg.sort_view(numbers, f"{number}.view")
+        assert np.array_equal(view.to_numpy(dtype), np.sort(numbers)), dtype
+    numbers = np.arange(100, dtype="<i8")[::3]
+    assert mg.sort_view(numbers, "r.view", keys=[":r"]).to_numpy("<i8").tolist() == numbers.tolist()[::-1]
+    # The first bytes of gzip, which are numbers here.
+    assert len(mg.sort_view(np.frombuffer(b"\x1f\x8b\x08\x00" * 3, "<u4"), "z.view")) == 3
+    for array, arguments, sentence in [
+        (records, {}, "keys: name the fields to sort by; the array has key, weight, big, name"),
+        (records, {"keys": ["size"]}, "the array has no field 'size'"),
+        (records, {"by": "key"}, "by: names columns, and an array has records"),
+        (numbers, {"keys": ["x"]}, "the array has no fields"),
+        (numbers, {"format": "lines"}, "format: is for files"),
+        (numbers.reshape(2, 17), {}, "an array of one dimension"),
+        (np.array([object()]), {}, "an array of one dimension"),
+        (np.array([1j]), {}, "complex128, which has no order here"),
+        (np.array(["a"]), {}, "which has no order here"),
+        (np.array(["2024-01-01"], "M8[s]"), {}, "which has no order here"),
+    ]:
+        with pytest.raises(mg.BadKey, match=sentence):
+            mg.sort(array, "no.bin", **arguments)
+    with pytest.raises(mg.BadKey, match="takes tables; an array has records"):
+        mg.shuffle(numbers, "no.bin")
