@@ -28,6 +28,12 @@ class Arrows(unittest.TestCase):
             ["storage (core) knows map (near)"],
         )
 
+    def test_python_knows_tables_and_nobody_knows_python(self):
+        tables, python = package("tables/table"), package("python/package", "table")
+        self.assertEqual(arrows.faults_of([tables, python]), [])
+        known = arrows.faults_of([package("tables/table", "package"), python])
+        self.assertEqual(known, ["table (tables) knows package (python)"])
+
     def test_tests_may_know_all(self):
         self.assertEqual(arrows.faults_of([package("core/storage", "map", of="dev"), package("near/map")]), [])
 
