@@ -124,7 +124,7 @@ fn places_of_a_text_are_counted() {
     let grep = request("grep", r#"{"text": "aa"}"#, Writable::Long, CombineKind::Sum);
     assert_eq!(rows(&grep, b"aaaaa b\nxaa\na\na"), ["aa=3"]);
     assert_eq!(rows(&grep, b"b"), [""; 0]);
-    // What is not UTF-8 is U+FFFD to Java.
+    // Bytes that are not UTF-8 are U+FFFD to Java.
     let grep = request("grep", "{\"text\": \"\u{fffd}b\"}", Writable::Long, CombineKind::Sum);
     assert_eq!(rows(&grep, b"a\xffb\xfeb"), ["\u{fffd}b=2"]);
 }

@@ -7,12 +7,12 @@ use crate::ssdlet::{
     Chunk, Combine, Emitter, Ssdlet, SsdletDescription, SsdletError, SsdletOutput, Type, Worker,
 };
 
-/// What is done with a record.
+/// The work on a record.
 pub(super) trait RecordProgram: Clone + Send + Sync + 'static {
     /// Takes one record, without what ends it.
     ///
     /// # Errors
-    /// What is wrong with the record, and the remedy.
+    /// The fault of the record, and the remedy.
     fn record(&mut self, record: &[u8], out: &mut Emitter<'_>) -> Result<(), String>;
 }
 

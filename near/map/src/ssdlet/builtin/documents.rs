@@ -17,7 +17,7 @@ use crate::ssdlet::{Combine, Emitter, Ssdlet, SsdletError, Type};
 pub(super) const ARGUMENTS: &[Argument] = &[DELIMITER];
 
 /// Memory for each byte of a record, in bytes: a word has 2 or more with the byte behind it, and 8 in a vector of words,
-/// which has room for twice as many and is copied as it grows. Or the row that is made of the record, twice.
+/// which has room for twice as many and is copied as it grows. The row that is made of the record takes less.
 const BYTES_PER_RECORD_BYTE: u64 = 12;
 
 /// Records up to this many bytes are taken apart, however little memory there is.
