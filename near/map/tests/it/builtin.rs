@@ -221,6 +221,17 @@ fn sequences_stay_within_records() {
 }
 
 #[test]
+fn a_record_ends_with_any_byte() {
+    let words = |delimiter: Value, text: &[u8]| {
+        shown(&run("sequence-count", json!({"n": 2, "delimiter": delimiter}), &[text]))
+    };
+    assert_eq!(words(json!("\u{0}"), b"a b\0c d\0"), "a b=1 c d=1");
+    assert_eq!(words(json!(255), b"a b\xffc d\xff"), "a b=1 c d=1");
+    let refused = refusal("wordcount", json!({"delimiter": 256}));
+    assert!(refused.contains("from 0 to 255"), "{refused}");
+}
+
+#[test]
 fn occurrences_do_not_overlap() {
     let found = run("occurrences", json!({"text": "aa"}), &[b"aaaaa b\nxaa\na\na"]);
     assert_eq!(shown(&found), "aa=3");

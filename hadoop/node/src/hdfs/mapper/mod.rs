@@ -173,8 +173,7 @@ impl BuiltInProgram {
             arguments.insert(name.to_owned(), value.into());
         }
         if self.ssdlet.arguments.iter().any(|argument| argument.name == "delimiter") {
-            let ends = char::from(record_end(&request.delimiter)).to_string();
-            arguments.insert("delimiter".to_owned(), ends.into());
+            arguments.insert("delimiter".to_owned(), record_end(&request.delimiter).into());
         }
         let lender = Alone { memory_bytes: lent_bytes };
         let opened = builtin::open_within(self.ssdlet.name, &Value::Object(arguments), &lender);
@@ -188,13 +187,13 @@ impl BuiltInProgram {
     }
 }
 
-/// The byte behind each record that an SSDlet gets, where the job's records end with `delimiter`. Java gives it as text,
-/// so a single byte is ASCII. A record with a NUL is refused where the delimiter has several bytes.
+/// The byte behind each record that an SSDlet gets, where the job's records end with `delimiter`. Several bytes become
+/// one that no text of UTF-8 has.
 fn record_end(delimiter: &[u8]) -> u8 {
     match *delimiter {
         [] => b'\n',
         [byte] => byte,
-        _ => 0,
+        _ => 0xff,
     }
 }
 

@@ -112,7 +112,7 @@ impl SsdletMapper {
             count += 1;
             let record = match self.decodes {
                 false => record,
-                true => text_of(record, &mut decoding, self.ends, batch.offset)?,
+                true => text_of(record, &mut decoding, batch.offset)?,
             };
             if self.copied.len() + record.len() >= CHUNK_BYTES {
                 self.flush(batch.offset, out)?;
@@ -162,21 +162,13 @@ impl SsdletMapper {
     }
 }
 
-/// The text that Java makes of `record`, which is in a chunk with the byte `ends` behind it.
-fn text_of<'a>(
-    record: &'a [u8],
-    room: &'a mut Vec<u8>,
-    ends: u8,
-    offset: u64,
-) -> HdfsResult<&'a [u8]> {
-    let fault = |detail| HdfsError::Record { offset, detail };
-    if memchr(ends, record).is_some() {
-        return Err(fault(format!("byte {ends} in a record, which would end it for the SSDlet")));
-    }
+/// The text that Java makes of `record`, which is at `offset` or behind it.
+fn text_of<'a>(record: &'a [u8], room: &'a mut Vec<u8>, offset: u64) -> HdfsResult<&'a [u8]> {
     decoded(record, room, DECODED_BYTES_MAX).ok_or_else(|| {
-        fault(format!(
+        let detail = format!(
             "a record that is not UTF-8, and of more than {DECODED_BYTES_MAX} bytes as text"
-        ))
+        );
+        HdfsError::Record { offset, detail }
     })
 }
 

@@ -107,9 +107,21 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// Takes the byte that ends a record, as a text or as a number: some bytes are no text.
+    pub(super) fn delimiter(&mut self) -> Result<u8, SsdletError> {
+        match self.values.get("delimiter").and_then(Value::as_u64).map(u8::try_from) {
+            None => self.byte("delimiter", b'\n'),
+            Some(Ok(byte)) => {
+                self.values.remove("delimiter");
+                Ok(byte)
+            }
+            Some(Err(_)) => Err(self.fault("delimiter", "the number of a byte is from 0 to 255")),
+        }
+    }
+
     /// Takes the record format of an SSDlet for lines only.
     pub(super) fn lines(&mut self) -> Result<Format, SsdletError> {
-        Ok(Format::Lines { delimiter: self.byte("delimiter", b'\n')? })
+        Ok(Format::Lines { delimiter: self.delimiter()? })
     }
 
     /// Takes the record format of an SSDlet for csv only.

@@ -63,7 +63,7 @@ fn open<P: RecordProgram>(
     mut args: Arguments,
     program: impl FnOnce(usize) -> P,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
-    let delimiter = args.byte("delimiter", b'\n')?;
+    let delimiter = args.delimiter()?;
     let allowed = args.memory_most() / BYTES_PER_RECORD_BYTE;
     let most = allowed.clamp(RECORD_BYTES_LEAST, COPY_BYTES_MOST as u64);
     let rows = (Type::Text, Combine::None);

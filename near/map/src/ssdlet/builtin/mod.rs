@@ -70,8 +70,11 @@ const fn argument(name: &'static str, meaning: &'static str, default: &'static s
 }
 
 /// Arguments that several SSDlets have.
-const DELIMITER: Argument =
-    argument("delimiter", "the byte that ends a record (\"\\u0000\" for NUL)", "\"\\n\"");
+const DELIMITER: Argument = argument(
+    "delimiter",
+    "the byte that ends a record (\"\\u0000\" for NUL), or its number",
+    "\"\\n\"",
+);
 const SEPARATOR: Argument = argument("separator", "the byte between fields of csv", "\",\"");
 const HEADER: Argument =
     argument("header", "whether the first row of each csv input names the columns", "false");

@@ -21,7 +21,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
     let Some(text) = args.take::<String>("text")? else {
         return Err(args.fault("text", "it is missing; give the text that is counted"));
     };
-    let delimiter = args.byte("delimiter", b'\n')?;
+    let delimiter = args.delimiter()?;
     if text.is_empty() {
         return Err(args.fault("text", "an empty text is everywhere"));
     }

@@ -31,7 +31,7 @@ fn open(
     mut args: Arguments,
     program: impl RecordProgram,
 ) -> Result<Box<dyn Ssdlet>, SsdletError> {
-    let delimiter = args.byte("delimiter", b'\n')?;
+    let delimiter = args.delimiter()?;
     Ok(ByRecord::boxed(name, delimiter, (Type::I64, Combine::Sum), 0, program))
 }
 

@@ -31,7 +31,7 @@ pub(super) fn open(mut args: Arguments) -> Result<Box<dyn Ssdlet>, SsdletError> 
 /// Takes [`WORDS`] and [`DELIMITER`].
 pub(super) fn word_arguments(args: &mut Arguments) -> Result<(Rule, u8), SsdletError> {
     let rule = args.take("words")?.unwrap_or_default();
-    let delimiter = args.byte("delimiter", b'\n')?;
+    let delimiter = args.delimiter()?;
     let is_letter = delimiter.is_ascii_alphabetic() || delimiter == b'\'';
     if rule == Rule::Letters && is_letter {
         return Err(args.fault("delimiter", "a letter can't end a record of words"));

@@ -69,7 +69,7 @@ fn too_little_memory_names_the_least_that_works() {
             assert!(sentence.starts_with("--memory 1000 is too small for mapping"), "{sentence}");
             let least = sentence.split("at least ").nth(1).and_then(|rest| rest.split(' ').next());
             let least: u64 = least.and_then(|least| least.parse().ok()).expect("a number");
-            assert!((1 << 20..16 << 20).contains(&least), "{how:?} {threads}: {least}");
+            assert!((256 << 10..16 << 20).contains(&least), "{how:?} {threads}: {least}");
             let refused = fails(&mut with(least - 1));
             assert!(refused.contains(&format!("at least {least} bytes")), "{refused}");
             assert!(fails(with(least - 1).arg("--explain")).contains("too small"), "explained");

@@ -170,7 +170,7 @@ fn what_can_not_be_is_one_sentence() {
     let folder = Folder::new();
     let input = folder.write("input", b"a b\n");
     let refused = |words: &[&str]| fails(merganser(["map"]).args(words).arg(&input));
-    assert!(refused(&["wordcounts"]).contains("choose filter, histogram, match"));
+    assert!(refused(&["wordcounts"]).contains("choose filter, histogram, histogram-movies"));
     assert!(refused(&["match"]).contains("keys"));
     assert!(refused(&["match", "--regex", "("]).starts_with("match: "));
     assert!(refused(&["match", "--key", "a", "--top", "3"]).starts_with("--top: is for rows"));
