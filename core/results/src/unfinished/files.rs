@@ -8,34 +8,25 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use merganser_sort::journal::JournalText;
-use merganser_sort::note::WorkNote;
-use merganser_storage::Directory;
 use merganser_storage::file::rename_to_free;
 
 use super::names::FILES_NAME;
-use super::view::noted;
-use super::{DoomedFolders, Target, WorkError, WorkFolder};
+use super::noted::NotedWork;
+use super::{DoomedFolders, Target, WorkError};
 use crate::{Notice, ResultSource, ResultsError};
 
 /// A result of files in folders that is being made from inputs that stay. If it is dropped before
 /// [`UnfinishedFiles::publish`], all of it is removed. A killed process leaves the folder of unfinished work, and the next
 /// process that makes the same result removes it.
-pub struct UnfinishedFiles {
-    folder: Option<WorkFolder>,
-    target: Target,
-    work: PathBuf,
-    doomed: Box<dyn DoomedFolders>,
-}
+pub struct UnfinishedFiles(NotedWork);
 
 impl UnfinishedFiles {
     /// Starts the folder `path`, which is made of `inputs`. Its folder of unfinished work is on the list `doomed` until it is
     /// published or removed; `tell` gets what is cleared away.
     ///
     /// # Errors
-    /// When something has that name, unless it is an empty folder; as [`WorkFolder::open`] and [`WorkFolder::clear`].
+    /// When something has that name, unless it is an empty folder; as [`super::WorkFolder::open`] and [`super::WorkFolder::clear`].
     pub fn create(
         path: &Path,
         inputs: &[ResultSource<'_>],
@@ -44,35 +35,25 @@ impl UnfinishedFiles {
     ) -> Result<Self, ResultsError> {
         let target = Target::new(path)?;
         refuse_taken(&target)?;
-        let folder = WorkFolder::open(&target)?;
-        // The process that had the lock before may have made it.
-        refuse_taken(&target)?;
-        folder.clear(tell)?;
-        let work = folder.path().to_owned();
-        doomed.add(&work);
-        let names: Arc<dyn Directory> = folder.directory()?;
-        let files = UnfinishedFiles { folder: Some(folder), target, work, doomed };
-        let output = JournalText::from(files.target.path().as_os_str());
-        // The note first: files without one are kept, since nothing says that their rows are elsewhere.
-        WorkNote::new(false, output, noted(inputs)?).write(&names)?;
+        let work = NotedWork::begin(target, inputs, doomed, tell, refuse_taken)?;
+        let files = UnfinishedFiles(work);
         fs::create_dir(files.path()).map_err(ResultsError::on(&files.path()))?;
         Ok(files)
     }
 
     /// The folder that files are made in, and folders.
     pub fn path(&self) -> PathBuf {
-        self.work.join(FILES_NAME)
+        self.0.path().join(FILES_NAME)
     }
 
     /// Gives the folder its name, durably. The files in it are synced already; their folders are synced here.
     ///
     /// # Errors
     /// When something else has got the name, or the system refuses. Nothing is left then.
-    pub fn publish(mut self) -> Result<(), ResultsError> {
-        // A signal must not remove a part of the files and let the rest get the name.
-        self.doomed.remove(&self.work);
+    pub fn publish(self) -> Result<(), ResultsError> {
+        self.0.spare();
         self.publish_files()?;
-        let folder = self.folder.take().expect("published once");
+        let folder = self.0.finish();
         // The result is complete. If a step fails, the last one says so, and the next process removes the rest.
         let _ = folder.mark_finished();
         let _ = folder.discard(&|_| {});
@@ -80,10 +61,11 @@ impl UnfinishedFiles {
     }
 
     fn publish_files(&self) -> Result<(), ResultsError> {
-        let on_target = ResultsError::on(self.target.shown());
-        let (from, to) = (self.path(), self.target.path());
+        let target = self.0.target();
+        let on_target = ResultsError::on(target.shown());
+        let (from, to) = (self.path(), target.path());
         sync_folders(&from).map_err(on_target)?;
-        let renamed = match self.target.found()? {
+        let renamed = match target.found()? {
             None => rename_to_free(&from, &to),
             // The system replaces a folder only if it is empty.
             Some(_) => fs::rename(&from, &to),
@@ -91,23 +73,10 @@ impl UnfinishedFiles {
         renamed.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists
             | io::ErrorKind::DirectoryNotEmpty
-            | io::ErrorKind::NotADirectory => {
-                WorkError::Taken(self.target.shown().to_owned()).into()
-            }
+            | io::ErrorKind::NotADirectory => WorkError::Taken(target.shown().to_owned()).into(),
             _ => on_target(error),
         })?;
-        File::open(self.target.folder()).and_then(|folder| folder.sync_all()).map_err(on_target)
-    }
-}
-
-impl Drop for UnfinishedFiles {
-    fn drop(&mut self) {
-        if self.folder.is_some() {
-            // The note goes last. If a removal fails, the next process that makes this result removes the rest.
-            let _ = fs::remove_dir_all(self.path());
-            let _ = fs::remove_dir_all(&self.work);
-        }
-        self.doomed.remove(&self.work);
+        File::open(target.folder()).and_then(|folder| folder.sync_all()).map_err(on_target)
     }
 }
 

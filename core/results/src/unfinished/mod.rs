@@ -16,6 +16,7 @@
 //! | `contents` | the files in a folder of unfinished work |
 //! | `verdict` | what a folder of unfinished work is, and whether it may be removed |
 //! | `holders` | which process has a lock, for messages |
+//! | `noted` | work on a result of inputs that stay, with a note that says so |
 //! | `view` | a view that grows in such a folder, from inputs that stay |
 //! | `files` | a folder of files that grows there, from inputs that stay |
 //! | `attributes` | the mode and owner of a result |
@@ -28,6 +29,7 @@ mod folder;
 mod holders;
 mod look;
 mod names;
+mod noted;
 mod publish;
 mod target;
 mod verdict;
@@ -45,12 +47,13 @@ pub use folder::WorkFolder;
 pub use holders::{LockHolder, holder_of};
 pub use look::{find, is_at, is_restored, note_of};
 pub use names::{claimed_name, claimed_path, is_work_name, work_name};
+pub use noted::DoomedFolders;
 pub use publish::publish;
 pub use target::{NAME_BYTES_MAX, Replaced, Target, may_remove};
 pub use verdict::{
     Evidence, NextStep, NoteFacts, PipelineFacts, SortFacts, Verdict, WorkFacts, judge,
 };
-pub use view::{DoomedFolders, UnfinishedView};
+pub use view::UnfinishedView;
 
 pub use crate::error::{SpecialKind, TargetError, WorkError};
 
