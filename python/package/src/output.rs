@@ -54,9 +54,3 @@ impl Write for KeptResult {
         Ok(())
     }
 }
-
-/// The name of the view in this folder: the folder's name without `.view`.
-pub(crate) fn view_name(folder: &Path) -> String {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    name.strip_suffix(".view").unwrap_or(&name).to_owned()
-}

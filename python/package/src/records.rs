@@ -5,7 +5,7 @@ use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use merganser_sort::files::{FileStorage, UnfinishedView};
+use merganser_sort::files::{FileStorage, UnfinishedView, view_name};
 use merganser_sort::key::{OrderSpec, parse_separator};
 use merganser_sort::merge::{Merging, merge_sorted};
 use merganser_sort::record::Format;
@@ -150,7 +150,7 @@ pub(crate) fn sort_records(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<
                 let inputs: Vec<&Path> = job.paths.iter().map(PathBuf::as_path).collect();
                 let view = UnfinishedView::create(path, &inputs)?;
                 let folder = view.directory();
-                let done = sort(SortOutput::View { folder, name: output::view_name(path) })?;
+                let done = sort(SortOutput::View { folder, name: view_name(path) })?;
                 view.publish()?;
                 done
             }

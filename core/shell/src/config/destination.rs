@@ -57,9 +57,3 @@ fn default_temp_dir(destination: &Destination) -> PathBuf {
         Destination::Stdout | Destination::View(_) => PathBuf::from("/tmp"),
     }
 }
-
-/// The name of the view in this folder: the folder's name without `.view`.
-pub fn view_name(folder: &Path) -> String {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    name.strip_suffix(".view").unwrap_or(&name).to_owned()
-}

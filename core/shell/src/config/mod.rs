@@ -9,9 +9,10 @@ pub mod order;
 pub mod report;
 mod threads;
 
-pub use destination::{Destination, view_name};
+pub use destination::Destination;
 pub use door::DoorConfig;
 pub use memory::{machine_bytes, memory_bytes};
+pub use merganser_sort::files::view_name;
 pub use nbd::NbdConfig;
 pub use order::{flags as order_flags, order, words as order_words};
 pub use report::{ReportConfig, ReportForm};

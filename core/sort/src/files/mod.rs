@@ -74,11 +74,17 @@ pub fn sort_file_to_view(
     let (input, path) = (input.as_ref(), view.as_ref());
     let inputs = vec![open_input(input, options)?];
     let view = UnfinishedView::create(path, &[input])?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let output = SortOutput::View { folder: view.directory(), name };
+    let output = SortOutput::View { folder: view.directory(), name: view_name(path) };
     let report = sort(inputs, output, options, &Silent)?;
     view.publish()?;
     Ok(report)
+}
+
+/// The name of the view in this folder, which a mount shows: the folder's name without `.view`.
+#[must_use]
+pub fn view_name(folder: &Path) -> String {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    name.strip_suffix(".view").unwrap_or(&name).to_owned()
 }
 
 /// Opens the view in the folder `view`; see [`View::open`].
