@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use arrow_ipc::reader::StreamReader;
 use merganser_sort::Budget;
-use merganser_sort::files::UnfinishedView;
+use merganser_sort::files::{UnfinishedView, view_name};
 use merganser_sort::run::Compression;
 use merganser_tables::{
-    EqualRows, FileKind, NullsAt, ParquetCompression, ParquetOptions, Table, TableError,
-    TableFormat, TableKey, TableOptions, TableOrder, TableOutput, find_files, kind_of,
-    sort_table as sort,
+    EqualRows, NullsAt, ParquetOptions, Table, TableError, TableFormat, TableKey, TableOptions,
+    TableOrder, TableOutput, find_files, kind_of, sort_table as sort,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -74,15 +73,10 @@ fn order(job: &TableJob, table: &Table) -> TableOrder {
 
 fn parquet(job: &TableJob) -> Result<ParquetOptions, Failure> {
     let mut parquet = ParquetOptions::default();
-    parquet.compression = match job.compression.as_deref() {
-        None => None,
-        Some("none") => Some(ParquetCompression::None),
-        Some("snappy") => Some(ParquetCompression::Snappy),
-        Some("lz4") => Some(ParquetCompression::Lz4),
-        Some("zstd") => Some(ParquetCompression::Zstd),
-        Some("gzip") => Some(ParquetCompression::Gzip),
-        Some(word) => return unknown("compression", word, "none, snappy, lz4, zstd, gzip"),
-    };
+    if let Some(word) = &job.compression {
+        let unknown = |why| Failure::Key(format!("compression: {word:?} is unknown; {why}"));
+        parquet.compression = Some(word.parse().map_err(unknown)?);
+    }
     if let Some(rows) = job.row_group_rows {
         parquet.group_rows = rows;
     }
@@ -91,17 +85,13 @@ fn parquet(job: &TableJob) -> Result<ParquetOptions, Failure> {
 
 /// The format of a result in `file`: as it was asked for, as its name says, or else that of the first input.
 fn format(job: &TableJob, file: &Path, first: Option<&Path>) -> Result<TableFormat, Failure> {
-    let by_name = || {
-        let end = file.extension()?.to_str()?.to_ascii_lowercase();
-        format_of(&end)
-    };
     if let Some(word) = &job.format {
-        return match format_of(word) {
+        return match TableFormat::of_end(word) {
             Some(format) => Ok(format),
             None => unknown("format", word, "parquet, arrow, arrows, csv, jsonl"),
         };
     }
-    if let Some(format) = by_name() {
+    if let Some(format) = TableFormat::of_name(file) {
         return Ok(format);
     }
     let Some(first) = first else {
@@ -110,22 +100,7 @@ fn format(job: &TableJob, file: &Path, first: Option<&Path>) -> Result<TableForm
             file.display()
         )));
     };
-    Ok(match kind_of(first)? {
-        FileKind::Parquet => TableFormat::Parquet,
-        FileKind::ArrowFile => TableFormat::ArrowFile,
-        FileKind::ArrowStream => TableFormat::ArrowStream,
-    })
-}
-
-fn format_of(word: &str) -> Option<TableFormat> {
-    Some(match word {
-        "parquet" | "pq" => TableFormat::Parquet,
-        "arrow" | "feather" | "ipc" => TableFormat::ArrowFile,
-        "arrows" => TableFormat::ArrowStream,
-        "csv" => TableFormat::Csv,
-        "jsonl" | "ndjson" => TableFormat::JsonLines,
-        _ => return None,
-    })
+    Ok(kind_of(first)?.into())
 }
 
 /// What a sort did: its report, and the rows of a result in memory.
@@ -186,7 +161,7 @@ pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<Ta
                 let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
                 let view = UnfinishedView::create(path, &inputs)?;
                 let folder = view.directory();
-                let done = sort(TableOutput::View { folder, name: output::view_name(path) })?;
+                let done = sort(TableOutput::View { folder, name: view_name(path) })?;
                 view.publish()?;
                 done
             }
@@ -217,7 +192,6 @@ pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<Ta
 #[expect(clippy::needless_pass_by_value, reason = "the path is made of an object of Python")]
 #[pyfunction]
 pub(crate) fn is_table(path: PathBuf) -> PyResult<bool> {
-    let typed = std::slice::from_ref(&path);
     if path.is_file() {
         return match kind_of(&path) {
             Ok(_) | Err(TableError::Encrypted { .. }) => Ok(true),
@@ -225,10 +199,9 @@ pub(crate) fn is_table(path: PathBuf) -> PyResult<bool> {
             Err(error) => Err(Failure::from(error).into()),
         };
     }
-    let is_pattern = !path.exists()
-        && path.as_os_str().as_encoded_bytes().iter().any(|byte| b"*?[".contains(byte));
-    if path.is_dir() || is_pattern {
-        find_files(typed).map_err(Failure::from)?;
+    // Anything else is a folder or a pattern, or names itself.
+    let found = find_files(std::slice::from_ref(&path)).map_err(Failure::from)?;
+    if found != [path.clone()] {
         return Ok(true);
     }
     if path.exists() {

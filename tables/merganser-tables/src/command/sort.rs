@@ -16,8 +16,8 @@ use merganser_sort::Budget;
 use merganser_storage::Directory;
 use merganser_storage::file::LazyDirectory;
 use merganser_tables::{
-    DiskFolder, FileKind, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport,
-    find_files, kind_of, sort_table,
+    DiskFolder, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport, find_files,
+    kind_of, sort_table,
 };
 
 use crate::config::TableSortConfig;
@@ -105,11 +105,7 @@ fn format_of_input(first: &Path, output: Option<&Path>) -> Result<TableFormat, F
         let what = "standard output is a terminal: name a file with -o, or read rows here with";
         return Err(format!("{what} --output-format csv").into());
     }
-    Ok(match kind_of(first).map_err(told)? {
-        FileKind::Parquet => TableFormat::Parquet,
-        FileKind::ArrowFile => TableFormat::ArrowFile,
-        FileKind::ArrowStream => TableFormat::ArrowStream,
-    })
+    Ok(kind_of(first).map_err(told)?.into())
 }
 
 /// The files and folders whose devices do the work.

@@ -14,11 +14,13 @@ mod parquet;
 mod text;
 
 use std::io::Write;
+use std::path::Path;
 
 use merganser_sort::Progress;
 
 use crate::TableError;
 use crate::codec::TableLayout;
+use crate::source::FileKind;
 use crate::table_rows::TableRows;
 use arrow::{write_arrow_file, write_arrow_stream};
 use text::{write_csv, write_json_lines};
@@ -43,6 +45,37 @@ pub enum TableFormat {
     Csv,
     /// An object of JSON in each line.
     JsonLines,
+}
+
+impl TableFormat {
+    /// The format that the end of the name of `file` says.
+    #[must_use]
+    pub fn of_name(file: &Path) -> Option<TableFormat> {
+        TableFormat::of_end(file.extension()?.to_str()?)
+    }
+
+    /// The format of files whose names have this end, such as `parquet`.
+    #[must_use]
+    pub fn of_end(end: &str) -> Option<TableFormat> {
+        Some(match end.to_ascii_lowercase().as_str() {
+            "parquet" | "pq" => TableFormat::Parquet,
+            "arrow" | "feather" | "ipc" => TableFormat::ArrowFile,
+            "arrows" => TableFormat::ArrowStream,
+            "csv" => TableFormat::Csv,
+            "jsonl" | "ndjson" => TableFormat::JsonLines,
+            _ => return None,
+        })
+    }
+}
+
+impl From<FileKind> for TableFormat {
+    fn from(kind: FileKind) -> TableFormat {
+        match kind {
+            FileKind::Parquet => TableFormat::Parquet,
+            FileKind::ArrowFile => TableFormat::ArrowFile,
+            FileKind::ArrowStream => TableFormat::ArrowStream,
+        }
+    }
 }
 
 /// Writes rows in a format that one thread writes.
