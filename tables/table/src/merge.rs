@@ -18,10 +18,7 @@ struct FileRows {
     /// The row of the batch, and how many rows the batch has.
     at: usize,
     count: usize,
-    /// Rows before this batch.
-    before: u64,
-    /// The last key of the batch before.
-    last: Vec<u8>,
+    order: FileOrder,
 }
 
 impl RowStream for FileRows {
@@ -30,24 +27,17 @@ impl RowStream for FileRows {
     fn advance(&mut self) -> Result<bool, TableError> {
         if self.at + 1 < self.count {
             self.at += 1;
-            let (last, key) = (self.encoder.row(self.at - 1).0, self.encoder.row(self.at).0);
-            return if last <= key { Ok(true) } else { Err(self.disorder()) };
-        }
-        let had_rows = self.count > 0;
-        if had_rows {
-            self.last.clear();
-            self.last.extend_from_slice(self.encoder.row(self.at).0);
-            self.before += self.count as u64;
+            return Ok(true);
         }
         (self.at, self.count) = (0, 0);
         while let Some((_, batch)) = self.reader.next()? {
-            if batch.num_rows() == 0 {
-                continue;
-            }
+            let count = batch.num_rows();
             self.encoder.encode(&batch).map_err(|_| null_in(&self.file))?;
-            self.count = batch.num_rows();
-            let in_order = self.before == 0 || &self.last[..] <= self.encoder.row(0).0;
-            return if in_order { Ok(true) } else { Err(self.disorder()) };
+            self.order.next(&self.encoder, count, &self.file)?;
+            if count > 0 {
+                self.count = count;
+                return Ok(true);
+            }
         }
         Ok(false)
     }
@@ -60,13 +50,6 @@ impl RowStream for FileRows {
     #[inline]
     fn value(&self) -> &[u8] {
         self.encoder.row(self.at).1
-    }
-}
-
-impl FileRows {
-    fn disorder(&self) -> TableError {
-        let row = self.before + self.at as u64 + 1;
-        TableError::Disorder { file: self.file.path.to_path_buf(), row }
     }
 }
 
@@ -93,7 +76,7 @@ impl TableRows for MergedRows {
     }
 }
 
-/// Checks the order of a file whose batches go to a sort.
+/// Checks the order of a file, batch by batch.
 #[derive(Default)]
 pub(crate) struct FileOrder {
     /// The last key, and the rows that there were.
@@ -140,8 +123,7 @@ pub(crate) fn merged_rows(
             encoder: BatchEncoder::new(layout),
             at: 0,
             count: 0,
-            before: 0,
-            last: Vec::new(),
+            order: FileOrder::default(),
         })
     };
     let files = table.source.files.iter().map(open).collect::<Result<Vec<_>, TableError>>()?;
