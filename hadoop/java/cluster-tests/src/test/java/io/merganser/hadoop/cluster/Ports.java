@@ -4,13 +4,15 @@ import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.util.ArrayList;
+import java.util.List;
 
 /**
  * Ports for daemons that must know them before they listen, or listen on the same ones again.
  *
  * <p>A port that the kernel gave and that was closed again is no such port: until the daemon
  * listens, any connection may get it. So these are below the range that the kernel gives ports
- * from. Each JVM takes a block of its own, whose first port it holds until it ends, so tests in
+ * from. Each JVM takes blocks of its own, whose first ports it holds until it ends, so tests in
  * another JVM get none of them.
  */
 final class Ports {
@@ -18,30 +20,37 @@ final class Ports {
   private static final int BEYOND = 32_000;
   private static final int BLOCK = 250;
 
-  private static ServerSocket held;
-  private static int next;
+  /** The first ports of this JVM's blocks. Daemons may still listen in one that is used up. */
+  private static final List<ServerSocket> HELD = new ArrayList<>();
+
+  private static int next = FIRST;
+  private static int end = FIRST;
 
   private Ports() {}
 
   /** A port of this JVM on the loopback address, on which nothing listens. */
   static synchronized int free() throws IOException {
-    while (held != null && next < held.getLocalPort() + BLOCK) {
-      int port = next++;
-      ServerSocket socket = listen(port);
-      if (socket != null) {
-        socket.close();
-        return port;
+    while (true) {
+      while (next < end) {
+        int port = next++;
+        ServerSocket socket = listen(port);
+        if (socket != null) {
+          socket.close();
+          return port;
+        }
       }
+      takeBlock();
     }
-    // The ports of a block that is used up stay with it: daemons may still listen there.
-    for (int first = held == null ? FIRST : held.getLocalPort() + BLOCK;
-        first < BEYOND;
-        first += BLOCK) {
+  }
+
+  private static void takeBlock() throws IOException {
+    for (int first = end; first < BEYOND; first += BLOCK) {
       ServerSocket socket = listen(first);
       if (socket != null) {
-        held = socket;
+        HELD.add(socket);
         next = first + 1;
-        return free();
+        end = first + BLOCK;
+        return;
       }
     }
     throw new IOException("all ports from " + FIRST + " to " + BEYOND + " are in use");
