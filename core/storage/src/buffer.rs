@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn released_pages_read_as_zeros_and_edges_stay() {
-        // Of the allocator, and a mapping of its own.
+        // One of the allocator, and a mapping of its own.
         for len in [3 * ALIGNMENT, 64 << 10] {
             let mut b = Buffer::new(len);
             assert!(b.iter().all(|byte| *byte == 0));

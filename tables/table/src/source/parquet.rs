@@ -63,7 +63,7 @@ impl ParquetOrigin {
         Some(bytes)
     }
 
-    /// What such a file says; `None` if it is damaged.
+    /// The notes of such a file; `None` if it is damaged.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Option<ParquetOrigin> {
         let bytes = Bytes::from(bytes);
         let read = || ParquetMetaDataReader::new().parse_and_finish(&bytes);

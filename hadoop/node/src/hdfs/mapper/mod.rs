@@ -131,14 +131,9 @@ impl RequestedProgram {
             RequestedProgram::Module(module) => {
                 let description = module.description();
                 let types = |detail| HdfsError::Types { ssdlet: description.name.clone(), detail };
-                let one_byte = || {
-                    types(
-                        "its records end with one byte, and the job's delimiter has more"
-                            .to_owned(),
-                    )
-                };
                 if request.delimiter.len() > 1 {
-                    return Err(one_byte());
+                    let why = "its records end with one byte, and the job's delimiter has more";
+                    return Err(types(why.to_owned()));
                 }
                 let of = (description, module.asks_for_places());
                 let ends = check(of, None, request).map_err(types)?;
