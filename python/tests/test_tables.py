@@ -471,8 +471,8 @@ class Tables(unittest.TestCase):
         (self.folder / "full/kept").write_text("kept")
         (self.folder / "file").write_text("kept")
         refused = [
-            (["-o", "full", "--file-size", "1M"], "full: exists, and is no empty folder; remove it or give -o another name"),
-            (["-o", "file", "--partition-by", "s"], "file: exists, and is no empty folder; remove it or give -o another name"),
+            (["-o", "full", "--file-size", "1M"], "full: exists, and is no empty folder; move it away or give -o another name"),
+            (["-o", "file", "--partition-by", "s"], "file: exists, and is no empty folder; move it away or give -o another name"),
             (["--partition-by", "s"], "--partition-by: makes files in a folder; name it with -o DIR"),
             (["--view", "out", "--file-size", "1M"], "--file-size: makes files in a folder; name it with -o DIR"),
             (["-o", "out", "--file-size", "1M", "--output-format", "arrow"], "--file-size: files in a folder are of Parquet; take --output-format parquet"),

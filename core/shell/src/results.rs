@@ -74,8 +74,8 @@ fn work_sentence(error: &WorkError) -> String {
             shown::name(path),
             plain(error)
         ),
-        WorkError::ViewExists(_) => format!("{error}; remove it or give --view another name"),
-        WorkError::NotFree(_) => format!("{error}; remove it or give -o another name"),
+        WorkError::ViewExists(_) => format!("{error}; move it away or give --view another name"),
+        WorkError::NotFree(_) => format!("{error}; move it away or give -o another name"),
         WorkError::NoFolder(_)
         | WorkError::OtherUser { .. }
         | WorkError::Writable(_)
@@ -196,14 +196,14 @@ mod tests {
             ),
             (
                 WorkError::ViewExists(path()),
-                "/a b/.out.unfinished: exists; remove it or give --view another name",
+                "/a b/.out.unfinished: exists; move it away or give --view another name",
             ),
         ] {
             assert_eq!(Failure::from(error).sentence(), Some(sentence));
         }
         assert_eq!(
             Failure::from(WorkError::NotFree(Path::new("d").to_owned())).sentence(),
-            Some("d: exists, and is no empty folder; remove it or give -o another name")
+            Some("d: exists, and is no empty folder; move it away or give -o another name")
         );
         let directory = ResultsError::from(TargetError::Directory(Path::new("d").to_owned()));
         assert_eq!(told(&directory), "d: is a directory; -o takes a file");

@@ -181,7 +181,7 @@ fn a_view_is_never_written_over_and_leftovers_go() {
     let dir = folder();
     view(dir.path());
     let error = fails(dir.path(), &["sort", "input", "--view", "v.view"]);
-    assert_eq!(error, "v.view: exists; remove it or give --view another name");
+    assert_eq!(error, "v.view: exists; move it away or give --view another name");
     let leftover = dir.path().join(".w.view.unfinished");
     fs::create_dir(&leftover).expect("made");
     // A file that no command writes there is not removed.

@@ -22,7 +22,7 @@ fn a_view_that_another_process_has_just_made_stays() {
         let waits = place.stopped(kept, Step::first("mkdir", WORK));
         place.does(&first);
         let said = Place::fails_after_stop(waits);
-        assert!(said.contains("out: exists; remove it or give --view another name"), "{said}");
+        assert!(said.contains("out: exists; move it away or give --view another name"), "{said}");
         place.holds("out", b"a\nb\n", "the first one");
         place.holds("in", &place.content, "the input of the second one");
         assert_eq!(place.folder.names(), ["in", "out"]);
