@@ -46,6 +46,9 @@ fn flag_of(ssdlet: &str, argument: &str) -> String {
         ("words", _) => "--rule".to_owned(),
         ("separator", _) => "--csv-separator".to_owned(),
         ("delimiter", _) => "-z".to_owned(),
+        ("quotes", _) => "--csv-quotes".to_owned(),
+        // Names of inputs have no option of their own.
+        ("names", _) => "--args".to_owned(),
         (argument, _) => format!("--{}", argument.replace('_', "-")),
     }
 }
@@ -109,4 +112,31 @@ fn settings_sentence(error: &SettingsError) -> String {
         _ => "--stage",
     };
     format!("{option}: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+    use merganser_map::ssdlet::builtin;
+
+    use super::*;
+    use crate::args::NearLine;
+
+    /// A sentence about an argument names an option that there is.
+    #[test]
+    fn every_argument_has_its_option() {
+        let all = NearLine::command();
+        let map = all.find_subcommand("map").expect("a subcommand");
+        let flags = map.get_arguments().flat_map(|arg| {
+            let long = arg.get_long().map(|long| format!("--{long}"));
+            long.into_iter().chain(arg.get_short().map(|short| format!("-{short}")))
+        });
+        let flags: Vec<_> = flags.collect();
+        for builtin in builtin::ALL {
+            for argument in builtin.arguments {
+                let flag = flag_of(builtin.name, argument.name);
+                assert!(flags.contains(&flag), "{} {}: {flag}", builtin.name, argument.name);
+            }
+        }
+    }
 }

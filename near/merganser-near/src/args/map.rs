@@ -196,6 +196,10 @@ pub(crate) struct ProgramArgs {
     #[arg(long)]
     pub count: bool,
 
+    /// occurrences: the text that is counted
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+
     /// wordcount, terms, sequence-count: words are between whitespace, or letters (A-Z and ', in
     /// upper case)
     #[arg(long, value_name = "RULE")]

@@ -316,6 +316,8 @@ mod tests {
                 json!({ "columns": [1], "header": true, "separator": ";" }),
             ),
             (&["sequence-count", "--length", "2"], json!({ "n": 2 })),
+            (&["sequence-count", "--document", "field", "a.txt"], json!({ "document": "field" })),
+            (&["occurrences", "--text", "a b"], json!({ "text": "a b" })),
             (
                 &["terms", "--first", "document", "a.txt", "b.txt"],
                 json!({ "first": "document", "names": ["a.txt", "b.txt"] }),

@@ -85,6 +85,26 @@ fn histograms_and_sequences_count() {
 }
 
 #[test]
+fn records_name_their_documents() {
+    let folder = Folder::new();
+    let documents = folder.write("documents", b"D1\ta b a b\nD2\ta b c\nno words\n");
+    let of = |words: &[&str]| String::from_utf8(map(words, &[&documents])).expect("UTF-8");
+    let sequences = of(&["sequence-count", "--length", "2", "--document", "field"]);
+    assert_eq!(sequences, "a|b|D1\t2\na|b|D2\t1\nb|a|D1\t1\nb|c|D2\t1\n");
+    assert_eq!(of(&["inverted-index"]), "a\tD1\na\tD2\nb\tD1\nb\tD2\nc\tD2\n");
+    assert_eq!(of(&["term-vector"]), "D1\ta:2 b:2\nD2\ta:1 b:1 c:1\n");
+    assert_eq!(of(&["occurrences", "--text", "a b"]), "a b\t3\n");
+    let counted = folder.write("counted", b"a|b|D1\t2\na|b|D2\t1\n");
+    let ranked = map(&["ranked-inverted-index"], &[&counted]);
+    assert_eq!(String::from_utf8_lossy(&ranked), "a|b\t1|D2\na|b\t2|D1\n");
+    let ratings = folder.write("ratings", b"7:1_5,2_5,3_4\n8:1_1\n");
+    let found = map(&["histogram-ratings"], &[&ratings]);
+    assert_eq!(String::from_utf8_lossy(&found), "1\t1\n4\t1\n5\t2\n");
+    let found = map(&["histogram-movies"], &[&ratings]);
+    assert_eq!(String::from_utf8_lossy(&found), "1.5\t1\n5.0\t1\n");
+}
+
+#[test]
 fn terms_name_their_documents() {
     let folder = Folder::new();
     folder.write("one", b"x y x\n");
@@ -177,5 +197,6 @@ fn what_can_not_be_is_one_sentence() {
     assert!(refused(&["match", "--key", "a", "--view", "x"]).starts_with("--view: is for rows"));
     assert!(refused(&["wordcount", "--args", "{\"x\":1}"]).contains("\"x\""));
     assert!(refused(&["histogram"]).contains("input: at byte 0"));
+    assert!(refused(&["occurrences"]).starts_with("occurrences: --text: it is missing"));
     assert_eq!(folder.names(), ["input"]);
 }
