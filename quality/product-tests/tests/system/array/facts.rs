@@ -57,7 +57,10 @@ fn space_and_amplification_are_those_of_what_was_written() {
     assert!(served["buffer_bytes_used"].as_u64() > Some(200 * PAGE as u64), "{served}");
     end(server);
     let report = json(&folder, "report");
-    assert_eq!(report["buffer_bytes_used"], served["buffer_bytes_used"]);
+    // The last record gets its second copy, a block, when no request has come for a while, or at the end.
+    let used = |found: &serde_json::Value| found["buffer_bytes_used"].as_u64().expect("bytes");
+    let grown = used(&report) - used(&served);
+    assert!([0, PAGE as u64].contains(&grown), "{served}, then {report}");
     assert_eq!(report["read_amplification"], 1.0, "all are in the buffer: {report}");
     move_all(&folder);
 
