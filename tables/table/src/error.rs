@@ -13,6 +13,9 @@ pub enum TableError {
     /// The engine's own: memory, disks, damage of runs and views, cancelled.
     #[error(transparent)]
     Engine(#[from] merganser_sort::Error),
+    /// A folder of files that a sort can't make.
+    #[error(transparent)]
+    Folder(#[from] crate::folder_files::FolderMisuse),
     /// A file that can't be read or written.
     #[error("{}: {error}", file.display())]
     Io {

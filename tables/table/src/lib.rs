@@ -45,6 +45,7 @@ mod cells;
 mod codec;
 mod column;
 mod error;
+mod folder_files;
 mod hive;
 mod key;
 mod merge;
@@ -63,11 +64,12 @@ mod view;
 mod view_batches;
 
 pub use error::TableError;
+pub use folder_files::{FolderFiles, FolderMisuse};
 pub use key::{NullsAt, TableKey};
 pub use sink::{
     DiskFolder, FolderFile, ParquetCompression, ParquetOptions, TableFolder, TableFormat,
 };
-pub use sort::{EqualRows, FolderFiles, TableOptions, TableOutput, TableReport, sort_table};
+pub use sort::{EqualRows, TableOptions, TableOutput, TableReport, sort_table};
 pub use source::{FileKind, HiveColumns, find_files, kind_of};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};

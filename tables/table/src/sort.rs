@@ -22,6 +22,7 @@ use merganser_storage::file::descriptors;
 
 use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
+use crate::folder_files::FolderFiles;
 use crate::merge::{FileOrder, merged_rows};
 use crate::sink::{
     ParquetOptions, TableFolder, TableFormat, WantedColumns, write_as, write_parquet,
@@ -118,16 +119,6 @@ pub enum TableOutput<'a> {
     },
 }
 
-/// Which files a folder has.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FolderFiles {
-    /// The columns whose values name folders, the outer one first. They are the first ones of the order, and not in the files.
-    /// Rows are equal only if they are in one folder.
-    pub partition_by: Vec<String>,
-    /// Bytes of a file, at most, unless one row group is larger. Without it, a folder has one file.
-    pub file_bytes: Option<u64>,
-}
-
 /// What a sort of a table did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
@@ -155,7 +146,10 @@ pub fn sort_table(
     progress: &dyn Progress,
 ) -> Result<TableReport, TableError> {
     let partition_by = match &output {
-        TableOutput::Folder { files, .. } => &files.partition_by[..],
+        TableOutput::Folder { files, .. } => {
+            files.check(options)?;
+            &files.partition_by[..]
+        }
         _ => &[],
     };
     let mut layout = table.layout(&options.order, partition_by)?;

@@ -50,6 +50,9 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
     options.threads = config.threads;
     options.packed = config.packed;
     options.parquet = config.parquet.clone();
+    // Before a folder for unfinished work is made.
+    let misuse = config.folder.as_ref().map_or(Ok(()), |files| files.check(&options));
+    misuse.map_err(|misuse| told(misuse.into()))?;
     let progress = progress::on_stderr(config.quiet, cancel);
     let phases = activity.phases(&*progress);
     let sort = |to| sort_table(&table, to, &options, &phases).map_err(told);

@@ -103,11 +103,7 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
             _ => None,
         };
         let format = format_of(typed.output_format, file);
-        let distinct = match &order {
-            AskedOrder::Keys(keys) if equal != EqualRows::KeepAll => Some(&keys[..]),
-            _ => None,
-        };
-        let folder = folder_files(&typed, (&destination, format), distinct)?;
+        let folder = folder_files(&typed, (&destination, format))?;
         // A folder may be typed with a slash.
         let destination = match destination {
             Destination::File(path) if folder.is_some() => {
