@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable, List, Optional, Union
 
 PathLike = Union[str, "os.PathLike[str]"]
-#: Bytes, or a text such as "512MB" or "2G".
+#: Bytes, or a text such as "512MB" or "2G"; sizes of files, too.
 Memory = Union[int, str, None]
 #: True for a line on standard error, or a function of (phase, done, total) in bytes.
 ProgressArgument = Union[bool, Callable[[str, int, Optional[int]], Any]]
@@ -25,23 +25,10 @@ _UNKNOWN_BYTES = 1 << 30
 
 
 def memory_bytes(memory: Memory) -> int:
-    """The limit in bytes. A letter is a power of 1024, a letter with B one of 1000, as for the command."""
+    """The limit in bytes, at most what the machine has."""
     if memory is None:
         return max(_least_bytes("MemAvailable:") // _SHARE >> 20, 1) << 20
-    if isinstance(memory, int) and not isinstance(memory, bool):
-        found = memory
-    elif isinstance(memory, str):
-        match = _SIZE.fullmatch(memory.strip())
-        if not match:
-            raise ValueError(f"memory: {memory!r} is no size; give bytes, or a text such as '512MB' or '2G'")
-        whole, part, letter, unit = match.groups()
-        base = 1000 if letter and (unit or "").lower() == "b" else 1024
-        factor = base ** " kmgt".index(letter.lower() or " ")
-        found = int(whole) * factor + (int(part) * factor // 10 ** len(part) if part else 0)
-    else:
-        raise TypeError(f"memory: bytes or a text such as '512MB', not {type(memory).__name__}")
-    if not 0 < found < 1 << 63:
-        raise ValueError(f"memory: {memory!r} is no size; give at least 1 byte")
+    found = bytes_of("memory", memory)
     machine = _least_bytes("MemTotal:")
     if found <= machine:
         return found
@@ -50,6 +37,25 @@ def memory_bytes(memory: Memory) -> int:
     what = f"memory: {memory} is more than the {machine >> 20} MiB that this machine or its control group has"
     warnings.warn(f"{what}; {less >> 20} MiB are used", stacklevel=4)
     return less
+
+
+def bytes_of(name: str, size: Union[int, str]) -> int:
+    """A size in bytes. A letter is a power of 1024, a letter with B one of 1000, as for the command."""
+    if isinstance(size, int) and not isinstance(size, bool):
+        found = size
+    elif isinstance(size, str):
+        match = _SIZE.fullmatch(size.strip())
+        if not match:
+            raise ValueError(f"{name}: {size!r} is no size; give bytes, or a text such as '512MB' or '2G'")
+        whole, part, letter, unit = match.groups()
+        base = 1000 if letter and (unit or "").lower() == "b" else 1024
+        factor = base ** " kmgt".index(letter.lower() or " ")
+        found = int(whole) * factor + (int(part) * factor // 10 ** len(part) if part else 0)
+    else:
+        raise TypeError(f"{name}: bytes or a text such as '512MB', not {type(size).__name__}")
+    if not 0 < found < 1 << 63:
+        raise ValueError(f"{name}: {size!r} is no size; give at least 1 byte")
+    return found
 
 
 def _least_bytes(name: str) -> int:
@@ -121,7 +127,7 @@ def temp_folders(temp: Union[PathLike, List[PathLike], None], beside: Optional[s
     default = os.environ.get("TMPDIR")
     if default:
         return [default]
-    return ["/tmp"] if beside is None else [os.path.dirname(beside) or "."]
+    return ["/tmp"] if beside is None else [os.path.dirname(beside.rstrip("/")) or "."]
 
 
 class _Line:

@@ -15,6 +15,7 @@ from ._settings import (
     Memory,
     PathLike,
     ProgressArgument,
+    bytes_of,
     count as count_of,
     memory_bytes,
     path_of,
@@ -27,6 +28,8 @@ from ._view import View
 #: A path, a pattern, a list of them, a table (any object with ``__arrow_c_stream__``), or an array of numpy.
 Inputs = Union[PathLike, Sequence[PathLike], Any]
 Cancel = Callable[[], bool]
+#: Names of columns: a list, or a text such as "country, year".
+Columns = Union[str, Sequence[str], None]
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,9 @@ def sort(
     output_format: Optional[str] = None,
     compression: Optional[str] = None,
     row_group_rows: Optional[int] = None,
+    partition_by: Columns = None,
+    file_size: Memory = None,
+    hive: bool = True,
     format: Optional[str] = None,
     separator: Optional[str] = None,
     header: bool = False,
@@ -77,6 +83,10 @@ def sort(
     ``output`` decides, or else the format of the first input. ``compression`` of Parquet is none, snappy, lz4, zstd or
     gzip; without it each column is packed as in the first input.
 
+    With ``partition_by`` or ``file_size``, ``output`` is a new folder of Parquet, which appears whole or not at all: one folder for
+    each value of these columns, as in ``country=FR/year=2026/part-00000.parquet``, and files of at most this size
+    (``"256MB"``), in order by their names. Folders of inputs that are named so are columns, unless ``hive`` is False.
+
     Other files have ``keys``, as ``merganser sort --key`` takes them. ``format`` is lines, csv, fixed:BYTES and the like;
     ``options`` are GNU sort's letters, ``stable`` its -s and ``unique`` its -u. Compressed inputs are decompressed.
 
@@ -94,6 +104,8 @@ def sort(
     SortReport(rows=6, result_rows=6, runs=0, merged=False)
     >>> mg.sort("big.txt", "sorted.txt", keys=["2,2n"])
     SortReport(rows=3, result_rows=3, runs=0, merged=False)
+    >>> mg.sort("in/", "by-name", by="qty desc nulls last", partition_by="name", file_size="256MB")
+    SortReport(rows=6, result_rows=6, runs=0, merged=False)
     >>> print(open("sorted.txt").read(), end="")
     fig 1
     pear 2
@@ -106,6 +118,9 @@ def sort(
         "output_format": output_format,
         "compression": compression,
         "row_group_rows": row_group_rows,
+        "partition_by": _columns(partition_by),
+        "file_size": file_size,
+        "hive": hive,
     }
     of_records = {
         "format": format,
@@ -127,6 +142,7 @@ def sort_view(
     by: Optional[By] = None,
     keys: Optional[Sequence[str]] = None,
     packed: Optional[str] = None,
+    hive: bool = True,
     format: Optional[str] = None,
     separator: Optional[str] = None,
     header: bool = False,
@@ -153,7 +169,7 @@ def sort_view(
     given = _Given(inputs, by, keys)
     path = path_of("view", view)
     shared = _shared(memory, threads, temp, path, progress, cancel)
-    of_tables = {"packed": packed}
+    of_tables = {"packed": packed, "hive": hive}
     of_records = {
         "format": format,
         "separator": separator,
@@ -177,6 +193,8 @@ def merge(
     output_format: Optional[str] = None,
     compression: Optional[str] = None,
     row_group_rows: Optional[int] = None,
+    file_size: Memory = None,
+    hive: bool = True,
     format: Optional[str] = None,
     separator: Optional[str] = None,
     header: bool = False,
@@ -206,6 +224,8 @@ def merge(
         "output_format": output_format,
         "compression": compression,
         "row_group_rows": row_group_rows,
+        "file_size": file_size,
+        "hive": hive,
     }
     of_records = {
         "format": format,
@@ -228,6 +248,9 @@ def shuffle(
     output_format: Optional[str] = None,
     compression: Optional[str] = None,
     row_group_rows: Optional[int] = None,
+    partition_by: Columns = None,
+    file_size: Memory = None,
+    hive: bool = True,
     memory: Memory = None,
     threads: Optional[int] = None,
     temp: Union[PathLike, List[PathLike], None] = None,
@@ -250,6 +273,9 @@ def shuffle(
         "output_format": output_format,
         "compression": compression,
         "row_group_rows": row_group_rows,
+        "partition_by": _columns(partition_by),
+        "file_size": file_size,
+        "hive": hive,
     }
     given.expect_table("shuffle")
     return _sort_table(given, job, shared)
@@ -264,6 +290,9 @@ def distinct(
     output_format: Optional[str] = None,
     compression: Optional[str] = None,
     row_group_rows: Optional[int] = None,
+    partition_by: Columns = None,
+    file_size: Memory = None,
+    hive: bool = True,
     memory: Memory = None,
     threads: Optional[int] = None,
     temp: Union[PathLike, List[PathLike], None] = None,
@@ -290,6 +319,9 @@ def distinct(
         "output_format": output_format,
         "compression": compression,
         "row_group_rows": row_group_rows,
+        "partition_by": _columns(partition_by),
+        "file_size": file_size,
+        "hive": hive,
     }
     return _some_rows(given, job, shared)
 
@@ -303,6 +335,7 @@ def top(
     output_format: Optional[str] = None,
     compression: Optional[str] = None,
     row_group_rows: Optional[int] = None,
+    hive: bool = True,
     memory: Memory = None,
     threads: Optional[int] = None,
     temp: Union[PathLike, List[PathLike], None] = None,
@@ -329,6 +362,7 @@ def top(
         "output_format": output_format,
         "compression": compression,
         "row_group_rows": row_group_rows,
+        "hive": hive,
     }
     return _some_rows(given, job, shared)
 
@@ -376,11 +410,14 @@ class _Given:
             if self.keys is not None:
                 raise BadKey(f"keys: are for lines and other records; {what} a table: give by, as in by='name, qty desc'")
             if self.by is None:
-                raise BadKey("by: name the columns to sort by, as in by='name, qty desc'")
+                # Folders alone are an order.
+                if not of_tables.get("partition_by"):
+                    raise BadKey("by: name the columns to sort by, as in by='name, qty desc'")
+                self.by = []
         elif self.by is not None:
             raise BadKey(f"by: names columns; {what} neither Parquet nor Arrow: give keys, as in keys=['2,2n']")
         for name, value in (of_records if is_table else of_tables).items():
-            if value not in (None, False, ""):
+            if not (value is True if name == "hive" else value in (None, False, "", [])):
                 kind = "lines and other records" if is_table else "tables"
                 raise BadKey(f"{name}: is for {kind}; {what} {'a table' if is_table else 'no table'}")
         return is_table
@@ -390,6 +427,18 @@ class _Given:
         if not self.has_tables():
             what = f"{self.paths[0]}: is neither Parquet nor Arrow" if self.paths else "an array has records"
             raise BadKey(f"{function}: takes tables; {what}")
+
+
+def _columns(columns: Columns) -> List[str]:
+    if columns is None:
+        return []
+    names = columns.split(",") if isinstance(columns, str) else list(columns)
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("partition_by: names of columns, as in partition_by=['country', 'year']")
+    names = [name.strip() for name in names] if isinstance(columns, str) else names
+    if not names or "" in names:
+        raise BadKey("partition_by: a name is empty")
+    return names
 
 
 def _keys(keys: Sequence[str]) -> List[str]:
@@ -438,8 +487,8 @@ def _some_rows(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> 
     """A sort of a table into a file, or into memory if none is named."""
     if asked["output"] is not None:
         return _sort_table(given, asked, shared)
-    for name in ["output_format", "compression", "row_group_rows"]:
-        if asked[name] is not None:
+    for name in ["output_format", "compression", "row_group_rows", "partition_by", "file_size"]:
+        if asked.get(name):
             raise BadKey(f"{name}: is for a file; name one with output")
     rows: ArrowRows = _table_done(given, asked, shared)["result"]
     return rows
@@ -447,6 +496,7 @@ def _some_rows(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> 
 
 def _table_done(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) -> Dict[str, Any]:
     rows = asked.get("row_group_rows")
+    size = asked.get("file_size")
     job = {
         "paths": given.paths,
         "table": given.table,
@@ -460,6 +510,9 @@ def _table_done(given: _Given, asked: Dict[str, Any], shared: Dict[str, Any]) ->
         "format": asked.get("output_format"),
         "compression": asked.get("compression"),
         "row_group_rows": None if rows is None else count_of("row_group_rows", rows, 1, 1),
+        "partition_by": asked.get("partition_by", []),
+        "file_size": None if size is None else bytes_of("file_size", size),
+        "hive": bool(asked["hive"]),
         "packed": asked.get("packed") or "off",
         **shared,
     }

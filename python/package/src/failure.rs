@@ -14,9 +14,10 @@ use std::path::Path;
 use merganser_results::ResultsError;
 use merganser_results::output::OutputError;
 use merganser_results::stopped::Stopped;
+use merganser_results::unfinished::WorkError;
 use merganser_sort::Error;
 use merganser_sort::key::KeyError;
-use merganser_tables::TableError;
+use merganser_tables::{FolderMisuse, TableError};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -38,6 +39,10 @@ impl From<TableError> for Failure {
     fn from(error: TableError) -> Self {
         match error {
             TableError::Engine(error) => Failure::Engine(error),
+            TableError::Folder(FolderMisuse::SmallFiles) => {
+                Failure::Key("file_size: give at least '64K'".to_owned())
+            }
+            TableError::Folder(misuse) => Failure::Key(format!("partition_by: {misuse}")),
             error => Failure::Table(error),
         }
     }
@@ -149,6 +154,9 @@ fn of_results(error: &ResultsError) -> Class {
     match error {
         ResultsError::File { error, .. } | ResultsError::Named(error) => of_io(error),
         ResultsError::Sort(error) => of_engine(error),
+        ResultsError::Work(
+            WorkError::NotFree(_) | WorkError::ViewExists(_) | WorkError::Taken(_),
+        ) => Class::System(libc::EEXIST),
         ResultsError::Output(OutputError::Directory(_)) => Class::System(libc::EISDIR),
         ResultsError::Output(OutputError::NoRoomBeside(_)) => Class::System(libc::EACCES),
         _ => Class::Error,

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_results::ResultSource;
 use merganser_results::output::{ResultOutput, codec_by_name};
+use merganser_results::unfinished::{DoomedFolders, UnfinishedFiles};
 use merganser_sort::Error;
 use merganser_sort::files::LazyDirectory;
 use merganser_storage::Directory;
@@ -26,6 +28,26 @@ pub(crate) fn refuse_compressed(path: &Path) -> Result<(), Failure> {
             path.display()
         ))),
     }
+}
+
+/// A signal that ends the process becomes an exception here, after which the folder is dropped: no list is needed.
+struct NoList;
+
+impl DoomedFolders for NoList {
+    fn add(&self, _: &Path) {}
+
+    fn remove(&self, _: &Path) {}
+}
+
+/// Starts the folder of files `path`, which is made of the files `inputs`, or of a table of Python if there are none.
+pub(crate) fn begin_files(path: &Path, inputs: &[PathBuf]) -> Result<UnfinishedFiles, Failure> {
+    // A folder may be typed with a slash.
+    let path: PathBuf = path.components().collect();
+    let mut sources: Vec<_> = inputs.iter().map(|file| ResultSource::File(file)).collect();
+    if sources.is_empty() {
+        sources.push(ResultSource::Stream("a table"));
+    }
+    Ok(UnfinishedFiles::create(&path, &sources, Box::new(NoList), &|_| {})?)
 }
 
 /// Folders for temporary files. A job that fits into the memory does not look at them.

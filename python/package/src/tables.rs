@@ -8,8 +8,9 @@ use merganser_sort::Budget;
 use merganser_sort::files::{UnfinishedView, view_name};
 use merganser_sort::run::Compression;
 use merganser_tables::{
-    EqualRows, NullsAt, ParquetOptions, Table, TableError, TableFormat, TableKey, TableOptions,
-    TableOrder, TableOutput, find_files, kind_of, sort_table as sort,
+    DiskFolder, EqualRows, FolderFiles, HiveColumns, NullsAt, ParquetOptions, Table, TableError,
+    TableFormat, TableKey, TableOptions, TableOrder, TableOutput, find_files, kind_of,
+    sort_table as sort,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -38,6 +39,11 @@ pub(crate) struct TableJob {
     equal: String,
     top: Option<u64>,
     sorted_inputs: bool,
+    /// `output` is a folder of files, with folders for the values of these columns, and of files of at most so many bytes.
+    partition_by: Vec<String>,
+    file_size: Option<u64>,
+    /// Whether names of folders such as `country=FR` are columns of the inputs.
+    hive: bool,
     format: Option<String>,
     compression: Option<String>,
     row_group_rows: Option<u64>,
@@ -103,6 +109,19 @@ fn format(job: &TableJob, file: &Path, first: Option<&Path>) -> Result<TableForm
     Ok(kind_of(first)?.into())
 }
 
+/// Refuses a result in a folder whose format or name says that it is no Parquet.
+fn refuse_other_format(job: &TableJob, folder: &Path) -> Result<(), Failure> {
+    let format = match &job.format {
+        Some(word) => TableFormat::of_end(word),
+        None => Some(TableFormat::of_name(folder).unwrap_or(TableFormat::Parquet)),
+    };
+    if format == Some(TableFormat::Parquet) {
+        return Ok(());
+    }
+    let what = "files in a folder are of Parquet; give output_format='parquet'";
+    Err(Failure::Key(format!("{}: {what}", folder.display())))
+}
+
 /// What a sort did: its report, and the rows of a result in memory.
 #[derive(IntoPyObject)]
 pub(crate) struct TableDone {
@@ -126,7 +145,8 @@ pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<Ta
             Some(table) => (table, Vec::new()),
             None => {
                 let files = find_files(&job.paths)?;
-                (Table::open(&files)?, files)
+                let hive = if job.hive { HiveColumns::Read } else { HiveColumns::LeaveOut };
+                (Table::open_with(&files, hive)?, files)
             }
         };
         let budget = Budget::new(job.memory);
@@ -149,6 +169,20 @@ pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<Ta
         let sort = |to| sort(&table, to, &options, &**watch);
         let mut result = None;
         let done = match (&job.output, &job.view) {
+            (Some(path), _) if job.file_size.is_some() || !job.partition_by.is_empty() => {
+                refuse_other_format(&job, path)?;
+                let wanted = FolderFiles {
+                    partition_by: job.partition_by.clone(),
+                    file_bytes: job.file_size,
+                };
+                // Before a folder for unfinished work is made.
+                wanted.check(&options).map_err(TableError::from)?;
+                let unfinished = output::begin_files(path, &files)?;
+                let folder = DiskFolder::new(&unfinished.path());
+                let done = sort(TableOutput::Folder { folder: &folder, files: wanted })?;
+                unfinished.publish()?;
+                done
+            }
             (Some(path), _) => {
                 let format = format(&job, path, files.first().map(PathBuf::as_path))?;
                 output::refuse_compressed(path)?;

@@ -185,3 +185,69 @@ def test_distinct_and_top():
             call()
     assert mg.top(table, 2, "top.csv", by="v").result_rows == 2
     assert Path("top.csv").read_text() == "k,v\n2,1\n1,2\n"
+
+
+def test_folders_of_files():
+    rng = random.Random(11)
+    rows = 80_000
+    table = pa.table(
+        {
+            "country": [rng.choice(["FR", "DE", None]) for _ in range(rows)],
+            "year": [rng.choice([2024, 2025]) for _ in range(rows)],
+            "n": rng.sample(range(10**9), rows),
+        }
+    )
+    report = mg.sort(table, "out/", by="n", partition_by="country, year", file_size="64K", memory="32MB")
+    assert report.result_rows == rows
+    folders = sorted(str(path.relative_to("out")) for path in Path("out").glob("*/*"))
+    countries = ["country=DE", "country=FR", "country=__HIVE_DEFAULT_PARTITION__"]
+    assert folders == [f"{country}/year={year}" for country in countries for year in (2024, 2025)]
+    for folder in folders:
+        files = sorted(Path("out", folder).iterdir())
+        assert len(files) > 1 and all(file.stat().st_size <= 64 << 10 for file in files)
+        found = pa.concat_tables(pq.ParquetFile(file).read() for file in files)
+        assert found.column_names == ["n"] and found["n"].to_pylist() == sorted(found["n"].to_pylist())
+    # Folders are columns again, here and elsewhere.
+    mg.sort("out", "back.parquet", by="n")
+    expected = table.sort_by("n").to_pylist()
+    assert pq.ParquetFile("back.parquet").read().select(table.column_names).to_pylist() == expected
+    found = duckdb.sql("select country, year, n from read_parquet('out/*/*/*.parquet', hive_partitioning = true) order by n")
+    # DuckDB reads the word for null as a text.
+    assert [(None if row[0] == "__HIVE_DEFAULT_PARTITION__" else row[0], *row[1:]) for row in found.fetchall()] == [
+        tuple(row.values()) for row in expected
+    ]
+    mg.sort("out", "plain.parquet", by="n", hive=False)
+    assert pq.ParquetFile("plain.parquet").read().column_names == ["n"]
+    # Folders alone are an order; a list has names with commas.
+    mg.sort(table.rename_columns(["a,b", "year", "n"]), "listed", partition_by=["a,b"])
+    assert sorted(path.name for path in Path("listed").iterdir())[0] == "a%2Cb=DE"
+    mg.distinct(table, "known", by="country, year", partition_by=["country"], count=True)
+    assert pa.table(mg.top("known", 9, by="year"))["count"].to_pylist() != []
+    mg.shuffle("back.parquet", "mixed", seed=3, file_size=100_000)
+    assert len(list(Path("mixed").iterdir())) > 2
+    mg.merge(["back.parquet", "back.parquet"], "merged", by="n", file_size="100K")
+    assert sum(pq.ParquetFile(file).metadata.num_rows for file in Path("merged").iterdir()) == 2 * rows
+
+
+def test_folders_that_cannot_be():
+    table = pa.table({"n": [2, 1], "s": ["a", "b"]})
+    Path("full").mkdir()
+    Path("full/kept").touch()
+    for error, says, job in [
+        (FileExistsError, "full: exists, and is no empty folder", lambda: mg.sort(table, "full", by="n", file_size="1M")),
+        (mg.BadKey, "file_size: give at least '64K'", lambda: mg.sort(table, "out", by="n", file_size=1000)),
+        (mg.BadKey, "partition_by: rows with equal keys", lambda: mg.distinct(table, "out", by="n", partition_by="s")),
+        (mg.BadKey, "partition_by: a name is empty", lambda: mg.sort(table, "out", partition_by="s,,n")),
+        (mg.BadKey, "partition_by: name at most 6", lambda: mg.sort(table, "out", partition_by=list("abcdefg"))),
+        (mg.BadKey, "no column none", lambda: mg.sort(table, "out", partition_by="none")),
+        (mg.BadKey, "out.csv: files in a folder are of Parquet", lambda: mg.sort(table, "out.csv", partition_by="s")),
+        (mg.BadKey, "file_size: is for a file", lambda: mg.distinct(table, by="n", file_size="1M")),
+        (mg.BadKey, "partition_by: is for tables", lambda: mg.sort("big.txt", "out", keys=["1"], partition_by="s")),
+        (mg.BadKey, "hive: is for tables", lambda: mg.sort("big.txt", "out", keys=["1"], hive=False)),
+        (TypeError, "partition_by: names of columns", lambda: mg.sort(table, "out", partition_by=[1])),
+        (ValueError, "file_size: 'x' is no size", lambda: mg.sort(table, "out", by="n", file_size="x")),
+    ]:
+        with pytest.raises(error) as caught:
+            job()
+        assert says in str(caught.value)
+    assert sorted(path.name for path in Path().iterdir()) == ["big.txt", "full", "in"]
