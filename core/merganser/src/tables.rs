@@ -165,6 +165,8 @@ mod tests {
         let at = |name: &str| folder.path().join(name);
         fs::write(at("t.parquet"), b"PAR1\x15\x04").expect("written");
         fs::write(at("named.txt"), b"PAR1\x15\x04").expect("written");
+        let stream = b"\xff\xff\xff\xff\x78\0\0\0\x10\0\0\0\0\0\x0a\0";
+        fs::write(at("stream"), stream).expect("written");
         fs::write(at("text.parquet"), b"PAR1, a line\n").expect("written");
         fs::create_dir_all(at("in/year=2026")).expect("made");
         fs::write(at("in/year=2026/a.parquet"), b"").expect("written");
@@ -182,6 +184,7 @@ mod tests {
         let tables = [
             "m sort @t.parquet -o @x --key a",
             "m sort --key a -S 1G @named.txt",
+            "m sort @stream --key a",
             "m sort @in --view @v --key a:r",
             "m sort @in/*.parquet --shuffle --seed 7",
             "m sort -mk a @t.parquet",

@@ -81,6 +81,9 @@ const ICONV: &str = "'iconv -f UTF-16 -t UTF-8' makes UTF-8 of it";
 const ICONV_32: &str = "'iconv -f UTF-32 -t UTF-8' makes UTF-8 of it";
 const DUCKDB: &str = "write it as csv first, for example with DuckDB";
 const ARROW: &str = "write it as csv first, for example with pyarrow or DuckDB";
+/// A mark, the length of a message, which is a multiple of 8 below 16 MiB, and where in it its root is (Arrow's format,
+/// "Encapsulated message format").
+const ARROW_STREAM: &[u8] = &[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0];
 const OFFICE: &str = "unzip it first, or save it as csv if it is a table of an Office program";
 
 /// All known magics. The first row that fits counts, so longer magics come before their beginnings.
@@ -105,6 +108,10 @@ pub const TABLE: &[Magic] = &[
     lettered("a Parquet file", 0, b"PAR1", DUCKDB),
     lettered("an encrypted Parquet file", 0, b"PARE", DUCKDB),
     foreign("an Arrow IPC file", b"ARROW1\0\0", ARROW),
+    Magic {
+        mask: &[0xff, 0xff, 0xff, 0xff, 7, 0, 0, 0xff, 3, 0xff, 0xff, 0xff],
+        ..foreign("an Arrow IPC stream", ARROW_STREAM, ARROW)
+    },
     lettered("a Feather file", 0, b"FEA1", ARROW),
     lettered("an ORC file", 0, b"ORC", DUCKDB),
     foreign(
@@ -208,7 +215,7 @@ pub fn has_name_of_table(path: &Path) -> bool {
 /// Whether a file that begins with `head` is a table of Parquet or Arrow.
 #[must_use]
 pub fn is_table(head: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 3] = [b"PAR1", b"PARE", b"ARROW1\0\0"];
+    const BEGINNINGS: [&[u8]; 4] = [b"PAR1", b"PARE", b"ARROW1\0\0", ARROW_STREAM];
     of(head, ContentKind::Text).is_some_and(|found| BEGINNINGS.contains(&found.bytes))
 }
 
@@ -311,6 +318,18 @@ mod tests {
             let head = [b"BZh", &[digit][..], b"1AY&SY"].concat();
             let deed = of(&head, ContentKind::Text).map(|magic| magic.deed);
             assert_eq!(deed, Some(Deed::Unpack(Codec::Bzip2)));
+        }
+    }
+
+    #[test]
+    fn a_stream_of_arrow_is_a_table() {
+        // As pyarrow writes the columns of a table of one int64.
+        let head = b"\xff\xff\xff\xff\x78\0\0\0\x10\0\0\0\0\0\x0a\0\x0c\0\x06\0";
+        assert!(is_table(head) && is_table(b"ARROW1\0\0") && is_table(b"PAR1\x15"));
+        for other in
+            [&b"\xff\xff\xff\xff\x79\0\0\0\x10\0\0\0"[..], b"\xff\xff\xff\xff1234567\n", b"PAR1"]
+        {
+            assert!(!is_table(other), "{}", other.escape_ascii());
         }
     }
 
