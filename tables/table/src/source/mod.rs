@@ -57,8 +57,8 @@ impl TableFile {
 pub(crate) struct TablePart {
     /// Its number in the file.
     pub(crate) number: usize,
-    /// Its rows; 0 for a stream, whose rows are not counted before they are read.
-    pub(crate) rows: u64,
+    /// Its rows; `None` for Arrow, whose rows are not counted before they are read.
+    pub(crate) rows: Option<u64>,
     /// About how many bytes its values take.
     pub(crate) bytes: u64,
     /// What one of its readers holds at least, in bytes.
@@ -132,10 +132,9 @@ impl TableSource {
         Ok(source)
     }
 
-    /// All rows; `None` if a stream has not said how many.
+    /// All rows; `None` if a file does not say how many it has.
     pub(crate) fn rows(&self) -> Option<u64> {
-        let streams = self.files.iter().any(|file| file.kind == FileKind::ArrowStream);
-        (!streams).then(|| self.parts().map(|part| part.rows).sum())
+        self.parts().map(|part| part.rows).sum()
     }
 
     /// About how many bytes its values take.

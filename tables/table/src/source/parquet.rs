@@ -141,7 +141,7 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
     let positive = |number: i64| u64::try_from(number).unwrap_or(0);
     let part = |(number, group): (usize, &RowGroupMetaData)| TablePart {
         number,
-        rows: positive(group.num_rows()),
+        rows: Some(positive(group.num_rows())),
         bytes: positive(group.total_byte_size()),
         reader_bytes: group
             .columns()
@@ -215,7 +215,7 @@ impl ParquetReader {
         let path = &*self.file.path;
         let place = format!(", row group {}", part.number);
         let opened = self.opened.try_clone().map_err(TableError::on(path))?;
-        let row_bytes = part.bytes / part.rows.max(1);
+        let row_bytes = part.bytes / part.rows.unwrap_or(1).max(1);
         let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS);
         let batches = guarded((path, &place), || {
             ParquetRecordBatchReaderBuilder::new_with_metadata(opened, self.metadata.clone())
