@@ -444,6 +444,61 @@ class Tables(unittest.TestCase):
         self.assertEqual(told, "merganser: mixed/y.parquet: its folders do not name column a, as those of mixed/a=1/x.parquet do; --no-hive leaves such columns out\n")
         run("sort", "mixed", "--no-hive", "-o", "out.parquet", "--key", "at", cwd=self.folder)
 
+    def test_a_file_of_arrow_has_one_dictionary_for_all_batches(self):
+        rows = 30_000
+        words = [f"w{n * 7919 % rows // 40:04}" for n in range(rows)]
+        table = pyarrow.table(
+            {
+                "n": [n * 7919 % rows for n in range(rows)],
+                "word": pyarrow.array([None if n % 11 == 0 else word for n, word in enumerate(words)]).dictionary_encode(),
+                "few": pyarrow.array([n % 3 for n in range(rows)]).dictionary_encode(),
+                "none": pyarrow.array([None] * rows, pyarrow.string()).dictionary_encode(),
+            }
+        )
+        expected = table.take(pyarrow.compute.sort_indices(table["n"]))
+        with pyarrow.ipc.new_stream(self.folder / "in.arrows", table.schema) as writer:
+            writer.write_table(table, max_chunksize=1000)
+        run("sort", "in.arrows", "--view", "v.view", "--key", "n", cwd=self.folder)
+        run("sort", "in.arrows", "-o", "out.arrow", "--key", "n", "--memory", "16M", cwd=self.folder)
+        (self.folder / "cat.arrow").write_bytes(run("cat", "v.view", "--output-format", "arrow", cwd=self.folder))
+        for name in ("out.arrow", "cat.arrow"):
+            file = pyarrow.ipc.open_file(self.folder / name)
+            self.assertGreater(file.num_record_batches, 3)
+            found = file.read_all()
+            found.validate(full=True)
+            self.assertEqual((found.schema, found.to_pylist()), (table.schema, expected.to_pylist()))
+            # Readers may begin anywhere.
+            self.assertEqual(file.get_batch(2).to_pylist(), expected.slice(2 * 8192, 8192).to_pylist())
+            frame = polars.read_ipc(self.folder / name)
+            self.assertEqual(frame["word"].to_list(), expected["word"].to_pylist())
+        run("sort", "out.arrow", "-o", "back.arrow", "--key", "word", "--key", "n", cwd=self.folder)
+        self.assertEqual(pyarrow.ipc.open_file(self.folder / "back.arrow").read_all().num_rows, rows)
+        # Arrow does not say how many rows there are before they are read.
+        self.assertNotIn("rows", run("info", "out.arrow", cwd=self.folder).decode())
+        self.assertIsNone(json.loads(run("info", "out.arrow", "--json", cwd=self.folder))["rows"])
+
+        one = pyarrow.table({"n": [1], "l": pyarrow.array([["a"]], pyarrow.list_(pyarrow.dictionary(pyarrow.int32(), pyarrow.string())))})
+        with pyarrow.ipc.new_file(self.folder / "inner.arrow", one.schema) as writer:
+            writer.write_table(one)
+        told = run("sort", "inner.arrow", "-o", "no.arrow", "--key", "n", cwd=self.folder, status=2)
+        self.assertIn("column l has dictionaries in lists or structs", told)
+        small = pyarrow.table({"c": pyarrow.array([f"{n}" for n in range(100)]).dictionary_encode().cast(pyarrow.dictionary(pyarrow.int8(), pyarrow.string()))})
+        other = pyarrow.table({"c": pyarrow.array([f"{n}" for n in range(100, 200)]).dictionary_encode().cast(pyarrow.dictionary(pyarrow.int8(), pyarrow.string()))})
+        for name, part in (("a", small), ("b", other)):
+            with pyarrow.ipc.new_file(self.folder / f"{name}.arrow", part.schema) as writer:
+                writer.write_table(part)
+        told = run("sort", "a.arrow", "b.arrow", "-o", "no.arrow", "--key", "c", cwd=self.folder, status=2)
+        self.assertIn("column c", told)
+        long = pyarrow.table({"c": pyarrow.array([f"{n:0200}" for n in range(60_000)]).dictionary_encode()})
+        pyarrow.parquet.write_table(long, self.folder / "long.parquet")
+        told = run("sort", "long.parquet", "-o", "no.arrow", "--key", "c", cwd=self.folder, status=2)
+        self.assertEqual(
+            told,
+            "merganser: column c has more different values than one dictionary of a file of Arrow takes; take --output-format arrows, whose batches have dictionaries of their own\n",
+        )
+        run("sort", "long.parquet", "-o", "yes.arrows", "--key", "c", cwd=self.folder)
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("no")], [])
+
     def test_files_of_a_size_are_in_order_by_their_names(self):
         drawn = random.Random(SEED)
         whole = pyarrow.table({"n": [drawn.randrange(10**6) for _ in range(60000)], "s": [text(drawn) for _ in range(60000)]})

@@ -12,6 +12,10 @@ pub(crate) fn told(error: TableError) -> Failure {
         error @ TableError::NotInCsv { .. } => Failure::Error(plain_text(format!(
             "{error}; take --output-format jsonl, or name other columns (cat --columns)"
         ))),
+        error @ (TableError::InnerDictionary { .. } | TableError::LongDictionary { .. }) => {
+            let what = "take --output-format arrows, whose batches have dictionaries of their own";
+            Failure::Error(plain_text(format!("{error}; {what}")))
+        }
         error @ TableError::FolderColumns { .. } => {
             Failure::Error(plain_text(format!("{error}; --no-hive leaves such columns out")))
         }

@@ -177,9 +177,33 @@ pub enum TableError {
         /// The number of the row, from 1.
         row: u64,
     },
+    /// A row that is longer than a reader takes.
+    #[error("a row has {bytes} bytes; at most {most} are taken here")]
+    LongRow {
+        /// Bytes of its key and its values.
+        bytes: usize,
+        /// As many as there may be.
+        most: usize,
+    },
     /// Bytes of a view that are no row of its columns.
     #[error("a row does not have the columns of the table")]
     DamagedRow,
+    /// A column whose lists or structs have dictionaries, for a file of Arrow.
+    #[error(
+        "column {column} has dictionaries in lists or structs, which a file of Arrow can't have here"
+    )]
+    InnerDictionary {
+        /// The name.
+        column: String,
+    },
+    /// A column whose dictionary is too long for a file of Arrow.
+    #[error(
+        "column {column} has more different values than one dictionary of a file of Arrow takes"
+    )]
+    LongDictionary {
+        /// The name.
+        column: String,
+    },
     /// A column that csv can't hold.
     #[error("column {column} is of type {data_type}, which csv can't hold")]
     NotInCsv {

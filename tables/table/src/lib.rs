@@ -67,7 +67,7 @@ pub use error::TableError;
 pub use folder_files::{FolderFiles, FolderMisuse};
 pub use key::{NullsAt, TableKey};
 pub use sink::{
-    DiskFolder, FolderFile, ParquetCompression, ParquetOptions, TableFolder, TableFormat,
+    BatchSize, DiskFolder, FolderFile, ParquetCompression, ParquetOptions, TableFolder, TableFormat,
 };
 pub use sort::{EqualRows, TableOptions, TableOutput, TableReport, sort_table};
 pub use source::{FileKind, HiveColumns, find_files, kind_of};

@@ -24,7 +24,8 @@ use crate::codec::TableLayout;
 use crate::key::{ENCODING_VERSION, KeyColumn, KeyEncoder, NullsAt, TableKey, find_keys};
 use crate::schema::TableSchema;
 use crate::sink::{
-    ParquetOptions, TableFormat, WantedColumns, each_batch, fits_csv, write_as, write_parquet,
+    BatchSize, ParquetOptions, TableFormat, WantedColumns, each_batch, fits_csv, write_as,
+    write_parquet,
 };
 use crate::source::ParquetOrigin;
 use crate::table_rows::{KeyAndValue, TableRows};
@@ -320,6 +321,7 @@ impl TableView {
         let end = wanted.end.unwrap_or(count).min(count);
         let end = end.min(start.saturating_add(wanted.head.unwrap_or(u64::MAX))).max(start);
         let offset = |row: u64| match row {
+            0 => Ok(0),
             row if row >= count => Ok(self.view.size()),
             row => self.view.offset_of_record(row),
         };
@@ -342,8 +344,21 @@ impl TableView {
         columns: Option<&[String]>,
         each: impl FnMut(RecordBatch) -> Result<(), TableError>,
     ) -> Result<u64, TableError> {
+        self.batches_of(wanted, (columns, BatchSize::default()), each)
+    }
+
+    /// The same in batches of a size.
+    ///
+    /// # Errors
+    /// As [`TableView::batches`]; a row that is too long.
+    pub fn batches_of(
+        &self,
+        wanted: &RowsWanted,
+        (columns, size): (Option<&[String]>, BatchSize),
+        each: impl FnMut(RecordBatch) -> Result<(), TableError>,
+    ) -> Result<u64, TableError> {
         let columns = self.wanted(columns)?;
-        each_batch(&mut self.rows(wanted)?, &self.layout, &columns, &Silent, each)
+        each_batch(&mut self.rows(wanted)?, &self.layout, (&columns, size), &Silent, each)
     }
 
     /// The columns of these names, in this order, or all.
@@ -354,12 +369,21 @@ impl TableView {
         Ok(self.wanted(columns)?.schema)
     }
 
+    /// The same of the view with this manifest, which need not be opened.
+    ///
+    /// # Errors
+    /// As [`TableView::open`]; a column that is not there.
+    pub fn schema_in(
+        manifest: &Manifest,
+        columns: Option<&[String]>,
+    ) -> Result<SchemaRef, TableError> {
+        let not_one = |why| TableError::NotATableView { view: manifest.name.clone(), why };
+        let (layout, _) = layout_of(manifest).map_err(not_one)?;
+        Ok(wanted_of(&layout, &manifest.name, columns)?.schema)
+    }
+
     fn wanted(&self, columns: Option<&[String]>) -> Result<WantedColumns, TableError> {
-        WantedColumns::new(&self.layout, columns).map_err(|column| TableError::NoColumn {
-            file: self.view.manifest().name.clone().into(),
-            column,
-            has: self.schema().fields().iter().map(|field| field.name().clone()).collect(),
-        })
+        wanted_of(&self.layout, &self.view.manifest().name, columns)
     }
 
     /// Writes rows in a format, all columns or some; how many rows.
@@ -383,6 +407,18 @@ impl TableView {
         }
         write_as(&mut rows, (&self.layout, &columns), to, format, progress)
     }
+}
+
+fn wanted_of(
+    layout: &TableLayout,
+    view: &str,
+    columns: Option<&[String]>,
+) -> Result<WantedColumns, TableError> {
+    WantedColumns::new(layout, columns).map_err(|column| TableError::NoColumn {
+        file: view.into(),
+        column,
+        has: layout.result_schema().fields().iter().map(|field| field.name().clone()).collect(),
+    })
 }
 
 fn layout_of(manifest: &Manifest) -> Result<(TableLayout, Option<ParquetOrigin>), String> {

@@ -6,7 +6,8 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::ArrowError;
 use merganser_sort::Progress;
 
-use super::batches::{WantedColumns, each_batch};
+use super::batches::{BatchSize, WantedColumns, each_batch};
+use super::dictionaries::FileDictionaries;
 use crate::TableError;
 use crate::codec::TableLayout;
 use crate::table_rows::TableRows;
@@ -33,9 +34,19 @@ pub(crate) fn write_arrow_file(
     output: &mut dyn Write,
     progress: &dyn Progress,
 ) -> Result<u64, TableError> {
+    let mut dictionaries = FileDictionaries::new(&wanted.schema)?;
     let mut writer = FileWriter::try_new(output, &wanted.schema).map_err(of_output)?;
-    let write = |batch| writer.write(&batch).map_err(of_output);
-    let count = each_batch(rows, layout, wanted, progress, write)?;
+    let write = |batch| {
+        let batch = match &mut dictionaries {
+            Some(dictionaries) => dictionaries.replace(&batch)?,
+            None => batch,
+        };
+        writer.write(&batch).map_err(of_output)
+    };
+    let count = each_batch(rows, layout, (wanted, BatchSize::default()), progress, write)?;
+    if let Some(dictionaries) = &dictionaries {
+        writer.write(&dictionaries.last_batch()?).map_err(of_output)?;
+    }
     writer.finish().map_err(of_output)?;
     Ok(count)
 }
@@ -52,7 +63,7 @@ pub(crate) fn write_arrow_stream(
 ) -> Result<u64, TableError> {
     let mut writer = StreamWriter::try_new(output, &wanted.schema).map_err(of_output)?;
     let write = |batch| writer.write(&batch).map_err(of_output);
-    let count = each_batch(rows, layout, wanted, progress, write)?;
+    let count = each_batch(rows, layout, (wanted, BatchSize::default()), progress, write)?;
     writer.finish().map_err(of_output)?;
     Ok(count)
 }

@@ -11,10 +11,23 @@ use crate::TableError;
 use crate::codec::{BatchDecoder, TableLayout};
 use crate::table_rows::{Piece, TableRows};
 
-/// Rows of a batch, at most.
-const BATCH_ROWS: usize = 8192;
-/// Bytes of its keys and values, about.
-const BATCH_BYTES: usize = 4 << 20;
+/// How large batches are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchSize {
+    /// Rows of a batch, at most.
+    pub rows: usize,
+    /// Bytes of its keys and rows, but for the last row.
+    pub bytes: usize,
+    /// Bytes of the key and the row of one row, at most.
+    pub row_bytes: usize,
+}
+
+impl Default for BatchSize {
+    /// 8,192 rows or 4 MiB, and rows of any length.
+    fn default() -> Self {
+        BatchSize { rows: 8192, bytes: 4 << 20, row_bytes: usize::MAX }
+    }
+}
 
 /// The columns of a table that are wanted, by their numbers.
 #[derive(Debug, Clone)]
@@ -72,11 +85,11 @@ impl WantedColumns {
 /// Hands out all rows as batches of the wanted columns; how many rows.
 ///
 /// # Errors
-/// Those of the rows and of `each`; [`merganser_sort::Error::Cancelled`].
+/// Those of the rows and of `each`; a row that is too long; [`merganser_sort::Error::Cancelled`].
 pub(crate) fn each_batch(
     rows: &mut dyn TableRows,
     layout: &TableLayout,
-    wanted: &WantedColumns,
+    (wanted, size): (&WantedColumns, BatchSize),
     progress: &dyn Progress,
     mut each: impl FnMut(RecordBatch) -> Result<(), TableError>,
 ) -> Result<u64, TableError> {
@@ -86,8 +99,12 @@ pub(crate) fn each_batch(
         piece.clear();
         let is_last = loop {
             let Some((key, value)) = rows.next()? else { break true };
+            let bytes = key.len() + value.len();
+            if bytes > size.row_bytes {
+                return Err(TableError::LongRow { bytes, most: size.row_bytes });
+            }
             piece.push(key, value);
-            if piece.rows() == BATCH_ROWS || piece.bytes() >= BATCH_BYTES {
+            if piece.rows() == size.rows || piece.bytes() >= size.bytes {
                 break false;
             }
         };

@@ -8,6 +8,7 @@
 
 mod arrow;
 mod batches;
+mod dictionaries;
 mod files;
 mod hive_names;
 mod parquet;
@@ -25,6 +26,7 @@ use crate::table_rows::TableRows;
 use arrow::{write_arrow_file, write_arrow_stream};
 use text::{write_csv, write_json_lines};
 
+pub use batches::BatchSize;
 pub(crate) use batches::{WantedColumns, each_batch};
 pub use files::{DiskFolder, FolderFile, TableFolder};
 pub(crate) use hive_names::can_name_folders;

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field};
 use merganser_sort::Progress;
 
 use super::arrow::of_output;
-use super::batches::{WantedColumns, each_batch};
+use super::batches::{BatchSize, WantedColumns, each_batch};
 use crate::TableError;
 use crate::codec::TableLayout;
 use crate::table_rows::TableRows;
@@ -38,7 +38,7 @@ pub(crate) fn write_csv(
     }
     let mut writer = WriterBuilder::new().with_header(true).build(&mut *output);
     let mut is_empty = true;
-    let count = each_batch(rows, layout, wanted, progress, |batch| {
+    let count = each_batch(rows, layout, (wanted, BatchSize::default()), progress, |batch| {
         is_empty = false;
         writer.write(&batch).map_err(of_output)
     })?;
@@ -61,7 +61,7 @@ pub(crate) fn write_json_lines(
 ) -> Result<u64, TableError> {
     let mut writer = LineDelimitedWriter::new(output);
     let write = |batch| writer.write(&batch).map_err(of_output);
-    let count = each_batch(rows, layout, wanted, progress, write)?;
+    let count = each_batch(rows, layout, (wanted, BatchSize::default()), progress, write)?;
     writer.finish().map_err(of_output)?;
     Ok(count)
 }
