@@ -1,6 +1,7 @@
 """A node and clients that are not ours: pyarrow, DuckDB, Polars."""
 
 import json
+import re
 import unittest
 
 from node import TOKEN, Node, leave_out
@@ -10,6 +11,7 @@ try:
     import polars
     import pyarrow
     import pyarrow.flight as flight
+    import pyarrow.parquet
 except ImportError as missing:
     leave_out(f"{missing}; .ci/setup flight installs the clients")
 
@@ -105,6 +107,77 @@ class Views(unittest.TestCase):
             streamed = reader(client, {"view": "lines.view"}).to_reader()
             (count,) = duckdb.sql("select count(*) from streamed").fetchone()
             self.assertEqual(count, 100_003)
+
+    def test_a_view_of_a_table_has_its_columns(self):
+        rows = 20_000
+        colours = pyarrow.array([["red", "green", None][n % 3] for n in range(rows)]).dictionary_encode()
+        table = pyarrow.table(
+            {
+                "name": [f"{n * 7919 % 10_007:05}" for n in range(rows)],
+                "n": pyarrow.array([None if n % 7 == 0 else n for n in range(rows)], pyarrow.int32()),
+                "colour": colours,
+                "tags": [[str(n), None] if n % 2 else [] for n in range(rows)],
+                "seen": pyarrow.array([str(n) * 4 for n in range(rows)], pyarrow.string_view()),
+            }
+        )
+        with Node({}) as node:
+            pyarrow.parquet.write_table(table, node.path / "data/t.parquet")
+            node.run("sort", "data/t.parquet", "--view", "data/t.view", "--key", "name", "--key", "n:last")
+            expected = pyarrow.ipc.open_file(node.run("cat", "data/t.view", "--output-format", "arrow")).read_all()
+            client = flight.connect(f"grpc+tcp://{node.address}")
+            (info,) = client.list_flights(options=options())
+            self.assertEqual((info.total_records, info.schema), (rows, expected.schema))
+            whole = client.do_get(info.endpoints[0].ticket, options())
+            self.assertEqual(whole.schema, expected.schema)
+            found = whole.read_all()
+            self.assertEqual((found.schema, found.to_pylist()), (table.schema, expected.to_pylist()))
+            names = [row["name"] for row in expected.to_pylist()]
+            for ticket, start, end in (
+                ({"records": [5, 19_000]}, 5, 19_000),
+                ({"records": [19_999, None]}, 19_999, rows),
+                ({"records": [7, 7]}, 7, 7),
+                ({"keys": {"from": "00100", "to": "02000"}}, names.index("00100"), names.index("02000")),
+                ({"keys": {"to": "001"}}, 0, names.index("00100")),
+                ({"keys": {"from": "x"}}, rows, rows),
+            ):
+                part = reader(client, {"view": "t.view", "columns": ["n", "name"], **ticket}).read_all()
+                self.assertEqual(part.to_pylist(), expected.select(["n", "name"]).slice(start, end - start).to_pylist(), ticket)
+            streamed = reader(client, {"view": "t.view"}).to_reader()
+            (count,) = duckdb.sql("select count(n) from streamed").fetchone()
+            self.assertEqual(count, rows - table["n"].null_count)
+            for ticket, says in (
+                ({"bytes": [0, 5]}, "t.view: bytes: it is a table; ask for records, or for keys"),
+                ({"columns": ["n", "none"]}, "t.view: has no column none; it has name, n, colour, tags, seen"),
+                ({"records": [20_001, None]}, "the view has 20000"),
+                ({"keys": {"from": "2", "to": "1"}}, 'keys: "to" comes before "from"'),
+            ):
+                with self.assertRaisesRegex(pyarrow.lib.ArrowInvalid, re.escape(says)):
+                    reader(client, {"view": "t.view", **ticket}).read_all()
+            node.run("sort", "data/t.parquet", "--view", "data/n.view", "--key", "n")
+            with self.assertRaisesRegex(pyarrow.lib.ArrowInvalid, '"x" is no value of column n, which is of type Int32'):
+                reader(client, {"view": "n.view", "keys": {"from": "x"}}).read_all()
+            (node.path / "data/lines").write_bytes(b"b\na\n")
+            node.run("sort", "data/lines", "--view", "data/lines.view")
+            with self.assertRaisesRegex(pyarrow.lib.ArrowInvalid, "lines.view: columns: it has records"):
+                reader(client, {"view": "lines.view", "columns": ["record"]}).read_all()
+
+    def test_long_rows_and_many_columns_of_a_table(self):
+        with Node({}, "--memory", "256M") as node:
+            wide = pyarrow.table({f"c{at:03}": pyarrow.array([None] * 3000 + [at], pyarrow.int64()) for at in range(500)})
+            pyarrow.parquet.write_table(wide, node.path / "data/wide.parquet")
+            node.run("sort", "data/wide.parquet", "--view", "data/wide.view", "--key", "c000:last")
+            long = pyarrow.table({"n": [1, 2, 3], "s": ["x" * 1_500_000, "y", "z" * 1_900_000]})
+            pyarrow.parquet.write_table(long, node.path / "data/long.parquet")
+            node.run("sort", "data/long.parquet", "--view", "data/long.view", "--key", "n")
+            longer = pyarrow.table({"n": [1, 2], "s": ["x", "y" * 3_000_000]})
+            pyarrow.parquet.write_table(longer, node.path / "data/longer.parquet")
+            node.run("sort", "data/longer.parquet", "--view", "data/longer.view", "--key", "n")
+            client = flight.connect(f"grpc+tcp://{node.address}")
+            found = reader(client, {"view": "wide.view"}).read_all()
+            self.assertEqual((found.num_rows, found.slice(0, 1).to_pylist()), (3001, wide.slice(3000).to_pylist()))
+            self.assertEqual(reader(client, {"view": "long.view"}).read_all().to_pylist(), long.to_pylist())
+            with self.assertRaisesRegex(pyarrow.lib.ArrowInvalid, "longer.view: a row has .* read the view where it is"):
+                reader(client, {"view": "longer.view"}).read_all()
 
 
 if __name__ == "__main__":

@@ -51,12 +51,45 @@ class Spark(unittest.TestCase):
                 counted = rows.groupBy("key").agg(functions.sum("value").alias("n"))
                 found = {row["key"]: row["n"] for row in counted.collect()}
                 self.assertEqual(found, {"a": 4000, "b": 3000, "c": 5000, "d": 3000})
+            self.views_are_read(spark, nodes)
             # Two lines of each node are not two lines of all.
             sample = {**wanted, "ssdlet": "sample", "args": '{"count": 2}'}
             with self.assertRaisesRegex(Exception, "2 rows of its own"):
                 spark.read.format("merganser").options(**sample).load().collect()
             alone = {**sample, "nodes": nodes[0].address}
             self.assertEqual(spark.read.format("merganser").options(**alone).load().count(), 2)
+
+    def views_are_read(self, spark, nodes):
+        """Views of tables and of lines, of two nodes."""
+        import pyarrow
+        import pyarrow.parquet
+
+        nodes = nodes[:2]
+        for at, node in enumerate(nodes):
+            table = pyarrow.table(
+                {
+                    "name": [f"{n * 7919 % 1009:04}" for n in range(1000)],
+                    "n": pyarrow.array([n * 2 + at for n in range(1000)], pyarrow.uint64()),
+                    "kind": pyarrow.array(["a", None] * 500).dictionary_encode(),
+                    "tags": pyarrow.array([[n % 3] for n in range(1000)], pyarrow.list_(pyarrow.uint8())),
+                }
+            )
+            pyarrow.parquet.write_table(table, node.path / "data/t.parquet")
+            node.run("sort", "data/t.parquet", "--view", "data/t.view", "--key", "name")
+            node.run("sort", "data/log", "--view", "data/log.view")
+        wanted = {"nodes": ",".join(node.address for node in nodes), "views": "t.view", "token": TOKEN}
+        for more, partitions in (({}, 2), ({"split_rows": "600"}, 4)):
+            rows = spark.read.format("merganser").options(**wanted, **more).load()
+            self.assertEqual(rows.rdd.getNumPartitions(), partitions)
+            self.assertEqual(dict(rows.dtypes), {"name": "string", "n": "decimal(20,0)", "kind": "string", "tags": "array<smallint>"})
+            self.assertEqual(sorted(int(row["n"]) for row in rows.select("n").collect()), list(range(2000)))
+            self.assertEqual(rows.where("kind is null").count(), 1000)
+        part = {"from_key": "0100", "to_key": "0200", "columns": "n,name"}
+        rows = spark.read.format("merganser").options(**wanted, **part).load()
+        self.assertEqual(rows.columns, ["n", "name"])
+        self.assertEqual({row["name"][:2] for row in rows.collect()}, {"01"})
+        lines = spark.read.format("merganser").options(**{**wanted, "views": "log.view"}).load()
+        self.assertEqual((lines.count(), bytes(lines.first()["record"])), (3000, b"a b\n"))
 
 
 class Options(unittest.TestCase):
@@ -68,6 +101,20 @@ class Options(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "token: it would cross the network to host:1"):
             Nodes({**wanted, "nodes": "127.0.0.1:1,host:1"})
         Nodes({**wanted, "nodes": "host:1", "insecure": "true"})
+
+    def test_views_and_ssdlets_have_options_of_their_own(self):
+        from merganser_spark import Nodes
+
+        self.assertEqual(Nodes({"nodes": "a:1", "views": "v"}).ticket("v"), {"view": "v"})
+        for options, says in (
+            ({"views": "v", "ssdlet": "x"}, "ssdlet: a view is read as it is"),
+            ({"ssdlet": "x", "paths": "a", "from_key": "k"}, "from_key: is for views"),
+            ({"views": "v", "from_key": "k", "split_rows": "5"}, "split_rows: a range of keys is one partition"),
+            ({"views": ""}, "views: names at least one"),
+            ({"views": "v", "split_rows": "-1"}, "split_rows: at least 1 row"),
+        ):
+            with self.assertRaisesRegex(ValueError, says):
+                Nodes({"nodes": "a:1", **options})
 
     def test_a_guest_takes_a_text(self):
         from merganser_spark import Nodes

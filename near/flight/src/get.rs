@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_flight::FlightData;
-use arrow_flight::encode::FlightDataEncoderBuilder;
+use arrow_flight::encode::{DictionaryHandling, FlightDataEncoderBuilder};
 use arrow_flight::error::FlightError;
 use arrow_schema::SchemaRef;
 use futures::stream::{BoxStream, StreamExt};
@@ -30,9 +30,10 @@ use crate::outlet::{
     BATCH_BYTES_MIN, BatchOutlet, COPIES, Sending, StreamEnd, StreamLender, batch_bytes,
 };
 use crate::presence::ConnectionPresence;
+use crate::schema;
 use crate::standstill::Moving;
+use crate::views::OpenedView;
 use crate::wire::{SessionTicket, ViewTicket};
-use crate::{schema, views};
 
 /// The longest message of a stream, in bytes.
 const FLIGHT_DATA_BYTES: usize = 2 << 20;
@@ -88,10 +89,8 @@ impl Getter {
         sending: Sending,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
         let lender = self.lender.clone();
-        let part = blocking(move || views::ViewPart::open(&lender, &ticket)).await?;
-        let schema = schema::of_view();
-        let of_records = Arc::clone(&schema);
-        Ok(self.stream(schema, sending, None, move |outlet| part.send(&of_records, outlet)))
+        let part = blocking(move || OpenedView::open(&lender, &ticket)).await?;
+        Ok(self.stream(part.schema(), sending, None, move |outlet| part.send(outlet)))
     }
 
     /// A stream of what `work` hands out, in a thread that may block, after `begin`.
@@ -127,6 +126,8 @@ impl Getter {
         FlightDataEncoderBuilder::new()
             .with_schema(schema)
             .with_max_flight_data_size(FLIGHT_DATA_BYTES)
+            // Columns of tables keep the types that they had.
+            .with_dictionary_handling(DictionaryHandling::Resend)
             .build(batches)
             .map(|data| data.map_err(Status::from))
             .boxed()

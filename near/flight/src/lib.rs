@@ -41,6 +41,7 @@ mod schema;
 pub mod server;
 mod service;
 mod standstill;
+mod tables;
 mod token;
 mod views;
 

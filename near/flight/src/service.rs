@@ -131,12 +131,11 @@ impl Described {
     fn new(sessions: &Sessions, ticket: GetTicket) -> Result<Self, SessionError> {
         match &ticket {
             GetTicket::View(view) => {
-                let size = views::size(sessions, &view.view)?;
+                let found = views::describe(sessions, view)?;
                 let whole = view.records.is_none() && view.bytes.is_none() && view.keys.is_none();
-                let (records, bytes) = size;
-                let schema = schema::of_view();
-                let records = whole.then_some(records);
-                Ok(Described { ticket, schema, records, bytes: whole.then_some(bytes) })
+                let records = whole.then_some(found.records);
+                let bytes = whole.then_some(found.bytes);
+                Ok(Described { ticket, schema: found.schema, records, bytes })
             }
             GetTicket::Session(wanted) => {
                 let getting = sessions.look(&wanted.session)?;

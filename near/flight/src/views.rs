@@ -1,4 +1,4 @@
-//! Views as streams of records: all of one, or a range of records, bytes or keys.
+//! Views as streams of records: all of one, or a range of records, bytes or keys. Views of tables are in [`crate::tables`].
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,10 +9,12 @@ use merganser_sort::record::{Framing, FramingVisitor};
 use merganser_sort::view::{Manifest, TypedKeyError, View, unescape_key};
 use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
+use merganser_tables::{TableError, TableView};
 
-use crate::batches;
 use crate::outlet::{BATCH_BYTES_MIN, BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
+use crate::tables::{self, TablePart};
 use crate::wire::{KeyRange, ViewTicket};
+use crate::{batches, schema};
 
 /// Memory that a view's stream would like, in bytes: to read ahead on every run of it. It gets its share of the memory
 /// for streams, or the least that works.
@@ -24,10 +26,24 @@ const BATCH_SHARE: u64 = 4;
 /// Bytes of a batch, if there is memory. A client that takes one in a few seconds does not stand still.
 const BATCH_BYTES: usize = 256 << 10;
 /// Threads that make the bytes of a view for one stream.
-const THREADS: usize = 2;
+pub(crate) const THREADS: usize = 2;
 
-/// Rows and bytes of the view at `path`: its header is a row of its own.
-pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), SessionError> {
+/// What a view has.
+pub(crate) struct ViewFacts {
+    /// The columns that a ticket gives.
+    pub(crate) schema: SchemaRef,
+    /// Rows of the whole view: its header is a row of its own.
+    pub(crate) records: u64,
+    /// Bytes of its records.
+    pub(crate) bytes: u64,
+}
+
+/// Looks at the view of `ticket`.
+pub(crate) fn describe(
+    sessions: &Sessions,
+    ticket: &ViewTicket,
+) -> Result<ViewFacts, SessionError> {
+    let path = &ticket.view;
     let folder: Arc<dyn Directory> = sessions.data().folder(path)?;
     let manifest = Manifest::read(&folder).map_err(|e| engine(path, &e))?;
     if manifest.is_unreduced() {
@@ -35,12 +51,99 @@ pub(crate) fn size(sessions: &Sessions, path: &str) -> Result<(u64, u64), Sessio
             "{path}: its rows are combined when they are read, so it has no size and can't be served"
         )));
     }
+    let schema = if TableView::is_one(&manifest) {
+        tables::schema_in(&manifest, ticket)?
+    } else {
+        refuse_columns(ticket)?;
+        schema::of_view()
+    };
     // A byte order mark alone is no row.
     let has_header = manifest.order.format.has_header() && !manifest.preamble.is_empty();
-    Ok((manifest.records + u64::from(has_header), manifest.size_bytes))
+    let records = manifest.records + u64::from(has_header);
+    Ok(ViewFacts { schema, records, bytes: manifest.size_bytes })
 }
 
-/// An open part of a view.
+/// Records have no columns.
+fn refuse_columns(ticket: &ViewTicket) -> Result<(), SessionError> {
+    if ticket.columns.is_none() {
+        return Ok(());
+    }
+    let told = format!("{}: columns: it has records, and only tables have columns", ticket.view);
+    Err(SessionError::Invalid(told))
+}
+
+/// An open part of a view, of either kind.
+pub(crate) enum OpenedView {
+    /// Records.
+    Records(ViewPart),
+    /// Rows of a table.
+    Table(TablePart),
+}
+
+impl OpenedView {
+    /// Opens the view of `ticket`, and finds its part.
+    pub(crate) fn open(lender: &StreamLender, ticket: &ViewTicket) -> Result<Self, SessionError> {
+        let folder: Arc<dyn Directory> = lender.sessions().data().folder(&ticket.view)?;
+        let manifest = Manifest::read(&folder).map_err(|e| engine(&ticket.view, &e))?;
+        if TableView::is_one(&manifest) {
+            return TablePart::open(lender, &folder, ticket).map(OpenedView::Table);
+        }
+        refuse_columns(ticket)?;
+        ViewPart::open(lender, &folder, ticket).map(OpenedView::Records)
+    }
+
+    /// Its columns.
+    pub(crate) fn schema(&self) -> SchemaRef {
+        match self {
+            OpenedView::Records(_) => schema::of_view(),
+            OpenedView::Table(part) => Arc::clone(part.schema()),
+        }
+    }
+
+    /// Hands all of it to `outlet`.
+    pub(crate) fn send(&self, outlet: &BatchOutlet) -> Result<(), StreamEnd> {
+        match self {
+            OpenedView::Records(part) => part.send(&schema::of_view(), outlet),
+            OpenedView::Table(part) => part.send(outlet),
+        }
+    }
+}
+
+/// Memory of a stream that reads a view.
+pub(crate) struct ViewMemory {
+    /// For batches, in bytes.
+    pub(crate) batches: u64,
+    /// It is given back when this is dropped.
+    _grant: Grant,
+}
+
+/// Opens a view with a part of the memory for streams, or with the least that works; the rest is for batches.
+pub(crate) fn with_memory<V>(
+    lender: &StreamLender,
+    path: &str,
+    open: impl Fn(&Budget) -> Result<V, TableError>,
+) -> Result<(V, ViewMemory), SessionError> {
+    let mut least = VIEW_BYTES_MIN + (COPIES * BATCH_BYTES_MIN) as u64;
+    loop {
+        let grant = lender.memory(MEMORY_BYTES.max(least), least)?;
+        let all = grant.memory_bytes();
+        let most = (COPIES * BATCH_BYTES) as u64;
+        let batches = (all / BATCH_SHARE).clamp((COPIES * BATCH_BYTES_MIN) as u64, most);
+        match open(&Budget::new(all - batches)) {
+            Ok(view) => return Ok((view, ViewMemory { batches, _grant: grant })),
+            // Once more with what it says that it needs; the system says if that is never there.
+            Err(TableError::Engine(Error::Memory { least_bytes, .. }))
+                if least_bytes > all - batches =>
+            {
+                drop(grant);
+                least = least_bytes + least_bytes / BATCH_SHARE + most;
+            }
+            Err(error) => return Err(tables::told(path, &error)),
+        }
+    }
+}
+
+/// An open part of a view of records.
 pub(crate) struct ViewPart {
     path: String,
     view: View,
@@ -49,7 +152,7 @@ pub(crate) struct ViewPart {
     whole_records: bool,
     batch_bytes: usize,
     /// Given back after the view, which is declared before it.
-    _memory: Grant,
+    _memory: ViewMemory,
 }
 
 /// Sends the records of a part.
@@ -68,38 +171,19 @@ impl FramingVisitor for SendRecords<'_> {
 }
 
 impl ViewPart {
-    /// Opens the view of `ticket`, and finds its part.
-    pub(crate) fn open(lender: &StreamLender, ticket: &ViewTicket) -> Result<Self, SessionError> {
+    /// Opens the view of `ticket` in `folder`, and finds its part.
+    fn open(
+        lender: &StreamLender,
+        folder: &Arc<dyn Directory>,
+        ticket: &ViewTicket,
+    ) -> Result<Self, SessionError> {
         let path = ticket.view.clone();
-        let folder: Arc<dyn Directory> = lender.sessions().data().folder(&path)?;
-        let mut least = VIEW_BYTES_MIN + (COPIES * BATCH_BYTES_MIN) as u64;
-        loop {
-            let memory = lender.memory(MEMORY_BYTES.max(least), least)?;
-            let all = memory.memory_bytes();
-            let most = (COPIES * BATCH_BYTES) as u64;
-            let of_batches = (all / BATCH_SHARE).clamp((COPIES * BATCH_BYTES_MIN) as u64, most);
-            match View::open(&folder, &Budget::new(all - of_batches), THREADS) {
-                Ok(view) => {
-                    let range = range(&view, ticket)?;
-                    let batch_bytes = batch_bytes(of_batches);
-                    let whole_records = ticket.bytes.is_none();
-                    return Ok(ViewPart {
-                        path,
-                        view,
-                        range,
-                        whole_records,
-                        batch_bytes,
-                        _memory: memory,
-                    });
-                }
-                // Once more with what it says that it needs; the system says if that is never there.
-                Err(Error::Memory { least_bytes, .. }) if least_bytes > all - of_batches => {
-                    drop(memory);
-                    least = least_bytes + least_bytes / BATCH_SHARE + most;
-                }
-                Err(error) => return Err(engine(&path, &error)),
-            }
-        }
+        let open = |budget: &Budget| Ok(View::open(folder, budget, THREADS)?);
+        let (view, memory) = with_memory(lender, &path, open)?;
+        let range = range(&view, ticket)?;
+        let batch_bytes = batch_bytes(memory.batches);
+        let whole_records = ticket.bytes.is_none();
+        Ok(ViewPart { path, view, range, whole_records, batch_bytes, _memory: memory })
     }
 
     /// Hands its records to `outlet`.
@@ -229,7 +313,7 @@ fn range(view: &View, ticket: &ViewTicket) -> Result<Range<u64>, SessionError> {
 }
 
 /// Refuses a range that ends before it begins, or begins behind the end of the view, which is at `there`.
-fn refuse_unordered(
+pub(crate) fn refuse_unordered(
     path: &str,
     what: &str,
     (start, end): (u64, Option<u64>),
@@ -259,7 +343,7 @@ fn typed_key(view: &View, path: &str, typed: &str) -> Result<Vec<u8>, SessionErr
 }
 
 /// An error of the engine on the view at `path`.
-fn engine(path: &str, error: &Error) -> SessionError {
+pub(crate) fn engine(path: &str, error: &Error) -> SessionError {
     match error {
         Error::NotAView { .. } => SessionError::Missing(format!("{path}: it is not a view")),
         // A client does not know the folder's own name.

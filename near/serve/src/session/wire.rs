@@ -198,6 +198,9 @@ pub struct ViewTicket {
     /// Keys as a user types them, with the escapes of `merganser cat --from-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeyRange>,
+    /// Of a view of a table: the names of the columns that are wanted, in this order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub columns: Option<Vec<String>>,
 }
 
 /// A range of keys.
@@ -322,6 +325,7 @@ mod tests {
                 GetTicket::View(ViewTicket { view: id.clone(), records: Some((offset, end)), ..ViewTicket::default() }),
                 GetTicket::View(ViewTicket {
                     view: id,
+                    columns: Some(vec![from.clone()]),
                     keys: Some(KeyRange { from: Some(from), to: None }),
                     ..ViewTicket::default()
                 }),
