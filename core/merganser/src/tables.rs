@@ -36,9 +36,11 @@ const DEPTH: usize = 8;
 pub(crate) fn words(words: &[OsString], commands: fn() -> Command) -> Option<Vec<OsString>> {
     let name = words.get(1)?.to_str()?;
     let is_input: fn(&Path) -> bool = match name {
-        "sort" | "verify" => is_table,
-        "cat" => is_view,
-        "info" => |path| is_table(path) || is_view(path),
+        "sort" => is_table,
+        // The core checks the runs of a view, and has no part in files of Parquet.
+        "verify" => |path| is_table(path) || is_view(path, |manifest| manifest.is_in_files()),
+        "cat" => is_table_view,
+        "info" => |path| is_table(path) || is_table_view(path),
         _ => return None,
     };
     // Most commands end here, before any work. A folder may be that of an option: it is looked into when that is known.
@@ -144,11 +146,16 @@ fn has_tables(folder: &Path, depth: usize) -> bool {
 }
 
 /// Whether it is a view of a table.
-fn is_view(path: &Path) -> bool {
+fn is_table_view(path: &Path) -> bool {
+    is_view(path, |manifest| manifest.table.is_some())
+}
+
+/// Whether it is such a view.
+fn is_view(path: &Path, such: impl FnOnce(&Manifest) -> bool) -> bool {
     path.join(MANIFEST_NAME).is_file()
         && FileDirectory::open(path).is_ok_and(|folder| {
             let folder: Arc<dyn Directory> = folder;
-            Manifest::read(&folder).is_ok_and(|manifest| manifest.table.is_some())
+            Manifest::read(&folder).is_ok_and(|manifest| such(&manifest))
         })
 }
 

@@ -284,6 +284,9 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
             "{view}: the rows of this map's result are combined when they are read; read them with 'merganser cat', or write them with 'merganser materialize {} -o FILE'",
             shown::shell_word(view)
         ),
+        Error::RowsInFiles { view } => format!(
+            "{view}: is a view of a table whose rows are in files of Parquet; merganser cat and verify read them"
+        ),
         Error::UnknownSize => "--explain: needs inputs whose size is known; name files".to_owned(),
         Error::Indivisible => {
             "a key range could not be split into pieces that fit into --memory; give more or use --strategy merge".to_owned()

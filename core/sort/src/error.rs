@@ -197,6 +197,12 @@ pub enum Error {
         /// The name that a manifest has.
         manifest: &'static str,
     },
+    /// A view of a table has no runs: its rows are in files outside it.
+    #[error("{view}: is a view of a table whose rows are in files of Parquet, which it only names")]
+    RowsInFiles {
+        /// The view's folder.
+        view: String,
+    },
     /// The records of equal keys in a view are still to be combined, so its bytes are no result yet.
     #[error(
         "{view}: the records of this map's result are combined when it is read, so it has no bytes of its own"

@@ -46,11 +46,7 @@ pub(crate) fn describe(
     let path = &ticket.view;
     let folder: Arc<dyn Directory> = sessions.data().folder(path)?;
     let manifest = Manifest::read(&folder).map_err(|e| engine(path, &e))?;
-    if manifest.is_unreduced() {
-        return Err(SessionError::Invalid(format!(
-            "{path}: its rows are combined when they are read, so it has no size and can't be served"
-        )));
-    }
+    refuse_unserved(path, &manifest)?;
     let schema = if TableView::is_one(&manifest) {
         tables::schema_in(&manifest, ticket)?
     } else {
@@ -61,6 +57,18 @@ pub(crate) fn describe(
     let has_header = manifest.order.format.has_header() && !manifest.preamble.is_empty();
     let records = manifest.records + u64::from(has_header);
     Ok(ViewFacts { schema, records, bytes: manifest.size_bytes })
+}
+
+/// Some views have no size, and some would have the node read files that are not below its data folder.
+fn refuse_unserved(path: &str, manifest: &Manifest) -> Result<(), SessionError> {
+    let why = if manifest.is_unreduced() {
+        "its rows are combined when they are read, so it has no size and can't be served"
+    } else if manifest.is_in_files() {
+        "is a view of a table whose rows are in files of Parquet, which a node does not read"
+    } else {
+        return Ok(());
+    };
+    Err(SessionError::Invalid(format!("{path}: {why}")))
 }
 
 /// Records have no columns.
@@ -85,6 +93,7 @@ impl OpenedView {
     pub(crate) fn open(lender: &StreamLender, ticket: &ViewTicket) -> Result<Self, SessionError> {
         let folder: Arc<dyn Directory> = lender.sessions().data().folder(&ticket.view)?;
         let manifest = Manifest::read(&folder).map_err(|e| engine(&ticket.view, &e))?;
+        refuse_unserved(&ticket.view, &manifest)?;
         if TableView::is_one(&manifest) {
             return TablePart::open(lender, &folder, ticket).map(OpenedView::Table);
         }

@@ -65,6 +65,7 @@ pub(crate) fn run(body: &[u8]) {
 pub(crate) fn examples() -> Vec<Vec<u8>> {
     let golden = [
         include_str!("../../../core/sort/tests/golden/csv-toggled.manifest.txt"),
+        include_str!("../../../core/sort/tests/golden/in-files.manifest.txt"),
         include_str!("../../../core/sort/tests/golden/manifest.txt"),
         include_str!("../../../core/sort/tests/golden/mixed.manifest.txt"),
         include_str!("../../../core/sort/tests/golden/unreduced.manifest.txt"),

@@ -31,6 +31,8 @@ const BUCKETS_VERSION: u32 = 2;
 const MIXED_VERSION: u32 = 3;
 /// Version of a manifest of sorted runs whose records are combined when they are read.
 const UNREDUCED_VERSION: u32 = 4;
+/// Version of a manifest of a table whose rows stay in files that are sorted already, outside the view.
+const FILES_VERSION: u32 = 5;
 /// No manifest is larger.
 const BYTES_MAX: u64 = 64 << 20;
 
@@ -223,6 +225,26 @@ impl Manifest {
         Manifest { table: Some(columns), ..self }
     }
 
+    /// A manifest of a table whose `rows` rows stay in files outside the view. `columns` says which files these are, and what
+    /// their columns are.
+    #[must_use]
+    pub fn of_table_in_files(
+        name: String,
+        rows: u64,
+        made_unix_ns: u64,
+        columns: serde_json::Value,
+    ) -> Self {
+        let order = OrderSpec::new(Format::Keyed);
+        let none = Self::assemble(FILES_VERSION, name, order, Vec::new(), made_unix_ns, Vec::new());
+        Manifest { records: rows, ..none }.of_table(columns)
+    }
+
+    /// Whether the rows are those of a table in files outside the view, which has no runs then.
+    #[must_use]
+    pub fn is_in_files(&self) -> bool {
+        self.version == FILES_VERSION
+    }
+
     /// Whether records of one key are still to be combined.
     #[must_use]
     pub fn is_unreduced(&self) -> bool {
@@ -241,6 +263,7 @@ impl Manifest {
                 self.buckets.len() == 1 && all(|b| b.from.is_none() && !b.is_unsorted())
             }
             BUCKETS_VERSION => all(|b| b.from.is_some() && b.is_unsorted()),
+            FILES_VERSION => self.buckets.is_empty(),
             _ => all(|b| b.from.is_some() && (b.is_unsorted() || !b.one_key)),
         }
     }
@@ -258,13 +281,13 @@ impl Manifest {
     pub fn decode(file: &str, bytes: &[u8]) -> Result<Self> {
         let manifest: Manifest = unseal(file, "manifest", bytes)?;
         if manifest.format != FORMAT_NAME
-            || !(MERGED_VERSION..=UNREDUCED_VERSION).contains(&manifest.version)
+            || !(MERGED_VERSION..=FILES_VERSION).contains(&manifest.version)
         {
             return Err(Error::UnknownVersion {
                 file: file.to_owned(),
                 kind: manifest.format,
                 version: manifest.version,
-                known: format!("{FORMAT_NAME} version {MERGED_VERSION} to {UNREDUCED_VERSION}"),
+                known: format!("{FORMAT_NAME} version {MERGED_VERSION} to {FILES_VERSION}"),
             });
         }
         let segments = manifest.buckets.iter().flat_map(|b| &b.segments);
@@ -282,7 +305,8 @@ impl Manifest {
         if size != Some(manifest.size_bytes)
             || manifest.size_bytes > SIZE_BYTES_MAX
             || !segments.clone().all(counted)
-            || records != Some(manifest.records)
+            || !(manifest.is_in_files() || records == Some(manifest.records))
+            || manifest.is_in_files() && (manifest.table.is_none() || manifest.size_bytes > 0)
             || !manifest.has_the_buckets_of_its_version()
             || manifest.is_unreduced() != (manifest.version == UNREDUCED_VERSION)
             || segments.clone().any(|s| s.run.contains('/') || s.run.is_empty())

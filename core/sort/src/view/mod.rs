@@ -109,7 +109,7 @@ impl View {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Memory`] with the least budget that does, [`Error::NotAView`]
-    /// when there is no manifest, [`Error::Unreduced`], [`Error::BeingConsumed`],
+    /// when there is no manifest, [`Error::Unreduced`], [`Error::RowsInFiles`], [`Error::BeingConsumed`],
     /// [`Error::ViewLocked`], the storage's own.
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
         let hold = Self::hold(folder)?;
@@ -194,6 +194,9 @@ impl View {
         writable: bool,
         hold: Hold,
     ) -> Result<Self> {
+        if manifest.is_in_files() {
+            return Err(Error::RowsInFiles { view: folder.name().to_owned() });
+        }
         let header = Some(&manifest.preamble[..]).filter(|p| !p.is_empty());
         let order = manifest.order.compile(header).map_err(|e| {
             let detail = format!("its order makes no sense: {e}");

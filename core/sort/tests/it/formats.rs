@@ -508,6 +508,43 @@ fn a_manifest_of_a_result_is_these_bytes_and_no_ordinary_reader_takes_it() {
     }
 }
 
+/// A table whose rows stay in files of their own. A program that knows only versions up to 4 says that it does not know it.
+#[test]
+fn a_manifest_of_a_table_in_files_is_these_bytes_and_the_engine_does_not_open_it() {
+    let columns =
+        serde_json::json!({ "files": ["in the words of the program that made the view"] });
+    let manifest = Manifest::of_table_in_files("all".to_owned(), 7, 9, columns);
+    let bytes = manifest.encode();
+    check_golden("in-files.manifest.txt", std::str::from_utf8(&bytes).expect("text"));
+    assert_eq!(Manifest::decode("manifest", &bytes).expect("decodes"), manifest);
+    assert!(manifest.is_in_files());
+
+    let folder: Arc<dyn Directory> = MemoryDirectory::new();
+    manifest.write(&folder).expect("writes");
+    let budget = Budget::new(4 << 20);
+    for opened in [View::open, View::open_to_reduce, View::open_unfinished] {
+        let refused = opened(&folder, &budget, 1).map(|_| ());
+        assert!(matches!(refused, Err(Error::RowsInFiles { .. })));
+    }
+
+    // It has no runs and no bytes, and it is of a table.
+    let text = String::from_utf8(bytes).expect("text");
+    let changes = [
+        ("\"version\": 5", "\"version\": 1"),
+        ("\"size_bytes\": 0", "\"size_bytes\": 1"),
+        ("\"table\"", "\"tables\""),
+        ("\"buckets\": []", "\"buckets\": [{\"segments\": []}]"),
+    ];
+    for (from, to) in changes {
+        let body = text.replace(from, to);
+        assert_ne!(body, text, "{from}");
+        let body = &body[..body.rfind("crc32c").expect("there")];
+        let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
+        let decoded = Manifest::decode("manifest", sealed.as_bytes());
+        assert!(matches!(decoded, Err(Error::Corrupt { .. })), "{to}");
+    }
+}
+
 /// Damage is found, or makes no difference.
 fn check_damaged(what: &str, folder: &Arc<dyn Directory>, expected: &[u8]) {
     match read_all(folder) {
