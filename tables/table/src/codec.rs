@@ -1,5 +1,7 @@
 //! Batches to rows, and rows to batches.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
@@ -31,6 +33,24 @@ impl TableLayout {
         let made = |index: usize| keys.iter().any(|key| key.index == index && key.is_reversible());
         let stored = (0..schema.own.fields().len()).filter(|index| !made(*index)).collect();
         TableLayout { schema, keys, stored, partitions: 0, count: None }
+    }
+
+    /// The layout of rows that have the columns of the key, and of the others those with these numbers; and the numbers of its
+    /// columns in this one.
+    pub(crate) fn with_columns(
+        &self,
+        numbers: &[usize],
+    ) -> Result<(TableLayout, Vec<usize>), TableError> {
+        let keys = self.keys.iter().map(|key| key.index);
+        let kept: Vec<_> =
+            keys.chain(numbers.iter().copied()).collect::<BTreeSet<_>>().into_iter().collect();
+        let own = &self.schema.own;
+        let own = own.project(&kept).map_err(TableError::Arrow)?;
+        let schema = TableSchema::new(Arc::new(own), Path::new(""))?;
+        let here = |index: usize| kept.binary_search(&index).expect("it is kept");
+        let keys = self.keys.iter().map(|key| KeyColumn { index: here(key.index), ..key.clone() });
+        let layout = TableLayout::new(schema, keys.collect());
+        Ok((TableLayout { count: self.count.clone(), ..layout }, kept))
     }
 
     /// The columns of results.

@@ -185,6 +185,40 @@ pub enum TableError {
         /// As many as there may be.
         most: usize,
     },
+    /// A file that a view names is not the one that it was made of.
+    #[error("{}: was changed or replaced since the view {view} was made, whose rows are in it; make the view again", file.display())]
+    ChangedFile {
+        /// The file.
+        file: PathBuf,
+        /// The folder of the view.
+        view: String,
+    },
+    /// A file that a view names can't be opened.
+    #[error("{}: {error}; the rows of the view {view} are in it", file.display())]
+    LostFile {
+        /// The file.
+        file: PathBuf,
+        /// The folder of the view.
+        view: String,
+        /// The system's error.
+        error: io::Error,
+    },
+    /// A file that was written to while its rows were read.
+    #[error("{}: was changed while it was read", file.display())]
+    ChangedWhileRead {
+        /// The file.
+        file: PathBuf,
+    },
+    /// A view of more files than can be open.
+    #[error(
+        "a view of {files} files has them all open when it is read, and this process can open {most} more"
+    )]
+    FilesAtOnce {
+        /// The files of the view.
+        files: u64,
+        /// How many can be opened.
+        most: u64,
+    },
     /// Bytes of a view that are no row of its columns.
     #[error("a row does not have the columns of the table")]
     DamagedRow,

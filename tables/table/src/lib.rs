@@ -5,6 +5,7 @@
 //!   hive      names of folders that are values of columns: country=FR
 //!   types     the plain forms of columns                     sort      all of it; merge: inputs that are in order
 //!   key, row  columns ─► byte strings ─► columns             view      sorted rows that are read as batches
+//!   sorted_files   views that hold no rows, over files that are in order
 //! ```
 //!
 //! A row becomes a key, whose bytes are in the order that is wanted, and a value, which has the rest. The engine
@@ -46,6 +47,7 @@ mod codec;
 mod column;
 mod error;
 mod folder_files;
+mod hex;
 mod hive;
 mod key;
 mod merge;
@@ -55,13 +57,13 @@ mod row;
 mod schema;
 mod sink;
 mod sort;
+mod sorted_files;
 mod source;
 mod table;
 mod table_rows;
 mod types;
 mod verify;
 mod view;
-mod view_batches;
 
 pub use error::TableError;
 pub use folder_files::{FolderFiles, FolderMisuse};
@@ -73,5 +75,4 @@ pub use sort::{EqualRows, TableOptions, TableOutput, TableReport, sort_table};
 pub use source::{FileKind, HiveColumns, find_files, kind_of};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};
-pub use view::{RowsWanted, TableView};
-pub use view_batches::ViewBatches;
+pub use view::{FilesOfView, RowsWanted, TableView, ViewBatches};

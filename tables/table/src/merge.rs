@@ -11,7 +11,7 @@ use crate::table::Table;
 use crate::table_rows::{KeyAndValue, TableRows};
 
 /// The rows of one file, which must be in order.
-struct FileRows {
+pub(crate) struct FileRows {
     file: TableFile,
     reader: TableReader,
     encoder: BatchEncoder,
@@ -19,6 +19,26 @@ struct FileRows {
     at: usize,
     count: usize,
     order: FileOrder,
+}
+
+impl FileRows {
+    /// The rows that `reader` hands out; the first of them has the number `first_row` in the file.
+    pub(crate) fn new(
+        file: &TableFile,
+        reader: TableReader,
+        layout: &Arc<TableLayout>,
+        first_row: u64,
+    ) -> FileRows {
+        let encoder = BatchEncoder::new(layout);
+        let order = FileOrder { rows: first_row, ..FileOrder::default() };
+        FileRows { file: file.clone(), reader, encoder, at: 0, count: 0, order }
+    }
+
+    /// Whether it is at the first row of a batch.
+    #[inline]
+    pub(crate) fn begins_a_batch(&self) -> bool {
+        self.at == 0
+    }
 }
 
 impl RowStream for FileRows {
@@ -79,8 +99,8 @@ impl TableRows for MergedRows {
 /// Checks the order of a file, batch by batch.
 #[derive(Default)]
 pub(crate) struct FileOrder {
-    /// The last key, and the rows that there were.
-    last: Vec<u8>,
+    /// The last key, and the rows that there are up to it.
+    last: Option<Vec<u8>>,
     rows: u64,
 }
 
@@ -94,7 +114,7 @@ impl FileOrder {
     ) -> Result<(), TableError> {
         for row in 0..count {
             let before = match row {
-                0 => (self.rows > 0).then_some(&self.last[..]),
+                0 => self.last.as_deref(),
                 _ => Some(encoder.row(row - 1).0),
             };
             if before.is_some_and(|before| before > encoder.row(row).0) {
@@ -103,8 +123,9 @@ impl FileOrder {
             }
         }
         if count > 0 {
-            self.last.clear();
-            self.last.extend_from_slice(encoder.row(count - 1).0);
+            let last = self.last.get_or_insert_default();
+            last.clear();
+            last.extend_from_slice(encoder.row(count - 1).0);
             self.rows += count as u64;
         }
         Ok(())
@@ -117,14 +138,7 @@ pub(crate) fn merged_rows(
     layout: &Arc<TableLayout>,
 ) -> Result<MergedRows, TableError> {
     let open = |file: &TableFile| {
-        Ok(FileRows {
-            file: file.clone(),
-            reader: TableReader::open(file, 0..file.parts.len())?,
-            encoder: BatchEncoder::new(layout),
-            at: 0,
-            count: 0,
-            order: FileOrder::default(),
-        })
+        Ok(FileRows::new(file, TableReader::open(file, 0..file.parts.len())?, layout, 0))
     };
     let files = table.source.files.iter().map(open).collect::<Result<Vec<_>, TableError>>()?;
     Ok(MergedRows { rows: RowTree::new(files, RowsBy::Key), count: 0 })

@@ -72,6 +72,14 @@ impl TableSchema {
         let own = Schema::new_with_metadata(fields, self.own.metadata().clone());
         TableSchema::new(Arc::new(own), first)
     }
+
+    /// Whether the values of `other`, the columns of a file, fit into `own`, the first columns of these.
+    pub(crate) fn has_columns_of(own: &SchemaRef, other: &Schema) -> bool {
+        let nowhere = Path::new("");
+        let of_files = TableSchema::new(Arc::clone(own), nowhere);
+        let both = of_files.and_then(|of_files| of_files.with(other, (nowhere, nowhere)));
+        both.is_ok_and(|both| both.own.fields() == own.fields())
+    }
 }
 
 /// A field that holds the values of both; `None` if their types differ in more than how strings, lists and dictionaries are

@@ -28,10 +28,11 @@ use crate::sink::{
     ParquetOptions, TableFolder, TableFormat, WantedColumns, write_as, write_parquet,
     write_parquet_files, writer_bytes,
 };
+use crate::sorted_files::{can_stay, note_sorted};
 use crate::source::{TableReader, null_in};
 use crate::table::{Table, TableOrder};
 use crate::table_rows::{FirstRows, TableRows};
-use crate::view::manifest_of;
+use crate::view::{manifest_of, manifest_of_files};
 
 /// The name of the column that counts rows.
 const COUNT_NAME: &str = "count";
@@ -133,6 +134,8 @@ pub struct TableReport {
     pub runs: u64,
     /// Whether inputs in order were merged, and nothing was written but the result.
     pub merged: bool,
+    /// Whether the rows of a view stay in the inputs.
+    pub in_files: bool,
 }
 
 /// Sorts a table.
@@ -157,6 +160,19 @@ pub fn sort_table(
         layout.count = Some(unused_name(&layout));
     }
     let layout = Arc::new(layout);
+    if let TableOutput::View { folder, name } = &output
+        && options.sorted_inputs
+        && options.equal == EqualRows::KeepAll
+        && options.top.is_none()
+        && can_stay(table)
+    {
+        let noted = note_sorted(table, &layout, &options.budget, progress)?;
+        let rows = noted.1;
+        let origin = table.source.origin.as_ref();
+        manifest_of_files((name.clone(), unix_ns()), noted, &layout, origin).write(folder)?;
+        let in_files = TableReport { in_files: true, merged: true, ..TableReport::default() };
+        return Ok(TableReport { rows, result_rows: rows, ..in_files });
+    }
     if options.sorted_inputs && options.equal == EqualRows::KeepAll {
         let files = table.source.files.len() as u64;
         let readers = table.reader_bytes() * files;
@@ -253,7 +269,7 @@ fn sort_with<C: Combiner<Error = Error>>(
             row_bytes: sorted.bytes,
             result_rows: sorted.rows,
             runs: sorted.runs,
-            merged: false,
+            ..TableReport::default()
         });
     }
     let mut rows = sorter.finish_with(progress)?;
@@ -275,7 +291,7 @@ fn sort_with<C: Combiner<Error = Error>>(
         row_bytes: sorted.bytes,
         result_rows,
         runs: sorted.runs,
-        merged: false,
+        ..TableReport::default()
     })
 }
 

@@ -1,12 +1,15 @@
 //! Checks of a table: order, count, duplicates, and a checksum of its values.
 
+use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::{DataType, Field, FieldRef, Schema};
 use merganser_sort::{Error, Progress};
 
 use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
+use crate::column::NullFound;
 use crate::schema::TableSchema;
 use crate::source::{TableReader, null_in};
 use crate::table::{Table, TableOrder};
@@ -37,12 +40,8 @@ pub fn verify_table(
     progress: &dyn Progress,
 ) -> Result<TableSummary, TableError> {
     let layout = Arc::new(table.layout(order, &[])?);
-    let own = &table.source.schema.own;
-    // Whether a column may have nulls is no value of it.
-    let fields: Vec<_> = own.fields().iter().map(nullable).collect();
-    let whole = TableSchema::new(Arc::new(Schema::new(fields)), &table.source.files[0].path)?;
-    let whole = Arc::new(TableLayout::new(whole, Vec::new()));
-    let (mut keys, mut rows) = (BatchEncoder::new(&layout), BatchEncoder::new(&whole));
+    let mut keys = BatchEncoder::new(&layout);
+    let mut rows = RowsChecksum::new(&table.source.schema)?;
     let mut found = TableSummary::default();
     let mut last: Option<Vec<u8>> = None;
     progress.phase("checking", Some(table.source.bytes()));
@@ -51,8 +50,7 @@ pub fn verify_table(
         let mut number = 0;
         while let Some((_, batch)) = reader.next()? {
             keys.encode(&batch).map_err(|_| null_in(file))?;
-            rows.encode(&batch).map_err(|_| null_in(file))?;
-            let mut bytes = 0;
+            let bytes = rows.add(&batch).map_err(|_| null_in(file))?;
             for row in 0..batch.num_rows() {
                 number += 1;
                 let key = keys.row(row).0;
@@ -66,9 +64,6 @@ pub fn verify_table(
                 let last = last.get_or_insert_default();
                 last.clear();
                 last.extend_from_slice(key);
-                let row = rows.row(row).1;
-                bytes += row.len() as u64;
-                found.checksum = found.checksum.wrapping_add(u64::from(crc32fast::hash(row)));
             }
             found.rows += batch.num_rows() as u64;
             progress.advance(bytes);
@@ -77,10 +72,46 @@ pub fn verify_table(
             }
         }
     }
+    found.checksum = rows.sum;
     if layout.keys.is_empty() {
         found.duplicates = 0;
     }
     Ok(found)
+}
+
+/// The sum of the CRC32 of rows.
+pub(crate) struct RowsChecksum {
+    rows: BatchEncoder,
+    pub(crate) sum: u64,
+}
+
+impl RowsChecksum {
+    /// No rows yet, of these columns.
+    ///
+    /// # Errors
+    /// A type that rows can't hold.
+    pub(crate) fn new(schema: &TableSchema) -> Result<RowsChecksum, TableError> {
+        // Whether a column may have nulls is no value of it.
+        let fields: Vec<_> = schema.own.fields().iter().map(nullable).collect();
+        let whole = TableSchema::new(Arc::new(Schema::new(fields)), Path::new(""))?;
+        let rows = BatchEncoder::new(&Arc::new(TableLayout::new(whole, Vec::new())));
+        Ok(RowsChecksum { rows, sum: 0 })
+    }
+
+    /// Adds the rows of a batch; how many bytes they have.
+    ///
+    /// # Errors
+    /// A null where none can be, in a list or a struct.
+    pub(crate) fn add(&mut self, batch: &RecordBatch) -> Result<u64, NullFound> {
+        self.rows.encode(batch)?;
+        let mut bytes = 0;
+        for row in 0..batch.num_rows() {
+            let row = self.rows.row(row).1;
+            bytes += row.len() as u64;
+            self.sum = self.sum.wrapping_add(u64::from(crc32fast::hash(row)));
+        }
+        Ok(bytes)
+    }
 }
 
 /// The field, and all in it, nullable.

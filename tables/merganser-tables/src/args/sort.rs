@@ -23,6 +23,7 @@ Examples:
   merganser table sort 'in/*.parquet' -o out.parquet --key name --key qty:r:last --memory 512M
   merganser table sort in/ --view by-name.view --key name
   merganser table sort -m sorted-*.parquet -o all.parquet --key name
+  merganser table sort -m sorted-*.parquet --view all.view --key name
   merganser table sort in/ --distinct --key id -o unique.parquet
   merganser table sort in/ --count --key country -o countries.csv
   merganser table sort in/ --top 100 --key price:r -o dearest.parquet
@@ -78,7 +79,8 @@ pub(crate) struct TableSortArgs {
     #[arg(long, value_name = "SIZE", help_heading = "Result")]
     pub file_size: Option<TypedSize>,
 
-    /// Make a sorted view in the new folder DIR instead of a sorted file
+    /// Make a sorted view in the new folder DIR instead of a sorted file; with -m, of files of Parquet,
+    /// it only names them, and reads them when it is read
     #[arg(long, value_name = "DIR", conflicts_with = "output", help_heading = "Result")]
     pub view: Option<PathBuf>,
 

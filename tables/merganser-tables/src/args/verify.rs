@@ -10,7 +10,7 @@ use super::HiveArgs;
 /// Check the order of tables; print rows, duplicates and a checksum
 ///
 /// The checksum is the sum of a CRC32 of each row. It is the same for the same values in any order, so
-/// it tells whether a sorted table has the rows of its input.
+/// it tells whether a sorted table has the rows of its input. A view that only names files is checked, too.
 #[derive(Debug, Args)]
 #[command(override_usage = "merganser table verify [OPTIONS] <INPUT>...")]
 #[command(after_help = "\
@@ -20,7 +20,7 @@ Examples:
 
 Exit status: 0 in order, 1 disorder found, 2 error.")]
 pub(crate) struct TableVerifyArgs {
-    /// Files, folders and patterns
+    /// Files, folders and patterns, or one view of files
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 

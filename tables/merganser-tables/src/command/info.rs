@@ -9,7 +9,7 @@ use merganser_shell::{shown, standard};
 use merganser_sort::Budget;
 use merganser_sort::view::MANIFEST_NAME;
 use merganser_storage::Directory;
-use merganser_tables::{Table, TableView, find_files};
+use merganser_tables::{FilesOfView, Table, TableView, find_files};
 use serde_json::json;
 
 use crate::args::TableInfoArgs;
@@ -23,10 +23,19 @@ pub(super) fn run(typed: &TableInfoArgs) -> Result<(), Failure> {
     let (what, rows, schema, more) = match &typed.inputs[..] {
         [view] if view.join(MANIFEST_NAME).is_file() => {
             let folder = open_folder(view)? as Arc<dyn Directory>;
-            let opened = TableView::open(&folder, &Budget::new(MEMORY_BYTES), 1);
-            let opened = opened.map_err(told)?;
-            let more = json!({ "view": shown::name(view), "order": opened.order() });
-            ("a view of a table", Some(opened.rows_count()), opened.schema(), more)
+            match TableView::files_in(&folder).map_err(told)? {
+                Some(FilesOfView { schema, order, rows, files }) => {
+                    let files: Vec<_> = files.iter().map(|(path, _)| shown::name(path)).collect();
+                    let more = json!({ "view": shown::name(view), "order": order, "files": files });
+                    ("a view of a table, whose rows are in files", Some(rows), schema, more)
+                }
+                None => {
+                    let opened = TableView::open(&folder, &Budget::new(MEMORY_BYTES), 1);
+                    let opened = opened.map_err(told)?;
+                    let more = json!({ "view": shown::name(view), "order": opened.order() });
+                    ("a view of a table", Some(opened.rows_count()), opened.schema(), more)
+                }
+            }
         }
         inputs => {
             let files = find_files(inputs).map_err(told)?;

@@ -12,7 +12,7 @@
 
 mod decode;
 mod encode;
-mod varint;
+pub(crate) mod varint;
 
 pub(crate) use decode::{ColumnBuilder, RowDecoder, damaged_row};
 pub(crate) use encode::RowEncoder;

@@ -32,7 +32,7 @@ impl Default for BatchSize {
 /// The columns of a table that are wanted, by their numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct WantedColumns {
-    pub(super) numbers: Vec<usize>,
+    pub(crate) numbers: Vec<usize>,
     pub(crate) schema: SchemaRef,
 }
 
@@ -56,6 +56,13 @@ impl WantedColumns {
         let own = layout.result_schema();
         let numbers = (0..own.fields().len()).filter(|number| !left_out.contains(number));
         WantedColumns::of_numbers(&own, numbers.collect())
+    }
+
+    /// The same columns of a layout that has only those with the numbers `kept` of this one.
+    pub(crate) fn among(&self, kept: &[usize]) -> Self {
+        let here = |number: &usize| kept.binary_search(number).expect("a wanted column is kept");
+        let numbers = self.numbers.iter().map(here).collect();
+        WantedColumns { numbers, schema: Arc::clone(&self.schema) }
     }
 
     fn of_numbers(own: &Schema, numbers: Vec<usize>) -> Self {

@@ -58,7 +58,7 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
     // The rows of a batch are known when it is read.
     let bytes = bytes / count.max(1) as u64;
     let parts = (0..count)
-        .map(|number| TablePart { number, rows: None, bytes, reader_bytes: bytes })
+        .map(|number| TablePart { number, rows: 0, bytes, reader_bytes: bytes })
         .collect();
     let may_be_null = vec![true; schema.fields().len()];
     let file = TableFile::new(path, kind, parts);

@@ -66,7 +66,7 @@ impl TableSource {
         let own = TableSchema::new(Arc::clone(&schema), &path)?;
         let may_be_null = vec![true; schema.fields().len()];
         let batches = Arc::new(Mutex::new(Some(batches)));
-        let all = vec![TablePart { number: 0, rows: None, bytes: 0, reader_bytes: 0 }];
+        let all = vec![TablePart { number: 0, rows: 0, bytes: 0, reader_bytes: 0 }];
         let given = Some(GivenBatches { schema, batches });
         let file = TableFile { given, ..TableFile::new(&path, FileKind::ArrowStream, all) };
         Ok(TableSource { files: vec![file], schema: own, may_be_null, origin: None })

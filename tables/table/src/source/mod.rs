@@ -4,6 +4,7 @@
 //!   find      files, folders and patterns as they are typed ─► files
 //!   folder_columns   what the folders of files name: country=FR
 //!   kind      what a file is, by its first bytes
+//!   opened    a file that several readers share, and whether it was changed
 //!   parquet   row groups ─┬─► batches in their plain form
 //!   arrow     batches   ──┤
 //!   given     of a program┘
@@ -15,6 +16,7 @@ mod folder_columns;
 mod given;
 mod guard;
 mod kind;
+mod opened;
 mod parquet;
 
 use std::path::{Path, PathBuf};
@@ -27,10 +29,12 @@ use crate::TableError;
 use crate::schema::TableSchema;
 
 pub use find::find_files;
+pub(crate) use folder_columns::FolderValue;
 pub use folder_columns::HiveColumns;
-use folder_columns::{FolderColumns, FolderValue, with_columns};
+use folder_columns::{FolderColumns, with_columns};
 pub use kind::{FileKind, kind_of};
-pub(crate) use parquet::ParquetOrigin;
+pub(crate) use opened::{OpenedFile, OuterSigns};
+pub(crate) use parquet::{OpenedParquet, ParquetOrigin};
 
 /// A file of a table.
 #[derive(Debug, Clone)]
@@ -40,7 +44,7 @@ pub(crate) struct TableFile {
     /// The parts that can be read apart from one another.
     pub(crate) parts: Vec<TablePart>,
     /// The values of the last columns of the table, which its folders name.
-    of_folders: Vec<FolderValue>,
+    pub(crate) of_folders: Vec<FolderValue>,
     /// The batches of a table that a program hands in; there is no file then.
     pub(crate) given: Option<given::GivenBatches>,
 }
@@ -57,8 +61,8 @@ impl TableFile {
 pub(crate) struct TablePart {
     /// Its number in the file.
     pub(crate) number: usize,
-    /// Its rows; `None` for Arrow, whose rows are not counted before they are read.
-    pub(crate) rows: Option<u64>,
+    /// Its rows; 0 for Arrow, whose rows are not counted before they are read.
+    pub(crate) rows: u64,
     /// About how many bytes its values take.
     pub(crate) bytes: u64,
     /// What one of its readers holds at least, in bytes.
@@ -93,7 +97,7 @@ impl TableSource {
         let mut folders = FolderColumns::new(hive);
         for path in paths {
             let Looked { file, schema, may_be_null, origin } = match kind_of(path)? {
-                kind @ FileKind::Parquet => parquet::look(path, kind)?,
+                FileKind::Parquet => parquet::look(path)?,
                 kind => arrow::look(path, kind)?,
             };
             folders.add(path, &schema, &paths[0])?;
@@ -134,7 +138,8 @@ impl TableSource {
 
     /// All rows; `None` if a file does not say how many it has.
     pub(crate) fn rows(&self) -> Option<u64> {
-        self.parts().map(|part| part.rows).sum()
+        let are_counted = self.files.iter().all(|file| file.kind == FileKind::Parquet);
+        are_counted.then(|| self.parts().map(|part| part.rows).sum())
     }
 
     /// About how many bytes its values take.
@@ -153,6 +158,58 @@ pub(crate) fn null_in(file: &TableFile) -> TableError {
         file: file.path.to_path_buf(),
         place: String::new(),
         why: "has a null in a column that must have none".to_owned(),
+    }
+}
+
+/// The rows and columns of a file that a reader hands out.
+#[derive(Debug, Clone)]
+pub(crate) struct SelectedRows {
+    /// The number of the first row.
+    pub(crate) first_row: u64,
+    /// The numbers of the columns of the table, rising.
+    pub(crate) columns: Vec<usize>,
+    /// Bytes of values of a batch, about, and its rows at most.
+    pub(crate) batch_bytes: u64,
+    pub(crate) batch_rows: u64,
+}
+
+/// A file of Parquet that stays open.
+pub(crate) struct OpenedTableFile {
+    /// The file; its folders name no columns yet.
+    pub(crate) file: TableFile,
+    pub(crate) parquet: OpenedParquet,
+    /// Its own columns.
+    pub(crate) schema: arrow_schema::SchemaRef,
+}
+
+impl OpenedTableFile {
+    /// Opens the file of Parquet at `path`.
+    ///
+    /// # Errors
+    /// The system's own; damage.
+    pub(crate) fn open(path: &Path) -> Result<OpenedTableFile, TableError> {
+        let (parquet, looked) = OpenedParquet::open(&Arc::from(path))?;
+        let Looked { file, schema, .. } = looked;
+        Ok(OpenedTableFile { file, parquet, schema })
+    }
+
+    /// How many rows it has.
+    pub(crate) fn rows(&self) -> u64 {
+        self.file.parts.iter().map(|part| part.rows).sum()
+    }
+
+    /// About how much memory the pages take that a reader of these columns of the table holds, in bytes.
+    pub(crate) fn page_bytes(&self, columns: &[usize]) -> u64 {
+        self.parquet.page_bytes(columns)
+    }
+
+    /// A reader of some rows and columns.
+    pub(crate) fn reader(&self, selected: &SelectedRows) -> TableReader {
+        let reader = parquet::ParquetReader::of_opened(&self.parquet, &self.file.parts, selected);
+        let own = self.parquet.columns();
+        let others = selected.columns.iter().filter_map(|column| column.checked_sub(own));
+        let of_folders = others.map(|column| self.file.of_folders[column].clone()).collect();
+        TableReader { of_folders, of_file: FileReader::Parquet(reader) }
     }
 }
 

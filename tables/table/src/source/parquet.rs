@@ -1,6 +1,5 @@
 //! Files of Parquet.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,18 +7,22 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use bytes::Bytes;
 use merganser_storage::contained::{self, Cause};
+use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader,
-    ParquetRecordBatchReaderBuilder,
+    ParquetRecordBatchReaderBuilder, RowSelection, RowSelector,
 };
 use parquet::basic::{Compression, Encoding};
-use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::{
+    ColumnChunkMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
 use super::guard::guarded;
-use super::{FileKind, Looked, TableFile, TablePart};
+use super::opened::OpenedFile;
+use super::{FileKind, Looked, SelectedRows, TableFile, TablePart};
 use crate::TableError;
 use crate::types::{Held, plain_schema};
 
@@ -125,29 +128,85 @@ impl LeafOrigin {
     }
 }
 
-fn open(path: &Path) -> Result<(File, ArrowReaderMetadata), TableError> {
-    let file = File::open(path).map_err(TableError::on(path))?;
-    let metadata =
-        guarded((path, ""), || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-    Ok((file, metadata))
+/// A file of Parquet that is open, for any number of readers.
+#[derive(Clone)]
+pub(crate) struct OpenedParquet {
+    path: Arc<Path>,
+    pub(crate) file: OpenedFile,
+    /// With the plain forms of its columns.
+    plain: ArrowReaderMetadata,
+}
+
+impl OpenedParquet {
+    /// Opens the file at `path` and looks at it.
+    ///
+    /// # Errors
+    /// The system's own; damage.
+    pub(super) fn open(path: &Arc<Path>) -> Result<(OpenedParquet, Looked), TableError> {
+        let file = OpenedFile::open(path)?;
+        let loaded =
+            guarded((path, ""), || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
+        let options =
+            ArrowReaderOptions::new().with_schema(plain_schema(loaded.schema(), Held::AsViews));
+        let plain = guarded((path, ""), || {
+            ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options)
+        })?;
+        let looked = looked(path, &loaded);
+        Ok((OpenedParquet { path: Arc::clone(path), file, plain }, looked))
+    }
+
+    /// How many columns are in the file itself.
+    pub(super) fn columns(&self) -> usize {
+        self.plain.schema().fields().len()
+    }
+
+    /// About how much memory the pages take that a reader of these columns holds, in bytes.
+    pub(super) fn page_bytes(&self, columns: &[usize]) -> u64 {
+        let metadata = self.plain.metadata();
+        let of_group = |group| chunks(metadata, group, Some(columns)).map(page_bytes).sum();
+        metadata.row_groups().iter().map(of_group).max().unwrap_or(0)
+    }
+}
+
+/// The leaves of a row group that are in these columns, or in all.
+fn chunks<'a>(
+    metadata: &'a ParquetMetaData,
+    group: &'a RowGroupMetaData,
+    // Rising numbers.
+    columns: Option<&'a [usize]>,
+) -> impl Iterator<Item = &'a ColumnChunkMetaData> {
+    let schema = metadata.file_metadata().schema_descr();
+    let leaves = group.columns().iter().enumerate();
+    let is_wanted = move |leaf: usize| {
+        columns
+            .is_none_or(|columns| columns.binary_search(&schema.get_column_root_idx(leaf)).is_ok())
+    };
+    leaves.filter(move |(leaf, _)| is_wanted(*leaf)).map(|(_, chunk)| chunk)
+}
+
+fn positive(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// Bytes of a page of these values, at most, as writers make them.
+fn page_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    positive(chunk.uncompressed_size()).min(PAGE_BYTES)
 }
 
 /// Looks at the file at `path`.
-pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
-    let (_, loaded) = open(path)?;
+pub(super) fn look(path: &Path) -> Result<Looked, TableError> {
+    Ok(OpenedParquet::open(&Arc::from(path))?.1)
+}
+
+fn looked(path: &Path, loaded: &ArrowReaderMetadata) -> Looked {
     let metadata = loaded.metadata();
     let groups = metadata.row_groups();
     let descriptor = metadata.file_metadata().schema_descr();
-    let positive = |number: i64| u64::try_from(number).unwrap_or(0);
     let part = |(number, group): (usize, &RowGroupMetaData)| TablePart {
         number,
-        rows: Some(positive(group.num_rows())),
+        rows: positive(group.num_rows()),
         bytes: positive(group.total_byte_size()),
-        reader_bytes: group
-            .columns()
-            .iter()
-            .map(|chunk| positive(chunk.uncompressed_size()).min(PAGE_BYTES))
-            .sum(),
+        reader_bytes: chunks(metadata, group, None).map(page_bytes).sum(),
     };
     let parts = groups.iter().enumerate().map(part).collect();
     // A column that is a leaf may have nulls, unless the statistics of all row groups count 0 of them.
@@ -161,20 +220,24 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
             });
         }
     }
-    Ok(Looked {
-        file: TableFile::new(path, kind, parts),
+    Looked {
+        file: TableFile::new(path, FileKind::Parquet, parts),
         schema: Arc::clone(loaded.schema()),
         may_be_null,
         origin: Some(ParquetOrigin::of_file(metadata)),
-    })
+    }
 }
 
 /// Reads row groups.
 pub(crate) struct ParquetReader {
-    file: TableFile,
-    parts: Range<usize>,
-    opened: File,
-    metadata: ArrowReaderMetadata,
+    opened: OpenedParquet,
+    parts: std::vec::IntoIter<TablePart>,
+    /// Rows of the next part that are left out.
+    skipped: u64,
+    /// The columns of the file that are read; `None` for all.
+    columns: Option<Vec<usize>>,
+    /// Bytes of values of a batch, about, and its rows at most.
+    batch: (u64, u64),
     reader: Option<PartReader>,
 }
 
@@ -188,40 +251,83 @@ struct PartReader {
 
 impl ParquetReader {
     pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ParquetReader, TableError> {
-        let (opened, loaded) = open(&file.path)?;
-        let plain = plain_schema(loaded.schema(), Held::AsViews);
-        let options = ArrowReaderOptions::new().with_schema(plain);
-        let metadata = guarded((&file.path, ""), || {
-            ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options)
-        })?;
-        Ok(ParquetReader { file: file.clone(), parts, opened, metadata, reader: None })
+        let (opened, _) = OpenedParquet::open(&file.path)?;
+        let parts = file.parts[parts].to_vec().into_iter();
+        let (skipped, columns, batch) = (0, None, (BATCH_BYTES, BATCH_ROWS));
+        Ok(ParquetReader { opened, parts, skipped, columns, batch, reader: None })
+    }
+
+    /// A reader of some rows and columns of a file that is open.
+    pub(super) fn of_opened(
+        opened: &OpenedParquet,
+        parts: &[TablePart],
+        selected: &SelectedRows,
+    ) -> ParquetReader {
+        let (mut skipped, mut first) = (selected.first_row, 0);
+        while let Some(part) = parts.get(first).filter(|part| part.rows <= skipped) {
+            skipped -= part.rows;
+            first += 1;
+        }
+        let own = selected.columns.iter().copied().filter(|column| *column < opened.columns());
+        ParquetReader {
+            opened: opened.clone(),
+            parts: parts[first..].to_vec().into_iter(),
+            skipped,
+            columns: Some(own.collect()),
+            batch: (selected.batch_bytes.min(BATCH_BYTES), selected.batch_rows.min(BATCH_ROWS)),
+            reader: None,
+        }
     }
 
     pub(super) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         loop {
             if let Some(PartReader { number, place, batches }) = &mut self.reader {
-                let batch = guarded((&self.file.path, place), || batches.next().transpose())?;
+                let path = &*self.opened.path;
+                let batch = guarded((path, place), || batches.next().transpose())?;
                 if let Some(batch) = batch {
                     return Ok(Some((*number, batch)));
                 }
                 self.reader = None;
             }
             let Some(part) = self.parts.next() else { return Ok(None) };
-            self.reader = Some(self.reader_of(self.file.parts[part])?);
+            let skipped = std::mem::take(&mut self.skipped);
+            self.reader = Some(self.reader_of(part, skipped)?);
         }
     }
 
-    fn reader_of(&self, part: TablePart) -> Result<PartReader, TableError> {
-        let path = &*self.file.path;
+    /// A reader of the rows of a row group behind the first `skipped` ones.
+    fn reader_of(&self, part: TablePart, skipped: u64) -> Result<PartReader, TableError> {
+        let OpenedParquet { path, file, plain } = &self.opened;
         let place = format!(", row group {}", part.number);
-        let opened = self.opened.try_clone().map_err(TableError::on(path))?;
-        let row_bytes = part.bytes / part.rows.unwrap_or(1).max(1);
-        let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS);
+        let bytes = match &self.columns {
+            None => part.bytes,
+            Some(columns) => {
+                let group = plain.metadata().row_group(part.number);
+                let chunks = chunks(plain.metadata(), group, Some(columns));
+                chunks.map(|chunk| positive(chunk.uncompressed_size())).sum()
+            }
+        };
+        let (batch_bytes, batch_rows) = self.batch;
+        let rows = (batch_bytes / (bytes / part.rows.max(1)).max(1)).clamp(1, batch_rows);
         let batches = guarded((path, &place), || {
-            ParquetRecordBatchReaderBuilder::new_with_metadata(opened, self.metadata.clone())
-                .with_row_groups(vec![part.number])
-                .with_batch_size(rows as usize)
-                .build()
+            let mut builder =
+                ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), plain.clone())
+                    .with_row_groups(vec![part.number])
+                    .with_batch_size(rows as usize);
+            if let Some(columns) = &self.columns {
+                let roots = columns.iter().copied();
+                let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
+                builder = builder.with_projection(mask);
+            }
+            if skipped > 0 {
+                // Pages of these rows are stepped over by their own headers. An index of pages could be wrong, and nothing
+                // would tell.
+                let others = part.rows - skipped;
+                let selectors =
+                    [RowSelector::skip(skipped as usize), RowSelector::select(others as usize)];
+                builder = builder.with_row_selection(RowSelection::from(selectors.to_vec()));
+            }
+            builder.build()
         })?;
         Ok(PartReader { number: part.number, place, batches })
     }

@@ -16,8 +16,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use merganser_sort::Error;
 
+use super::{RowsWanted, TableView};
 use crate::TableError;
-use crate::view::{RowsWanted, TableView};
 
 /// Batches that are decoded before they are asked for: one is read while the next one is made.
 const AHEAD: usize = 1;

@@ -1,122 +1,82 @@
 //! Views of tables: sorted rows that are read as batches.
 //!
-//! The view is one of length-prefixed records, whose keys and values are those of [`crate::key`] and [`crate::row`]. Its
-//! manifest says which columns they are.
+//! ```text
+//!   columns   the manifest: which columns there are, and where the rows are
+//!   runs      rows in runs of the view: length-prefixed records of keys ([`crate::key`]) and values ([`crate::row`])
+//!             rows in sorted files outside it: [`crate::sorted_files`]
+//!   batches   batches for readers that ask for one after the other
+//! ```
+
+mod batches;
+mod columns;
+mod runs;
 
 use std::io::Write;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, cast, cast_with_options};
-use arrow_ipc::convert::try_schema_from_ipc_buffer;
 use arrow_schema::{DataType, SchemaRef};
-use merganser_sort::rows::RecordCutter;
-use merganser_sort::view::{Manifest, View, ViewStream};
+use merganser_sort::view::{Manifest, View};
 use merganser_sort::{Budget, Progress, Silent};
-use merganser_storage::contained::{self, Cause};
-use merganser_storage::{Directory, Storage};
-use serde::{Deserialize, Serialize};
+use merganser_storage::Directory;
 
 use crate::TableError;
 use crate::codec::TableLayout;
-use crate::key::{ENCODING_VERSION, KeyColumn, KeyEncoder, NullsAt, TableKey, find_keys};
-use crate::schema::TableSchema;
+use crate::key::{KeyColumn, KeyEncoder, NullsAt};
 use crate::sink::{
     BatchSize, ParquetOptions, TableFormat, WantedColumns, each_batch, fits_csv, write_as,
     write_parquet,
 };
+use crate::sorted_files::SortedFiles;
 use crate::source::ParquetOrigin;
-use crate::table_rows::{KeyAndValue, TableRows};
+use crate::table_rows::TableRows;
 use crate::types::{Held, plain_type};
+use crate::verify::TableSummary;
+use columns::{ViewMeaning, meaning_of};
+use runs::RunRows;
 
-/// What the manifest of a view says of its columns.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct ViewColumns {
-    /// The version of the encoding of keys and rows.
-    encoding: u32,
-    /// The columns of the key.
-    keys: Vec<ViewKey>,
-    /// All columns: a schema message of Arrow, in hexadecimal digits.
-    schema: String,
-    /// The columns in Parquet, and the notes of the first input: a file of Parquet without rows, in hexadecimal digits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    parquet: Option<String>,
-    /// The name of a last column that counts rows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    count: Option<String>,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct ViewKey {
-    column: String,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    descending: bool,
-    nulls: NullsAt,
-    /// Whether its keys have a mark that says what is null.
-    nullable: bool,
-}
-
-/// The manifest of a view with this layout, of a table from `origin`.
-pub(crate) fn manifest_of(
-    manifest: Manifest,
-    layout: &TableLayout,
-    origin: Option<&ParquetOrigin>,
-) -> Manifest {
-    let keys = layout.keys.iter().map(|key| ViewKey {
-        column: key.name.clone(),
-        descending: key.descending,
-        nulls: key.nulls,
-        nullable: key.nullable,
-    });
-    let columns = ViewColumns {
-        encoding: ENCODING_VERSION,
-        keys: keys.collect(),
-        schema: schema_text(&layout.schema.own),
-        parquet: origin.and_then(ParquetOrigin::to_bytes).map(|bytes| hex(&bytes)),
-        count: layout.count.clone(),
-    };
-    manifest.of_table(serde_json::to_value(columns).expect("plain data"))
-}
-
-fn schema_text(schema: &SchemaRef) -> String {
-    let options = arrow_ipc::writer::IpcWriteOptions::default();
-    let mut tracker = arrow_ipc::writer::DictionaryTracker::new(true);
-    let encoded = arrow_ipc::writer::IpcDataGenerator::default()
-        .schema_to_bytes_with_dictionary_tracker(schema, &mut tracker, &options);
-    let mut message = Vec::new();
-    arrow_ipc::writer::write_message(&mut message, encoded, &options)
-        .expect("memory takes all bytes");
-    hex(&message)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes().chunks(2);
-    let bytes = digits.map(|pair| {
-        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    bytes.collect()
-}
-
-fn schema_of_text(text: &str) -> Option<SchemaRef> {
-    let bytes = from_hex(text)?;
-    // Its decoder trusts what the message says.
-    let found = contained::run(Cause::Input, || try_schema_from_ipc_buffer(&bytes).ok());
-    found.ok().flatten().map(Arc::new)
-}
+pub use batches::ViewBatches;
+pub(crate) use columns::{manifest_of, manifest_of_files};
 
 /// A view of a table.
 pub struct TableView {
-    view: View,
+    name: String,
+    rows: StoredRows,
     layout: TableLayout,
     origin: Option<ParquetOrigin>,
     budget: Budget,
+}
+
+/// Where the rows of a view are.
+enum StoredRows {
+    /// In its runs.
+    Runs(RunRows),
+    /// In files outside it.
+    Files(SortedFiles),
+}
+
+/// Rows that are read, and the columns that they have.
+struct PartOfView<'a> {
+    rows: Box<dyn TableRows + 'a>,
+    layout: TableLayout,
+    wanted: WantedColumns,
+}
+
+/// The facts about a view whose rows are in files outside it, without a look at these.
+#[derive(Debug, Clone)]
+pub struct FilesOfView {
+    /// The columns.
+    pub schema: SchemaRef,
+    /// The columns of its order, as a sort takes them: `name, qty:r:last`.
+    pub order: String,
+    /// How many rows there are.
+    pub rows: u64,
+    /// The files and how many rows each has, in the order in which rows with equal keys come.
+    pub files: Vec<(PathBuf, u64)>,
 }
 
 /// A part of a view, in rows.
@@ -146,10 +106,48 @@ impl TableView {
         budget: &Budget,
         threads: usize,
     ) -> Result<TableView, TableError> {
-        let view = View::open(folder, budget, threads)?;
-        let (layout, origin) = layout_of(view.manifest())
+        let manifest = Manifest::read(folder)?;
+        let meaning = || {
+            let refused = |why| TableError::NotATableView { view: folder.name().to_owned(), why };
+            meaning_of(&manifest).map_err(refused)
+        };
+        let (rows, meaning) = if manifest.is_in_files() {
+            let meaning = meaning()?;
+            let noted = meaning.files.as_ref().expect("its version says so");
+            (
+                StoredRows::Files(SortedFiles::open(
+                    folder.name(),
+                    noted,
+                    &meaning.layout,
+                    budget,
+                )?),
+                meaning,
+            )
+        } else {
+            let view = View::open(folder, budget, threads)?;
+            (StoredRows::Runs(RunRows { view, budget: budget.clone() }), meaning()?)
+        };
+        let ViewMeaning { layout, origin, .. } = meaning;
+        Ok(TableView { name: manifest.name, rows, layout, origin, budget: budget.clone() })
+    }
+
+    /// What the manifest in `folder` says, if it is that of a view whose rows are in files outside it.
+    ///
+    /// # Errors
+    /// A manifest that can't be read.
+    pub fn files_in(folder: &Arc<dyn Directory>) -> Result<Option<FilesOfView>, TableError> {
+        let manifest = Manifest::read(folder)?;
+        if !manifest.is_in_files() {
+            return Ok(None);
+        }
+        let ViewMeaning { layout, files, .. } = meaning_of(&manifest)
             .map_err(|why| TableError::NotATableView { view: folder.name().to_owned(), why })?;
-        Ok(TableView { view, layout, origin, budget: budget.clone() })
+        Ok(Some(FilesOfView {
+            schema: layout.result_schema(),
+            order: order_of(&layout),
+            rows: manifest.records,
+            files: files.iter().flat_map(|files| files.paths()).collect(),
+        }))
     }
 
     /// Its columns, with the types that they had.
@@ -161,12 +159,7 @@ impl TableView {
     /// The columns of its order, as a sort takes them: `name, qty:r:last`.
     #[must_use]
     pub fn order(&self) -> String {
-        let keys = self.layout.keys.iter().map(|key| {
-            let descending = if key.descending { ":r" } else { "" };
-            let nulls = if key.nulls == NullsAt::Last { ":last" } else { "" };
-            format!("{}{descending}{nulls}", key.name)
-        });
-        keys.collect::<Vec<_>>().join(", ")
+        order_of(&self.layout)
     }
 
     /// Whether csv can hold these columns, or all.
@@ -180,7 +173,10 @@ impl TableView {
     /// How many rows it has.
     #[must_use]
     pub fn rows_count(&self) -> u64 {
-        self.view.records()
+        match &self.rows {
+            StoredRows::Runs(rows) => rows.count(),
+            StoredRows::Files(files) => files.rows_count(),
+        }
     }
 
     /// The number of the first row that is not before those whose first key column has the value `typed`.
@@ -197,9 +193,7 @@ impl TableView {
     /// # Errors
     /// A null or a value that the column can't have; damage found.
     pub fn row_of_value(&self, value: &ArrayRef) -> Result<u64, TableError> {
-        let key = self.key_of(value)?;
-        let offset = self.view.offset_of_key(&key)?;
-        self.row_at(offset)
+        self.row_of_bytes(&self.key_of(value)?)
     }
 
     /// The number of the first row behind those whose first key column has the value `typed`.
@@ -228,8 +222,7 @@ impl TableView {
                 None => return Ok(self.rows_count()),
             }
         }
-        let offset = self.view.offset_of_key(&key)?;
-        self.row_at(offset)
+        self.row_of_bytes(&key)
     }
 
     /// The rows whose first key column has a value; all rows of a view that is in no order.
@@ -243,7 +236,7 @@ impl TableView {
         };
         // The mark is the first byte of a key.
         let (null, value) = crate::key::marks(key.nulls);
-        let border = self.row_at(self.view.offset_of_key(&[null.max(value)])?)?;
+        let border = self.row_of_bytes(&[null.max(value)])?;
         Ok(if null < value { border..all.end } else { 0..border })
     }
 
@@ -259,24 +252,17 @@ impl TableView {
         self.layout.keys.first().map(|key| (&key.name[..], key.descending))
     }
 
-    /// The number of the row that begins at `offset`.
-    fn row_at(&self, offset: u64) -> Result<u64, TableError> {
-        // Rows begin at growing offsets.
-        let (mut low, mut high) = (0, self.rows_count());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if self.view.offset_of_record(middle)? < offset {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+    /// The number of the first row whose key is not before `key`.
+    fn row_of_bytes(&self, key: &[u8]) -> Result<u64, TableError> {
+        match &self.rows {
+            StoredRows::Runs(rows) => rows.row_of_key(key),
+            StoredRows::Files(files) => files.row_of_key(key),
         }
-        Ok(low)
     }
 
     fn ordered_key(&self) -> Result<&KeyColumn, TableError> {
         self.layout.keys.first().ok_or_else(|| TableError::NotATableView {
-            view: self.view.manifest().name.clone(),
+            view: self.name.clone(),
             why: "its rows are in no order".to_owned(),
         })
     }
@@ -315,22 +301,27 @@ impl TableView {
         Ok(encoder.key(0).to_vec())
     }
 
-    fn rows(&self, wanted: &RowsWanted) -> Result<ViewRows<'_>, TableError> {
+    /// Opens the rows that are wanted. In files, columns that are not wanted are not read.
+    fn part(
+        &self,
+        wanted: &RowsWanted,
+        columns: Option<&[String]>,
+    ) -> Result<PartOfView<'_>, TableError> {
+        let columns = self.wanted(columns)?;
         let count = self.rows_count();
         let start = wanted.start.unwrap_or(0).min(count);
         let end = wanted.end.unwrap_or(count).min(count);
         let end = end.min(start.saturating_add(wanted.head.unwrap_or(u64::MAX))).max(start);
-        let offset = |row: u64| match row {
-            0 => Ok(0),
-            row if row >= count => Ok(self.view.size()),
-            row => self.view.offset_of_record(row),
-        };
-        let bytes: Range<u64> = offset(start)?..offset(end)?;
-        Ok(ViewRows {
-            stream: self.view.stream(bytes)?,
-            records: RecordCutter::new(&self.budget)?,
-            used: 0,
-            row: Vec::new(),
+        Ok(match &self.rows {
+            StoredRows::Runs(runs) => {
+                let (rows, layout) = (Box::new(runs.read(start..end)?), self.layout.clone());
+                PartOfView { rows, layout, wanted: columns }
+            }
+            StoredRows::Files(files) => {
+                let (rows, layout, numbers) = files.read(start..end, &columns.numbers)?;
+                let wanted = columns.among(&numbers);
+                PartOfView { rows: Box::new(rows), layout, wanted }
+            }
         })
     }
 
@@ -357,8 +348,8 @@ impl TableView {
         (columns, size): (Option<&[String]>, BatchSize),
         each: impl FnMut(RecordBatch) -> Result<(), TableError>,
     ) -> Result<u64, TableError> {
-        let columns = self.wanted(columns)?;
-        each_batch(&mut self.rows(wanted)?, &self.layout, (&columns, size), &Silent, each)
+        let PartOfView { mut rows, layout, wanted } = self.part(wanted, columns)?;
+        each_batch(&mut *rows, &layout, (&wanted, size), &Silent, each)
     }
 
     /// The columns of these names, in this order, or all.
@@ -378,12 +369,27 @@ impl TableView {
         columns: Option<&[String]>,
     ) -> Result<SchemaRef, TableError> {
         let not_one = |why| TableError::NotATableView { view: manifest.name.clone(), why };
-        let (layout, _) = layout_of(manifest).map_err(not_one)?;
-        Ok(wanted_of(&layout, &manifest.name, columns)?.schema)
+        let meaning = meaning_of(manifest).map_err(not_one)?;
+        Ok(wanted_of(&meaning.layout, &manifest.name, columns)?.schema)
     }
 
     fn wanted(&self, columns: Option<&[String]>) -> Result<WantedColumns, TableError> {
-        wanted_of(&self.layout, &self.view.manifest().name, columns)
+        wanted_of(&self.layout, &self.name, columns)
+    }
+
+    /// Reads all rows of a view whose rows are in files outside it, in the order of the view; `None` for one that has runs, which
+    /// the engine checks.
+    ///
+    /// # Errors
+    /// Those of the files; [`merganser_sort::Error::Cancelled`].
+    pub fn verify_files(
+        &self,
+        progress: &dyn Progress,
+    ) -> Result<Option<TableSummary>, TableError> {
+        match &self.rows {
+            StoredRows::Runs(_) => Ok(None),
+            StoredRows::Files(files) => files.verify(progress).map(Some),
+        }
     }
 
     /// Writes rows in a format, all columns or some; how many rows.
@@ -398,14 +404,13 @@ impl TableView {
         (parquet, threads): (&ParquetOptions, usize),
         progress: &dyn Progress,
     ) -> Result<u64, TableError> {
-        let mut rows = self.rows(wanted)?;
-        let columns = self.wanted(columns)?;
+        let PartOfView { mut rows, layout, wanted } = self.part(wanted, columns)?;
         if format == TableFormat::Parquet {
             let how = (&self.budget, threads);
-            let what = (&self.layout, &columns, self.origin.as_ref());
-            return write_parquet(&mut rows, what, to, parquet, how, progress);
+            let what = (&layout, &wanted, self.origin.as_ref());
+            return write_parquet(&mut *rows, what, to, parquet, how, progress);
         }
-        write_as(&mut rows, (&self.layout, &columns), to, format, progress)
+        write_as(&mut *rows, (&layout, &wanted), to, format, progress)
     }
 }
 
@@ -421,74 +426,12 @@ fn wanted_of(
     })
 }
 
-fn layout_of(manifest: &Manifest) -> Result<(TableLayout, Option<ParquetOrigin>), String> {
-    let Some(table) = &manifest.table else {
-        return Err("is no view of a table".to_owned());
-    };
-    let unknown = || "its manifest does not say what its columns are".to_owned();
-    let columns: ViewColumns = serde_json::from_value(table.clone()).map_err(|_| unknown())?;
-    if columns.encoding != ENCODING_VERSION {
-        return Err(format!(
-            "its rows are of version {}, and this program reads version {ENCODING_VERSION}",
-            columns.encoding
-        ));
-    }
-    let own = schema_of_text(&columns.schema).ok_or_else(unknown)?;
-    let name = std::path::Path::new(&manifest.name);
-    let schema = TableSchema::new(own, name).map_err(|error| error.to_string())?;
-    let keys: Vec<_> = columns
-        .keys
-        .iter()
-        .map(|key| TableKey {
-            column: key.column.clone(),
-            descending: key.descending,
-            nulls: key.nulls,
-            numeric: false,
-        })
-        .collect();
-    let nullable = |index: usize| {
-        let name = schema.own.field(index).name();
-        columns.keys.iter().any(|key| key.column == *name && key.nullable)
-    };
-    let keys = find_keys(&keys, &schema.own, nullable, name).map_err(|error| error.to_string())?;
-    let origin = columns.parquet.map(|text| from_hex(&text).and_then(ParquetOrigin::from_bytes));
-    let origin = origin.map(|origin| origin.ok_or_else(unknown)).transpose()?;
-    Ok((TableLayout { count: columns.count, ..TableLayout::new(schema, keys) }, origin))
-}
-
-/// Rows of a view.
-struct ViewRows<'a> {
-    stream: ViewStream<'a>,
-    records: RecordCutter,
-    /// The bytes that the stream gave last and that are used.
-    used: usize,
-    row: Vec<u8>,
-}
-
-impl TableRows for ViewRows<'_> {
-    fn next(&mut self) -> Result<Option<KeyAndValue<'_>>, TableError> {
-        loop {
-            let all = self.stream.last_bytes();
-            let mut rest = &all[self.used..];
-            let found = self.records.next(&mut rest)?;
-            let used = all.len() - rest.len();
-            if let Some(record) = found {
-                self.row.clear();
-                self.row.extend_from_slice(record);
-                self.used = used;
-                break;
-            }
-            self.used = 0;
-            if self.stream.next_bytes()?.is_none() {
-                return if self.records.is_inside_a_record() {
-                    Err(TableError::DamagedRow)
-                } else {
-                    Ok(None)
-                };
-            }
-        }
-        let (lengths, rest) = self.row.split_first_chunk::<8>().ok_or(TableError::DamagedRow)?;
-        let key = u32::from_le_bytes([lengths[0], lengths[1], lengths[2], lengths[3]]) as usize;
-        rest.split_at_checked(key).map(Some).ok_or(TableError::DamagedRow)
-    }
+/// The columns of an order, as a sort takes them.
+fn order_of(layout: &TableLayout) -> String {
+    let keys = layout.keys.iter().map(|key| {
+        let descending = if key.descending { ":r" } else { "" };
+        let nulls = if key.nulls == NullsAt::Last { ":last" } else { "" };
+        format!("{}{descending}{nulls}", key.name)
+    });
+    keys.collect::<Vec<_>>().join(", ")
 }
