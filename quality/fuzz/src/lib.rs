@@ -49,6 +49,7 @@ targets! {
     sequences, Vec::new;
     sessions_wire, sessions_wire::examples;
     shuffle_wire, Vec::new;
+    sorted_files, sorted_files::examples;
     table_view, table_view::examples;
     traces, traces::examples;
     unpacking, Vec::new;

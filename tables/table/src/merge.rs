@@ -36,7 +36,7 @@ impl FileRows {
 
     /// Whether it is at the first row of a batch.
     #[inline]
-    pub(crate) fn begins_a_batch(&self) -> bool {
+    pub(crate) fn is_first_of_batch(&self) -> bool {
         self.at == 0
     }
 }

@@ -1,4 +1,4 @@
-//! Fences of a view over sorted files: where each file is at every so many rows of their merge.
+//! Fences of a view over sorted files: where each file is at every Nth row of their merge.
 //!
 //! ```text
 //!   file a    1 3 3 │ 5 7 │ 9        fence 0    row 0    key 1    a 0, b 0
@@ -59,12 +59,12 @@ impl Fence<'_> {
 }
 
 impl Fences {
-    /// No fences yet, of a merge of so many files.
+    /// No fences yet, of a merge of `files` files.
     pub(crate) fn new(files: usize) -> Fences {
         Fences::with_spacing(files, SPACING)
     }
 
-    /// No fences yet, which will be so many rows from one another, or more.
+    /// No fences yet, which will be `spacing` rows from one another, or more.
     pub(super) fn with_spacing(files: usize, spacing: u64) -> Fences {
         Fences { files, spacing, keys: Vec::new(), places: Vec::new(), key_bytes: 0 }
     }
@@ -130,7 +130,7 @@ impl Fences {
         Some(self.at(number.min(last)))
     }
 
-    /// The last fence of which is known that no row before it has `key` or a greater one; `None` without fences.
+    /// The last fence before which surely no row has `key` or a greater one; `None` without fences.
     pub(crate) fn before_key(&self, key: &[u8]) -> Option<Fence<'_>> {
         self.keys.first()?;
         // Those that are surely before it come first: keys rise, and so do their beginnings.

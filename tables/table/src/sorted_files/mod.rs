@@ -3,7 +3,7 @@
 //! ```text
 //!   noted      the files as they were: path, size, time, checksum of the footer, rows; and the fences of their merge
 //!   key_merge  the keys of all files, merged         watched  rows of a file that must not change meanwhile
-//!   fences     where each file is at every so many rows of the merge
+//!   fences     where each file is at every Nth row of the merge
 //!
 //!   make     files ─► keys alone, their order checked ─► fences ─► manifest
 //!   read     a row, or a key ─► the fence before it ─► keys from there ─► a place in each file ─► rows from there, merged
@@ -75,7 +75,7 @@ pub(crate) fn note_sorted(
     note_with(Fences::new(table.source.files.len()), table, layout, (budget, progress))
 }
 
-/// Does what [`note_sorted`] says, with `fences`, of which there are none yet.
+/// Does what [`note_sorted`] says, with `fences`, which are empty.
 fn note_with(
     fences: Fences,
     table: &Table,
@@ -110,7 +110,7 @@ struct MergedKeys {
     duplicates: u64,
 }
 
-/// Merges the keys of all files from the first row to the last one, and makes `fences`, of which there are none yet.
+/// Merges the keys of all files from the first row to the last one, and fills `fences`, which are empty.
 fn merge_all(
     files: &[OpenedTableFile],
     (keys, numbers): &(Arc<TableLayout>, Vec<usize>),
@@ -154,7 +154,7 @@ fn refuse_other_columns(
     if same { Ok(()) } else { Err(refused()) }
 }
 
-/// A view of so many files has them all open when it is read.
+/// Refuses more files than can be open, as they all are when the view is read.
 fn refuse_too_many(files: u64) -> Result<(), TableError> {
     let most = descriptors::left() / 2;
     if files > most { Err(TableError::FilesAtOnce { files, most }) } else { Ok(()) }
@@ -166,7 +166,8 @@ fn key_layout(layout: &TableLayout) -> Result<(Arc<TableLayout>, Vec<usize>), Ta
     Ok((Arc::new(TableLayout { stored: Vec::new(), ..keys }), numbers))
 }
 
-/// Bytes of a batch with which readers of these columns of all files fit into `room_bytes`, and what they all take.
+/// The largest batches, in bytes, that let the readers of these columns of all files fit into `room_bytes`; and how much they all
+/// take.
 fn readers(
     files: &[OpenedTableFile],
     columns: &[usize],

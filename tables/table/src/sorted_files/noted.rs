@@ -112,7 +112,7 @@ impl ViewFile {
         let path = Path::new(self.path.as_os_str());
         let view = || view.to_owned();
         let changed = || TableError::ChangedFile { file: path.to_owned(), view: view() };
-        // What another file is instead does not matter.
+        // A file that can be opened and is no Parquet any more was replaced.
         let outer = std::fs::metadata(path);
         let outer = outer.and_then(|_| std::fs::File::open(path));
         if let Err(error) = outer {

@@ -415,7 +415,7 @@ fn a_file_that_changes_between_batches_is_an_error() {
     assert!(handed.len() < 60_000 && handed.iter().copied().eq(0..handed.len() as i64));
 }
 
-/// What is written over rows, at a time that is put back, is found by their order or by the fences.
+/// Bytes that are written over rows, with the time put back, are found by the order or by the fences.
 #[test]
 fn disorder_is_an_error_when_the_view_is_made_and_when_it_is_read() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -35,7 +35,7 @@ impl RowStream for WatchedRows {
     fn advance(&mut self) -> Result<bool, TableError> {
         let advanced = self.rows.advance();
         match advanced {
-            Ok(true) if !self.rows.begins_a_batch() => Ok(true),
+            Ok(true) if !self.rows.is_first_of_batch() => Ok(true),
             // What a change makes of the bytes may look like damage or disorder.
             advanced if self.opened.is_as_opened()? => advanced,
             _ => Err(TableError::ChangedWhileRead { file: self.opened.path().to_owned() }),

@@ -1,4 +1,4 @@
-//! A file that is opened once and read by any number of readers, and the signs by which a changed file is known.
+//! A file that is opened once and read by any number of readers, and how a change of it is noticed.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -52,7 +52,7 @@ impl OpenedFile {
         &self.0.path
     }
 
-    /// What the system said when the file was opened.
+    /// Its size and time when it was opened.
     pub(crate) fn outer(&self) -> OuterSigns {
         self.0.outer
     }
@@ -69,7 +69,7 @@ impl OpenedFile {
     /// The CRC32 of the last bytes of a file of Parquet: where its pages are, their statistics and its columns.
     ///
     /// # Errors
-    /// The system's own. A file that is too short is told by its decoder.
+    /// The system's own. Its decoder refuses a file that is too short.
     pub(crate) fn footer_crc(&self) -> Result<u32, TableError> {
         // The last eight bytes are the length of the others, and `PAR1`.
         let size = self.outer().size_bytes;

@@ -1,5 +1,6 @@
 //! Files of Parquet.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -231,7 +232,7 @@ fn looked(path: &Path, loaded: &ArrowReaderMetadata) -> Looked {
 /// Reads row groups.
 pub(crate) struct ParquetReader {
     opened: OpenedParquet,
-    parts: std::vec::IntoIter<TablePart>,
+    parts: VecDeque<TablePart>,
     /// Rows of the next part that are left out.
     skipped: u64,
     /// The columns of the file that are read; `None` for all.
@@ -252,7 +253,7 @@ struct PartReader {
 impl ParquetReader {
     pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ParquetReader, TableError> {
         let (opened, _) = OpenedParquet::open(&file.path)?;
-        let parts = file.parts[parts].to_vec().into_iter();
+        let parts = file.parts[parts].iter().copied().collect();
         let (skipped, columns, batch) = (0, None, (BATCH_BYTES, BATCH_ROWS));
         Ok(ParquetReader { opened, parts, skipped, columns, batch, reader: None })
     }
@@ -271,7 +272,7 @@ impl ParquetReader {
         let own = selected.columns.iter().copied().filter(|column| *column < opened.columns());
         ParquetReader {
             opened: opened.clone(),
-            parts: parts[first..].to_vec().into_iter(),
+            parts: parts[first..].iter().copied().collect(),
             skipped,
             columns: Some(own.collect()),
             batch: (selected.batch_bytes.min(BATCH_BYTES), selected.batch_rows.min(BATCH_ROWS)),
@@ -289,7 +290,7 @@ impl ParquetReader {
                 }
                 self.reader = None;
             }
-            let Some(part) = self.parts.next() else { return Ok(None) };
+            let Some(part) = self.parts.pop_front() else { return Ok(None) };
             let skipped = std::mem::take(&mut self.skipped);
             self.reader = Some(self.reader_of(part, skipped)?);
         }

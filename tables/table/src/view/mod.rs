@@ -54,9 +54,9 @@ pub struct TableView {
 /// Where the rows of a view are.
 enum StoredRows {
     /// In its runs.
-    Runs(RunRows),
+    Runs(Box<RunRows>),
     /// In files outside it.
-    Files(SortedFiles),
+    Files(Box<SortedFiles>),
 }
 
 /// Rows that are read, and the columns that they have.
@@ -107,31 +107,23 @@ impl TableView {
         threads: usize,
     ) -> Result<TableView, TableError> {
         let manifest = Manifest::read(folder)?;
-        let meaning = || {
-            let refused = |why| TableError::NotATableView { view: folder.name().to_owned(), why };
-            meaning_of(&manifest).map_err(refused)
+        let runs = match manifest.is_in_files() {
+            false => Some(View::open(folder, budget, threads)?),
+            true => None,
         };
-        let (rows, meaning) = if manifest.is_in_files() {
-            let meaning = meaning()?;
-            let noted = meaning.files.as_ref().expect("its version says so");
-            (
-                StoredRows::Files(SortedFiles::open(
-                    folder.name(),
-                    noted,
-                    &meaning.layout,
-                    budget,
-                )?),
-                meaning,
-            )
+        let refused = |why| TableError::NotATableView { view: folder.name().to_owned(), why };
+        let ViewMeaning { layout, origin, files } = meaning_of(&manifest).map_err(refused)?;
+        let rows = if let Some(view) = runs {
+            StoredRows::Runs(Box::new(RunRows { view, budget: budget.clone() }))
         } else {
-            let view = View::open(folder, budget, threads)?;
-            (StoredRows::Runs(RunRows { view, budget: budget.clone() }), meaning()?)
+            let noted = files.as_ref().expect("a manifest of files has them");
+            let opened = SortedFiles::open(folder.name(), noted, &layout, budget)?;
+            StoredRows::Files(Box::new(opened))
         };
-        let ViewMeaning { layout, origin, .. } = meaning;
         Ok(TableView { name: manifest.name, rows, layout, origin, budget: budget.clone() })
     }
 
-    /// What the manifest in `folder` says, if it is that of a view whose rows are in files outside it.
+    /// The facts in the manifest in `folder`, if it is that of a view whose rows are in files outside it.
     ///
     /// # Errors
     /// A manifest that can't be read.
