@@ -141,6 +141,7 @@ def sort_view(
     *,
     by: Optional[By] = None,
     keys: Optional[Sequence[str]] = None,
+    presorted: bool = False,
     packed: Optional[str] = None,
     hive: bool = True,
     format: Optional[str] = None,
@@ -159,12 +160,20 @@ def sort_view(
     It is ready after one pass over the data: its sorted runs are merged when they are read. The arguments are those of
     ``sort``. ``packed`` is off, lz4 or zstd; a packed view of a table takes less space and more time.
 
+    With ``presorted``, ``inputs`` are files of Parquet that are each in order already. The view holds no rows then: it names the files,
+    which have to stay as they are, and merges them when it is read. A row that is out of order is an error. Other tables are
+    copied into the view.
+
     A view never replaces anything: an existing name is a FileExistsError.
 
     >>> import merganser as mg, pyarrow as pa
     >>> view = mg.sort_view(pa.table({"id": [3, 1, 2]}), "by-id.view", by="id")
     >>> pa.table(view)["id"].to_pylist()
     [1, 2, 3]
+    >>> for name in ["a", "b"]:
+    ...     report = mg.sort(f"in/{name}.parquet", f"sorted-{name}.parquet", by="name")
+    >>> len(mg.sort_view(["sorted-a.parquet", "sorted-b.parquet"], "both.view", by="name", presorted=True))
+    6
     """
     given = _Given(inputs, by, keys)
     path = path_of("view", view)
@@ -178,7 +187,9 @@ def sort_view(
         "stable": stable,
     }
     if given.is_table(of_tables, of_records):
-        _sort_table(given, {"view": path, **of_tables}, shared)
+        _sort_table(given, {"view": path, "sorted_inputs": presorted, **of_tables}, shared)
+    elif presorted:
+        raise BadKey("presorted: only files of Parquet can stay where they are; leave it out for lines and records")
     else:
         _sort_records(given, {"view": path, **of_records}, shared)
     return View(path, shared["memory"], shared["threads"])

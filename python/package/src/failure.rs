@@ -124,9 +124,12 @@ impl Failure {
 fn of_table(error: &TableError) -> Class {
     match error {
         TableError::Engine(error) => of_engine(error),
-        TableError::Io { error, .. } => of_io(error),
+        TableError::Io { error, .. } | TableError::LostFile { error, .. } => of_io(error),
         TableError::NoFiles { .. } => Class::System(libc::ENOENT),
-        TableError::Damaged { .. } | TableError::DamagedRow => Class::Damaged,
+        TableError::Damaged { .. }
+        | TableError::DamagedRow
+        | TableError::ChangedFile { .. }
+        | TableError::ChangedWhileRead { .. } => Class::Damaged,
         TableError::NoColumn { .. }
         | TableError::NoOrder { .. }
         | TableError::NotANumber { .. }

@@ -18,7 +18,7 @@ use serde_json::Value;
 const FILES: &str = include_str!("sorted_files.parquets");
 /// Their columns, as a manifest has them.
 const SCHEMA: &str = include_str!("sorted_files.schema");
-/// What is true of them, with fences at each fourth row.
+/// The true text about them, with fences at each fourth row.
 const TRUE: &str = include_str!("sorted_files.json");
 
 /// The files in a folder of their own, which is removed with it.
