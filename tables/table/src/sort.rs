@@ -63,7 +63,8 @@ pub struct TableOptions {
     /// How many rows, from the front, are wanted.
     pub top: Option<u64>,
     /// The inputs are in order already: they are merged, and rows that are not in order are an error. So many files that their
-    /// readers would take more than half of the memory, or of the files that a process may open, are sorted instead.
+    /// readers would take more than half of the memory, or of the files that a process may open, are sorted instead. Files of
+    /// Parquet stay where they are if the result is a view: it names them.
     pub sorted_inputs: bool,
     /// All memory that grows with data.
     pub budget: Budget,

@@ -45,7 +45,7 @@ use watched::WatchedRows;
 
 pub(crate) use noted::ViewFiles;
 
-/// Bytes of values of a batch that a reader decodes, at most and at least.
+/// Bytes of values of a batch that a reader decodes, at least and at most.
 const BATCH_BYTES: (u64, u64) = (64 << 10, 2 << 20);
 /// Rows of a batch, at most.
 const BATCH_ROWS: u64 = 8192;
@@ -117,8 +117,9 @@ fn merge_all(
     (mut fences, batch_bytes): (Fences, u64),
     progress: &dyn Progress,
 ) -> Result<(Fences, MergedKeys), TableError> {
-    let all: u64 = files.iter().map(OpenedTableFile::rows).sum();
-    let bytes: u64 = files.iter().flat_map(|file| &file.file.parts).map(|part| part.bytes).sum();
+    let all = rows_of(files);
+    let parts = files.iter().flat_map(|file| &file.file.parts);
+    let bytes = parts.map(|part| part.bytes).fold(0, u64::saturating_add);
     let start = (0, &vec![0; files.len()][..]);
     let mut merge = KeyMerge::new(files, (keys, numbers), start, (batch_bytes, BATCH_ROWS));
     let (mut found, mut last) = (MergedKeys::default(), Vec::new());
@@ -130,13 +131,28 @@ fn merge_all(
         last.extend_from_slice(key);
         found.rows += 1;
         if found.rows % BATCH_ROWS == 0 {
-            progress.advance(bytes * BATCH_ROWS / all);
+            progress.advance((bytes / all.max(1)).saturating_mul(BATCH_ROWS));
             if progress.cancelled() {
                 return Err(Error::Cancelled.into());
             }
         }
     }
+    // A footer may count rows that are in no page.
+    if found.rows != all {
+        let file = files.iter().zip(merge.places()).find(|(file, read)| file.rows() != **read);
+        let path = file.map(|(file, _)| file.parquet.file.path().to_owned());
+        return Err(TableError::Damaged {
+            file: path.unwrap_or_default(),
+            place: String::new(),
+            why: "has other rows than its footer says".to_owned(),
+        });
+    }
     Ok((fences, found))
+}
+
+/// How many rows all files have.
+fn rows_of(files: &[OpenedTableFile]) -> u64 {
+    files.iter().map(OpenedTableFile::rows).fold(0, u64::saturating_add)
 }
 
 /// A file that has other columns than the table.
@@ -244,7 +260,7 @@ impl SortedFiles {
         readers(&files, &all, room_bytes)?;
         Ok(SortedFiles {
             view: view.to_owned(),
-            rows: files.iter().map(OpenedTableFile::rows).sum(),
+            rows: rows_of(&files),
             files,
             fences,
             keys: key_layout(layout)?,
@@ -329,7 +345,7 @@ impl SortedFiles {
         let (batch_bytes, takes) = readers(&self.files, &columns, self.room_bytes)?;
         let memory = self.budget.reserve(takes, "checking the files of the view")?;
         let parts = self.files.iter().flat_map(|file| &file.file.parts);
-        let bytes: u64 = parts.map(|part| part.bytes).sum();
+        let bytes = parts.map(|part| part.bytes).fold(0, u64::saturating_add);
         progress.phase("checking the order", Some(bytes));
         let none = self.fences.at_these_distances();
         match merge_all(&self.files, &self.keys, (none, batch_bytes), progress) {

@@ -195,7 +195,7 @@ impl OpenedTableFile {
 
     /// How many rows it has.
     pub(crate) fn rows(&self) -> u64 {
-        self.file.parts.iter().map(|part| part.rows).sum()
+        self.file.parts.iter().map(|part| part.rows).fold(0, u64::saturating_add)
     }
 
     /// About how much memory the pages take that a reader of these columns of the table holds, in bytes.
