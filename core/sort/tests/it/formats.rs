@@ -700,13 +700,13 @@ fn later_versions_are_refused_by_name() {
     let manifest = folder.open(MANIFEST_NAME, true).expect("opens");
     let text = String::from_utf8(bytes_of(&manifest)).expect("text");
     let body = text.rsplit_once("crc32c").expect("a checksum").0;
-    let body = body.replacen("\"version\": 1", "\"version\": 5", 1);
+    let body = body.replacen("\"version\": 1", "\"version\": 6", 1);
     let sealed = format!("{body}crc32c {:08x}\n", crc32c::crc32c(body.as_bytes()));
     manifest.write_at(0, sealed.as_bytes()).expect("writes");
     let Err(Error::UnknownVersion { version, .. }) = read_all(&folder) else {
-        panic!("version 5 was read")
+        panic!("version 6 was read")
     };
-    assert_eq!(version, 5);
+    assert_eq!(version, 6);
 
     let run = folder.open("000000.run", true).expect("opens");
     let mut header = run.read_vec(0, PAGE).expect("reads");
