@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use arrow_schema::{ArrowError, DataType};
 use parquet::errors::ParquetError;
 
+use crate::source::ObjectError;
+
 /// An error of a table. Its sentence names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,6 +22,20 @@ pub enum TableError {
         file: PathBuf,
         /// The system's error.
         error: io::Error,
+    },
+    /// An object that can't be read.
+    #[error("{}: {error}", object.display())]
+    Object {
+        /// The name of the object.
+        object: PathBuf,
+        /// The store's error.
+        error: ObjectError,
+    },
+    /// The address of an object, where only files can be.
+    #[error("{}: is the address of an object, and only files of this machine are read here", address.display())]
+    Address {
+        /// The address.
+        address: PathBuf,
     },
     /// A file that is no table.
     #[error("{}: is neither Parquet nor Arrow", file.display())]

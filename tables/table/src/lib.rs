@@ -68,7 +68,9 @@ pub use sink::{
     DiskFolder, FolderFile, ParquetCompression, ParquetOptions, TableFolder, TableFormat,
 };
 pub use sort::{EqualRows, FolderFiles, TableOptions, TableOutput, TableReport, sort_table};
-pub use source::{FileKind, HiveColumns, find_files, kind_of};
+pub use source::{
+    FileKind, HiveColumns, ObjectError, RangeRead, StoredObject, TableInput, find_files, kind_of,
+};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};
 pub use view::{RowsWanted, TableView};

@@ -111,15 +111,16 @@ impl FileOrder {
     }
 }
 
-/// Opens all files of a table. Each is in the order of the layout.
+/// Opens all files of a table. Each is in the order of the layout, and has `ahead_bytes` for pieces that it reads ahead.
 pub(crate) fn merged_rows(
     table: &Table,
     layout: &Arc<TableLayout>,
+    ahead_bytes: u64,
 ) -> Result<MergedRows, TableError> {
     let open = |file: &TableFile| {
         Ok(FileRows {
             file: file.clone(),
-            reader: TableReader::open(file, 0..file.parts.len())?,
+            reader: TableReader::open(file, 0..file.parts.len(), ahead_bytes)?,
             encoder: BatchEncoder::new(layout),
             at: 0,
             count: 0,

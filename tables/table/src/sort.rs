@@ -165,12 +165,13 @@ pub fn sort_table(
     let layout = Arc::new(layout);
     if options.sorted_inputs && options.equal == EqualRows::KeepAll {
         let files = table.source.files.len() as u64;
-        let readers = table.reader_bytes() * files;
+        let ahead = table.source.ahead_bytes(options.budget.free_bytes() / 4 / files.max(1));
+        let readers = (table.reader_bytes() + ahead) * files;
         let fit = readers <= options.budget.free_bytes() / 2;
         if fit && files * DESCRIPTORS_PER_FILE <= descriptors::left() / 2 {
             progress.phase("merging", Some(table.source.bytes()));
             let _memory = options.budget.reserve(readers, "reading tables")?;
-            let mut rows = merged_rows(table, &layout)?;
+            let mut rows = merged_rows(table, &layout, ahead)?;
             let result_rows = write(&mut rows, table, &layout, output, options, progress)?;
             let rows = rows.count();
             return Ok(TableReport { rows, result_rows, merged: true, ..TableReport::default() });
@@ -218,9 +219,11 @@ fn sort_with<C: Combiner<Error = Error>>(
     let keeps_all = combine.keeps_all();
     let budget = &options.budget;
     // Each producer holds pages and batches of its own. Where they would take too much of the memory, there is one.
-    let reader_bytes = table.reader_bytes();
+    let threads = options.threads.max(1);
+    let ahead = table.source.ahead_bytes(budget.free_bytes() / 6 / threads as u64);
+    let reader_bytes = table.reader_bytes() + ahead;
     let most = budget.free_bytes() / 3 / reader_bytes.max(1);
-    let producers = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, options.threads.max(1));
+    let producers = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, threads);
     // The order of a file is checked by the thread that reads it.
     let shares = table.shares(producers, options.sorted_inputs);
     let producers = shares.len().max(1);
@@ -247,7 +250,7 @@ fn sort_with<C: Combiner<Error = Error>>(
         _ => None,
     };
     progress.phase("reading", Some(table.source.bytes()));
-    read_all(table, layout, &mut sorter, shares, options, progress)?;
+    read_all((table, ahead), layout, &mut sorter, shares, options, progress)?;
     drop(readers);
     if let Some((folder, name)) = of_view {
         let (segments, sorted) = sorter.finish_view(progress)?;
@@ -320,9 +323,9 @@ fn put_record(key: &[u8], value: &[u8], record: &mut Vec<u8>) {
     record.extend_from_slice(value);
 }
 
-/// Has all rows pushed, by a thread for each share.
+/// Has all rows pushed, by a thread for each share, with memory for pieces that it reads ahead.
 fn read_all<C: Combiner<Error = Error>>(
-    table: &Table,
+    table: (&Table, u64),
     layout: &Arc<TableLayout>,
     sorter: &mut RowSorter<C>,
     shares: Vec<Vec<(usize, std::ops::Range<usize>)>>,
@@ -363,7 +366,7 @@ fn read_all<C: Combiner<Error = Error>>(
 }
 
 fn push_share<C: Combiner<Error = Error>>(
-    table: &Table,
+    (table, ahead_bytes): (&Table, u64),
     layout: &Arc<TableLayout>,
     share: Vec<(usize, std::ops::Range<usize>)>,
     mut producer: RowProducer<C>,
@@ -374,7 +377,7 @@ fn push_share<C: Combiner<Error = Error>>(
     let (mut counted, mut mixed) = (Vec::new(), Vec::new());
     for (file_number, parts) in share {
         let file = &table.source.files[file_number];
-        let mut reader = TableReader::open(file, parts)?;
+        let mut reader = TableReader::open(file, parts, ahead_bytes)?;
         // Rows are numbered in their part, so that the numbers do not depend on how many threads share the file.
         let (mut last_part, mut number) = (None, 0_u64);
         let mut check = options.sorted_inputs.then(FileOrder::default);

@@ -3,15 +3,17 @@
 use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{progress, shown, standard};
-use merganser_tables::{Table, TableOrder, find_files, verify_table};
+use merganser_tables::{Table, TableOrder, verify_table};
 
 use crate::args::TableVerifyArgs;
+use crate::inputs::Stores;
 use crate::sentences::told;
 
 /// Reads all rows, and says what was found.
 pub(super) fn run(typed: &TableVerifyArgs, cancel: &Cancel) -> Result<(), Failure> {
-    let files = find_files(&typed.inputs).map_err(told)?;
-    let table = Table::open_with(&files, typed.hive.into()).map_err(told)?;
+    let stores = Stores::new(cancel);
+    let found = stores.find(&typed.inputs)?;
+    let table = Table::open_inputs(&found, typed.hive.into()).map_err(told)?;
     let order = TableOrder::Keys(typed.keys.clone());
     let progress = progress::on_stderr(typed.quiet, cancel);
     let found = verify_table(&table, &order, &*progress).map_err(told)?;

@@ -1,8 +1,6 @@
 //! Files of Parquet.
 
-use std::fs::File;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
@@ -18,8 +16,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::guard::guarded;
-use super::{FileKind, Looked, TableFile, TablePart};
+use super::content::OpenContent;
+use super::ends::ObjectTail;
+use super::{AheadBytes, FileContent, Looked, TableFile, TablePart, pieces};
 use crate::TableError;
 use crate::types::{Held, plain_schema};
 
@@ -125,16 +124,29 @@ impl LeafOrigin {
     }
 }
 
-fn open(path: &Path) -> Result<(File, ArrowReaderMetadata), TableError> {
-    let file = File::open(path).map_err(TableError::on(path))?;
-    let metadata =
-        guarded((path, ""), || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-    Ok((file, metadata))
+fn open(
+    file: &TableFile,
+    ahead_bytes: u64,
+    tail: Option<ObjectTail>,
+) -> Result<(OpenContent, ArrowReaderMetadata), TableError> {
+    let opened = file.open(ahead_bytes, tail)?;
+    let load = || ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new());
+    let metadata = file.guarded(&opened, "", load)?;
+    Ok((opened, metadata))
 }
 
-/// Looks at the file at `path`.
-pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
-    let (_, loaded) = open(path)?;
+/// Looks at a file.
+pub(super) fn look(mut file: TableFile, tail: Option<ObjectTail>) -> Result<Looked, TableError> {
+    let tail_bytes = tail.as_ref().and_then(described_bytes);
+    let (_, loaded) = open(&file, 0, tail)?;
+    let is_object = match &mut file.content {
+        FileContent::Object { tail_bytes: known, .. } => {
+            // The next reader takes it in one request.
+            *known = tail_bytes.unwrap_or(*known);
+            true
+        }
+        FileContent::Disk | FileContent::Given(_) => false,
+    };
     let metadata = loaded.metadata();
     let groups = metadata.row_groups();
     let descriptor = metadata.file_metadata().schema_descr();
@@ -148,6 +160,7 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
             .iter()
             .map(|chunk| positive(chunk.uncompressed_size()).min(PAGE_BYTES))
             .sum(),
+        ahead: if is_object { ahead_of(group) } else { AheadBytes::default() },
     };
     let parts = groups.iter().enumerate().map(part).collect();
     // A column that is a leaf may have nulls, unless the statistics of all row groups count 0 of them.
@@ -162,18 +175,32 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
         }
     }
     Ok(Looked {
-        file: TableFile::new(path, kind, parts),
+        file: file.with_parts(parts),
         schema: Arc::clone(loaded.schema()),
         may_be_null,
         origin: Some(ParquetOrigin::of_file(metadata)),
     })
 }
 
+/// Bytes at the end of a file that describe it, as its last ones say.
+fn described_bytes(tail: &ObjectTail) -> Option<u64> {
+    let end = tail.bytes.len().checked_sub(8)?;
+    let length = tail.bytes[end..].first_chunk::<4>()?;
+    Some(u64::from(u32::from_le_bytes(*length)) + 8)
+}
+
+/// The memory for pieces of a row group that are read ahead.
+fn ahead_of(group: &RowGroupMetaData) -> AheadBytes {
+    let bytes =
+        || group.columns().iter().map(|chunk| u64::try_from(chunk.compressed_size()).unwrap_or(0));
+    AheadBytes { least: pieces::least_bytes(bytes()), most: pieces::most_bytes(bytes().sum()) }
+}
+
 /// Reads row groups.
 pub(crate) struct ParquetReader {
     file: TableFile,
     parts: Range<usize>,
-    opened: File,
+    opened: OpenContent,
     metadata: ArrowReaderMetadata,
     reader: Option<PartReader>,
 }
@@ -187,11 +214,15 @@ struct PartReader {
 }
 
 impl ParquetReader {
-    pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ParquetReader, TableError> {
-        let (opened, loaded) = open(&file.path)?;
+    pub(super) fn open(
+        file: &TableFile,
+        parts: Range<usize>,
+        ahead_bytes: u64,
+    ) -> Result<ParquetReader, TableError> {
+        let (opened, loaded) = open(file, ahead_bytes, None)?;
         let plain = plain_schema(loaded.schema(), Held::AsViews);
         let options = ArrowReaderOptions::new().with_schema(plain);
-        let metadata = guarded((&file.path, ""), || {
+        let metadata = file.guarded(&opened, "", || {
             ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options)
         })?;
         Ok(ParquetReader { file: file.clone(), parts, opened, metadata, reader: None })
@@ -200,7 +231,8 @@ impl ParquetReader {
     pub(super) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         loop {
             if let Some(PartReader { number, place, batches }) = &mut self.reader {
-                let batch = guarded((&self.file.path, place), || batches.next().transpose())?;
+                let batch =
+                    self.file.guarded(&self.opened, place, || batches.next().transpose())?;
                 if let Some(batch) = batch {
                     return Ok(Some((*number, batch)));
                 }
@@ -212,12 +244,17 @@ impl ParquetReader {
     }
 
     fn reader_of(&self, part: TablePart) -> Result<PartReader, TableError> {
-        let path = &*self.file.path;
         let place = format!(", row group {}", part.number);
-        let opened = self.opened.try_clone().map_err(TableError::on(path))?;
         let row_bytes = part.bytes / part.rows.max(1);
         let rows = (BATCH_BYTES / row_bytes.max(1)).clamp(1, BATCH_ROWS);
-        let batches = guarded((path, &place), || {
+        let next = self.parts.clone().next().map(|next| self.file.parts[next].number);
+        let batches = self.file.guarded(&self.opened, &place, || {
+            self.opened.read_ahead(part.number, next, |group| {
+                let columns = self.metadata.metadata().row_group(group).columns().iter();
+                let place = |(start, length): (u64, u64)| start..start.saturating_add(length);
+                columns.map(|column| place(column.byte_range())).collect()
+            });
+            let opened = self.opened.clone();
             ParquetRecordBatchReaderBuilder::new_with_metadata(opened, self.metadata.clone())
                 .with_row_groups(vec![part.number])
                 .with_batch_size(rows as usize)
