@@ -33,7 +33,7 @@ pub(crate) struct ObjectAddress {
 
 impl ObjectAddress {
     /// # Errors
-    /// What is no address, or has a password.
+    /// A text that isn't an address; an address with a password.
     pub(crate) fn parse(typed: &str) -> Result<ObjectAddress, ObjectsError> {
         // Perhaps a password is in it.
         let hidden =

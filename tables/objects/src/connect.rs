@@ -39,7 +39,7 @@ impl<S: ObjectStore + MultipartStore> UploadStore for S {}
 pub(crate) enum StoreUse {
     /// Ranges are read.
     Read,
-    /// Parts of at most so many bytes are sent.
+    /// Parts are sent.
     Write { part_bytes: u64 },
 }
 
@@ -140,7 +140,7 @@ fn has_other_credentials() -> bool {
     {
         return false;
     }
-    // The library would ask for a minute on a machine that is none of Amazon's.
+    // The library would ask for a minute on a machine that isn't Amazon's.
     let metadata = SocketAddr::from(([169, 254, 169, 254], 80));
     variable("AWS_METADATA_ENDPOINT").is_some()
         || TcpStream::connect_timeout(&metadata, Duration::from_secs(1)).is_ok()

@@ -98,8 +98,9 @@ async fn read(
             Err(ReadFailure::Cut(why)) => why,
         };
         if again == AGAIN_MAX || Instant::now() >= end {
+            let again = if again > 0 { ", and so in each of several attempts" } else { "" };
             return Err(format!(
-                "{cut}, and again after {again} more attempts; look at the network and the server, then repeat the command"
+                "{cut}{again}; look at the network and the server, then repeat the command"
             ));
         }
         tokio::time::sleep(pause).await;
@@ -177,6 +178,10 @@ fn of_request(error: &object_store::Error) -> ReadFailure {
         object_store::Error::NotFound { .. } => {
             "was removed while it was read; repeat the command when it is there".to_owned()
         }
-        error => reason(error),
+        error => match reason(error) {
+            // All ranges were in the object.
+            why if why.contains("416 ") => CHANGED.to_owned(),
+            why => why,
+        },
     })
 }

@@ -20,7 +20,10 @@ pub(crate) fn reason(error: &object_store::Error) -> String {
     if text.contains("non-partial response") {
         return "the server does not send parts of a file, which are read here; copy the file to this machine first".to_owned();
     }
-    if text.contains("Content-Range") || text.contains("Requested ") && text.contains(", got ") {
+    if text.contains("Content-Range")
+        || text.contains("CONTENT_RANGE")
+        || text.contains("Requested ") && text.contains(", got ")
+    {
         return format!(
             "the server sends another part of the file than was asked for; {TRY_AGAIN}"
         );

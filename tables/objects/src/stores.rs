@@ -42,7 +42,7 @@ impl ObjectStores {
     /// names, as with files. A web address is one file.
     ///
     /// # Errors
-    /// What is no address; settings that are missing; an object that is not there; a folder or pattern without tables; those of
+    /// A text that isn't an address; settings that are missing; an object that is not there; a folder or pattern without tables; those of
     /// the store.
     pub fn find(&self, typed: &Path) -> Result<Vec<TableInput>, ObjectsError> {
         let text = typed.to_str().ok_or_else(|| ObjectsError::Address {

@@ -310,7 +310,7 @@ fn of_pipeline(path: &Path, work: &Left, inputs_whole: bool) -> String {
     format!("{who} into {output} ({stages}): {far}; {inputs}")
 }
 
-/// Uploads that were not ended. Their ids are shown, and no command with them: the text of a file is none that a user should run.
+/// Uploads that were not ended. Their ids are shown without a command, since no text of a file should be run.
 fn of_uploads(noted: &NotedUploads) -> String {
     let result = match &noted.result[..] {
         "" => "a result in an object store",
@@ -335,7 +335,7 @@ fn of_uploads(noted: &NotedUploads) -> String {
         open.push(format!("{more} more"));
     }
     format!(
-        "an upload to {result} that was not completed, so there is no such object by it; the store keeps its parts, and may charge for them: {next}, or abort it with the tools of the store (as aws s3api abort-multipart-upload) and remove this note; open are {}",
+        "an upload to {result} that was not completed, so it made no object; the store keeps its parts, and may charge for them: {next}, or abort it with the tools of the store (such as aws s3api abort-multipart-upload) and remove this note; open are {}",
         open.join("; ")
     )
 }

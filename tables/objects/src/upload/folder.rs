@@ -18,7 +18,7 @@ use super::parts::{ObjectParts, UploadLink};
 use super::plan::UploadPlan;
 use crate::address::ObjectAddress;
 use crate::connect::writing;
-use crate::find::Finder;
+use crate::find::{Finder, key_of};
 use crate::{ObjectStores, ObjectsError};
 
 /// Uploads that are completed at once.
@@ -116,8 +116,9 @@ impl TableFolder for ObjectFolder {
         }
         key.push_str(name);
         let link = self.link.as_ref().expect("it is not dropped");
-        let parts = ObjectParts::new(link, &self.address.with_key(&key), UploadPlan::of_file());
-        let parts = Some(parts.map_err(as_io)?);
+        let address = self.address.with_key(&key);
+        let key = key_of(&address, &key).map_err(as_io)?;
+        let parts = Some(ObjectParts::new(link, (&address, key), UploadPlan::of_file()));
         Ok(Box::new(ObjectFile { parts, sealed: Arc::clone(&self.sealed) }))
     }
 }

@@ -13,6 +13,7 @@ use super::parts::{ObjectParts, UploadLink};
 use super::plan::UploadPlan;
 use crate::address::ObjectAddress;
 use crate::connect::writing;
+use crate::find::key_of;
 use crate::{ObjectStores, ObjectsError};
 
 /// An object that is being written. It appears, or replaces another, with [`ObjectWriter::finish`]. If it is dropped before,
@@ -27,7 +28,7 @@ impl ObjectStores {
     /// Begins the object at the address `typed`. As long as its upload is open, a note in `note_folder` names it.
     ///
     /// # Errors
-    /// What is no address of an object that can be written; settings that are missing; another process that writes it; those of
+    /// An address that no object can be written to; settings that are missing; another process that writes it; those of
     /// the store.
     pub fn create(
         &self,
@@ -40,15 +41,18 @@ impl ObjectStores {
             return Err(address.refused("is a folder; name an object in it, or make files in it with --file-size or --partition-by"));
         }
         let store = writing(&address, plan.most_bytes())?;
+        let key = key_of(&address, &address.key)?;
         let (mut note, left) = noted(note_folder, &address)?;
         abort_left(&self.requests, &store, &mut note, &left)?;
         let note = Arc::new(Mutex::new(note));
         let link =
             UploadLink { requests: Arc::clone(&self.requests), store, note: Arc::clone(&note) };
-        let mut parts = ObjectParts::new(&link, &address, plan)?;
-        parts.begin()?;
+        let mut parts = ObjectParts::new(&link, (&address, key), plan);
         drop(link);
-        Ok(ObjectWriter { parts: Some(parts), note: Some(note), left })
+        // If it fails, its note is removed again.
+        let begun = parts.begin();
+        let writer = ObjectWriter { parts: Some(parts), note: Some(note), left };
+        begun.map(|_| writer)
     }
 }
 

@@ -15,7 +15,7 @@ use super::plan::{PARTS_MAX, UploadPlan};
 use crate::ObjectsError;
 use crate::address::ObjectAddress;
 use crate::connect::UploadStore;
-use crate::find::{answered, key_of};
+use crate::find::answered;
 use crate::requests::{BegunRequest, NoAnswer, Requests};
 
 /// The time in which a store must say that an upload is aborted, before the process ends without it.
@@ -50,13 +50,13 @@ pub(super) struct ObjectParts {
 impl ObjectParts {
     pub(super) fn new(
         link: &UploadLink,
-        address: &ObjectAddress,
+        (address, key): (&ObjectAddress, Key),
         plan: UploadPlan,
-    ) -> Result<ObjectParts, ObjectsError> {
-        Ok(ObjectParts {
+    ) -> ObjectParts {
+        ObjectParts {
             link: link.clone(),
             address: address.clone(),
-            key: key_of(address, &address.key)?,
+            key,
             plan,
             buffer: Vec::new(),
             flying: VecDeque::new(),
@@ -64,7 +64,7 @@ impl ObjectParts {
             sent: Vec::new(),
             written: 0,
             open: None,
-        })
+        }
     }
 
     /// Takes bytes, as many as its part has room for.

@@ -70,15 +70,15 @@ mod tests {
     #[test]
     fn five_terabytes_are_ten_thousand_parts() {
         const TERABYTE: u64 = 1_000_000_000_000;
-        for (expected, free) in
-            [(5 * TERABYTE, 16 << 30), (5 * TERABYTE, 4 << 30), (TERABYTE, 16 << 30)]
-        {
-            let plan = UploadPlan::of_object(expected, free);
+        for free in [4 << 30, 16 << 30] {
+            let plan = UploadPlan::of_object(5 * TERABYTE, free);
             assert!(most_of_object(plan) >= 5 * TERABYTE, "{plan:?}");
             assert!(plan.memory_bytes() <= free / 4);
             // Of S3.
             assert!(plan.most_bytes() <= 5 << 30);
         }
+        // A result may be twice as large as expected.
+        assert!(most_of_object(UploadPlan::of_object(TERABYTE, 16 << 30)) >= 2 * TERABYTE);
     }
 
     #[test]
