@@ -252,7 +252,7 @@ mod tests {
         note.begins(OUT).expect("noted");
         let id = None;
         let open = OpenUpload { object: OUT.to_owned(), id };
-        assert_eq!(read_note(note.path()).expect("read").open, [open.clone()]);
+        assert_eq!(read_note(note.path()).expect("read").open, std::slice::from_ref(&open));
         note.begun(OUT, "id").expect("noted");
         let open = OpenUpload { id: Some("id".to_owned()), ..open };
         let read = read_note(note.path()).expect("read");

@@ -32,7 +32,7 @@ impl Stores {
         if let Some(begun) = self.begun.get() {
             return Ok(begun);
         }
-        // Pieces and parts come and go in all threads. A sort in 96M from an object to an object took 170 MiB without it, and 125
+        // Pieces and parts come and go in all threads. A sort in 96M from an object to an object took 170 MiB without it, and 115
         // with it.
         heap::keep_little();
         let cancel = self.cancel.clone();
