@@ -81,28 +81,33 @@ impl ObjectFolder {
     /// how many objects are.
     pub fn finish(self, stores: &ObjectStores) -> Result<(), ObjectsError> {
         self.refuse_taken(stores)?;
-        let mut left: VecDeque<ObjectParts> = std::mem::take(&mut *self.sealed.lock()).into();
-        let (all, mut completed) = (left.len(), 0);
-        let mut begun = VecDeque::new();
+        let mut left = std::mem::take(&mut *self.sealed.lock());
+        left.sort_by_key(ObjectParts::name);
+        let (all, mut completed, mut failed) = (left.len(), 0, None);
+        let (mut left, mut begun) = (VecDeque::from(left), VecDeque::new());
         loop {
             while begun.len() < COMPLETED_AT_ONCE
+                && failed.is_none()
                 && let Some(parts) = left.pop_front()
             {
                 begun.push_back((parts.completion(), parts));
             }
-            let Some((request, mut parts)) = begun.pop_front() else { return Ok(()) };
+            // After an error, too: the others of those eight may be there.
+            let Some((request, mut parts)) = begun.pop_front() else { break };
             match parts.completed(request.wait()) {
                 Ok(()) => completed += 1,
-                Err(error) if completed == 0 => return Err(error),
-                Err(error) => {
-                    return Err(ObjectsError::Store {
-                        name: self.address.shown(),
-                        why: format!(
-                            "at least {completed} of {all} objects are there, and not all: {error}; remove them before you repeat the command"
-                        ),
-                    });
-                }
+                Err(error) => failed = failed.or(Some(error)),
             }
+        }
+        match failed {
+            None => Ok(()),
+            Some(error) if completed == 0 => Err(error),
+            Some(error) => Err(ObjectsError::Store {
+                name: self.address.shown(),
+                why: format!(
+                    "{completed} of {all} objects are there, and the others are not: {error}; remove them before you repeat the command"
+                ),
+            }),
         }
     }
 }

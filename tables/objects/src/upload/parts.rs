@@ -190,6 +190,11 @@ impl ObjectParts {
         Ok(self.link.note.lock().ended(&self.address.shown())?)
     }
 
+    /// The name of the object.
+    pub(super) fn name(&self) -> String {
+        self.address.shown()
+    }
+
     fn ask<T: Send + 'static>(
         &self,
         request: impl Future<Output = object_store::Result<T>> + Send + 'static,
