@@ -13,6 +13,7 @@ use clap::{Arg, Command};
 use merganser_sort::run::magic::{self, HEAD_BYTES, has_name_of_table};
 use merganser_sort::view::{MANIFEST_NAME, Manifest};
 use merganser_storage::Directory;
+use merganser_storage::address::is_address;
 use merganser_storage::file::FileDirectory;
 
 /// Options of tables that are followed by a value, and that no command here has.
@@ -118,8 +119,12 @@ fn takes_one(arg: &Arg) -> bool {
     arg.get_action().takes_values() && !arg.is_require_equals_set()
 }
 
-/// Whether it is a table, a folder of tables, or a pattern that names tables.
+/// Whether it is a table, a folder of tables, a pattern that names tables, or the address of an object.
 fn is_table(path: &Path) -> bool {
+    // No other command reads objects, so only that one can say what is wrong with an address.
+    if is_address(path) {
+        return true;
+    }
     match fs::metadata(path) {
         Ok(found) if found.is_file() => {
             let mut head = Vec::new();
@@ -199,6 +204,8 @@ mod tests {
             "m sort -- @t.parquet",
             "m verify @t.parquet --key a",
             "m info @t.parquet",
+            "m sort s3://b/in/ -o s3://b/x --key a",
+            "m verify https://h/x",
         ];
         for typed in tables {
             assert_eq!(meant(typed), Some(typed.replacen("m ", "m table ", 1)), "{typed}");
@@ -213,6 +220,7 @@ mod tests {
             "m sort -c @t.parquet",
             "m sort @text.parquet -T @in",
             "m sort @text.parquet --out @t.parquet",
+            "m sort @text.parquet -o s3://b/x",
             "m sort @text.parquet --partition-by @in",
             "m sort @empty",
             "m sort",

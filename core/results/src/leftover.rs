@@ -25,6 +25,7 @@ use crate::pipeline::Left;
 use crate::unfinished::{
     NextStep, Verdict, WorkContents, claimed_name, is_work_name, judge, work_name,
 };
+use crate::uploads::{NotedUploads, noted_name, read_note};
 
 /// Something that an interrupted command left.
 #[derive(Debug)]
@@ -96,6 +97,8 @@ pub enum LeftBehind {
         /// The journals next to it that name it, each in its place.
         sorts: Vec<SortJournal>,
     },
+    /// The note of uploads to an object store.
+    Uploads(NotedUploads),
     /// A second name of a result.
     SecondName,
     /// A result that was not given its name.
@@ -146,7 +149,8 @@ pub fn leftovers(path: &Path) -> Result<Vec<Leftover>, ResultsError> {
 
 /// The name that a leftover belongs to.
 fn result_of(name: &OsStr) -> Option<OsString> {
-    is_work_name(name).or_else(|| claimed_name(name)).or_else(|| unpublished_name_of(name))
+    let own = is_work_name(name).or_else(|| claimed_name(name));
+    own.or_else(|| unpublished_name_of(name)).or_else(|| noted_name(name))
 }
 
 /// The leftovers in `folder`, of the result or input `only` if that is given.
@@ -166,6 +170,8 @@ fn in_folder(folder: &Path, only: Option<&OsStr>) -> Result<Vec<Leftover>, Resul
             Some(input_left(&path, folder.join(input), folder))
         } else if unpublished_name_of(&name).is_some() {
             Some(unpublished(&path))
+        } else if noted_name(&name).is_some() {
+            Some(uploads(&path))
         } else if path.is_dir() {
             view(&path)
         } else {
@@ -283,6 +289,19 @@ fn unpublished(path: &Path) -> Leftover {
         return Leftover::new(path, false, LeftBehind::SecondName);
     }
     Leftover::new(path, true, LeftBehind::Unpublished)
+}
+
+/// The note of uploads.
+fn uploads(path: &Path) -> Leftover {
+    // The inputs stay, so the parts are no only copy.
+    Leftover::new(
+        path,
+        false,
+        match read_note(path) {
+            Ok(noted) => LeftBehind::Uploads(noted),
+            Err(error) => LeftBehind::Unreadable(error),
+        },
+    )
 }
 
 /// A view that is being consumed, or that still has the journal of its sort.

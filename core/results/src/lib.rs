@@ -13,6 +13,7 @@
 //!   kept         reports, which keep their old content until the run begins
 //!   stopped      the end that is no failure: cancelled, or the reader went away
 //!   removal      the folder's removal when the process has no memory left
+//!   uploads      the note of uploads to an object store that are open
 //!   pipeline     the journal of a pipeline of programs
 //! ```
 //!
@@ -36,6 +37,7 @@ pub mod removal;
 mod source;
 pub mod stopped;
 pub mod unfinished;
+pub mod uploads;
 
 pub use error::ResultsError;
 pub use notice::Notice;

@@ -20,6 +20,7 @@ use merganser_results::ResultSource;
 use merganser_results::stopped::wait_for;
 use merganser_sort::error::InputError;
 use merganser_sort::run::magic::{self, ContentKind, HEAD_BYTES};
+use merganser_storage::address::is_address;
 use merganser_storage::closable::{Closable, OpenSet};
 use merganser_storage::file::{Direct, FileOptions, FileStorage, descriptors};
 use merganser_storage::{Storage, StorageExt};
@@ -103,7 +104,10 @@ impl Input {
     pub fn source(&self) -> ResultSource<'_> {
         match self {
             Input::Stdin => ResultSource::Stream(STDIN_CALLED),
-            Input::File(path) => ResultSource::File(path),
+            Input::File(path) => match path.to_str().filter(|_| is_address(path)) {
+                Some(address) => ResultSource::Stream(address),
+                None => ResultSource::File(path),
+            },
         }
     }
 

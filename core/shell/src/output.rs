@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use merganser_results::output::{OutputError, ResultOutput, codec_by_name};
+use merganser_storage::address::is_address;
 
 use crate::failure::Failure;
 use crate::signals::Cancel;
@@ -14,6 +15,13 @@ use crate::{shown, standard};
 /// # Errors
 /// When it can't be written.
 pub fn open(path: Option<&Path>, cancel: &Cancel) -> Result<ResultOutput, Failure> {
+    if let Some(path) = path.filter(|path| is_address(path)) {
+        let name = shown::name(path);
+        return Err(format!(
+            "{name}: only tables are written to object stores; write a file, and copy it there"
+        )
+        .into());
+    }
     let cancel = Arc::new(cancel.clone());
     match path.filter(|path| *path != Path::new("-")) {
         Some(path) => Ok(ResultOutput::open(path, cancel)?),

@@ -14,13 +14,14 @@
 //! A layer has the same face as what it wraps: fault injection, modelled devices and views all
 //! implement [`Storage`], so they stack in any order. This crate knows no other crate.
 //!
-//! Five modules are no storage: [`thread`] starts threads that the system may refuse, [`contained`] keeps
+//! Six modules are no storage: [`thread`] starts threads that the system may refuse, [`contained`] keeps
 //! a panic to the work of one client, [`prefetch`] asks for memory before it is used, [`page_size`] says which pages
-//! back large buffers, and [`numbers`] converts sizes.
+//! back large buffers, [`numbers`] converts sizes, and [`address`] knows the names that are no names of files.
 
 // Tests cut numbers to bytes on purpose.
 #![cfg_attr(not(test), warn(clippy::cast_possible_truncation, clippy::cast_sign_loss))]
 
+pub mod address;
 mod buffer;
 mod clock;
 pub mod closable;

@@ -43,6 +43,7 @@ mod service;
 mod standstill;
 mod tables;
 mod token;
+mod view_access;
 mod views;
 
 pub use merganser_serve::session::wire;

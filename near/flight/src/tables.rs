@@ -11,7 +11,7 @@ use merganser_storage::Directory;
 use merganser_tables::{BatchSize, RowsWanted, TableError, TableView};
 
 use crate::outlet::{BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
-use crate::views::{THREADS, ViewMemory, engine, refuse_unordered, with_memory};
+use crate::view_access::{THREADS, ViewMemory, refuse_unordered, told, with_memory};
 use crate::wire::{KeyRange, ViewTicket};
 
 /// Bytes that a value takes in a batch, at least: rows of nulls are short, and their batches are not.
@@ -128,21 +128,4 @@ fn rows(view: &TableView, ticket: &ViewTicket) -> Result<RowsWanted, SessionErro
         }
     }
     Ok(rows)
-}
-
-/// An error of the view at `path`.
-pub(crate) fn told(path: &str, error: &TableError) -> SessionError {
-    match error {
-        TableError::Engine(error) => engine(path, error),
-        // These name the view by a name of its own.
-        TableError::NoColumn { column, has, .. } => SessionError::Invalid(format!(
-            "{path}: has no column {column}; it has {}",
-            has.join(", ")
-        )),
-        TableError::LongRow { .. } => SessionError::Invalid(format!(
-            "{path}: {error}; read the view where it is, with merganser cat"
-        )),
-        TableError::NoValue { .. } => SessionError::Invalid(format!("{path}: {error}")),
-        error => SessionError::Failed(format!("{path}: {error}")),
-    }
 }

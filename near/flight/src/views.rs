@@ -4,29 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
-use merganser_serve::session::{Grant, ROW_BYTES_MAX, SessionError, Sessions};
+use merganser_serve::session::{ROW_BYTES_MAX, SessionError, Sessions};
 use merganser_sort::record::{Framing, FramingVisitor};
 use merganser_sort::view::{Manifest, TypedKeyError, View, unescape_key};
 use merganser_sort::{Budget, Error};
 use merganser_storage::{Directory, Storage};
-use merganser_tables::{TableError, TableView};
+use merganser_tables::TableView;
 
-use crate::outlet::{BATCH_BYTES_MIN, BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
+use crate::outlet::{BatchOutlet, COPIES, StreamEnd, StreamLender, batch_bytes};
 use crate::tables::{self, TablePart};
+use crate::view_access::{THREADS, ViewMemory, engine, refuse_unordered, with_memory};
 use crate::wire::{KeyRange, ViewTicket};
 use crate::{batches, schema};
-
-/// Memory that a view's stream would like, in bytes: to read ahead on every run of it. It gets its share of the memory
-/// for streams, or the least that works.
-const MEMORY_BYTES: u64 = 64 << 20;
-/// The least memory for the view itself.
-const VIEW_BYTES_MIN: u64 = 4 << 20;
-/// The share of a stream's memory that is for batches, 1 / 4. The view gets the rest.
-const BATCH_SHARE: u64 = 4;
-/// Bytes of a batch, if there is memory. A client that takes one in a few seconds does not stand still.
-const BATCH_BYTES: usize = 256 << 10;
-/// Threads that make the bytes of a view for one stream.
-pub(crate) const THREADS: usize = 2;
 
 /// What a view has.
 pub(crate) struct ViewFacts {
@@ -114,40 +103,6 @@ impl OpenedView {
         match self {
             OpenedView::Records(part) => part.send(&schema::of_view(), outlet),
             OpenedView::Table(part) => part.send(outlet),
-        }
-    }
-}
-
-/// Memory of a stream that reads a view.
-pub(crate) struct ViewMemory {
-    /// For batches, in bytes.
-    pub(crate) batches: u64,
-    /// It is given back when this is dropped.
-    _grant: Grant,
-}
-
-/// Opens a view with a part of the memory for streams, or with the least that works; the rest is for batches.
-pub(crate) fn with_memory<V>(
-    lender: &StreamLender,
-    path: &str,
-    open: impl Fn(&Budget) -> Result<V, TableError>,
-) -> Result<(V, ViewMemory), SessionError> {
-    let mut least = VIEW_BYTES_MIN + (COPIES * BATCH_BYTES_MIN) as u64;
-    loop {
-        let grant = lender.memory(MEMORY_BYTES.max(least), least)?;
-        let all = grant.memory_bytes();
-        let most = (COPIES * BATCH_BYTES) as u64;
-        let batches = (all / BATCH_SHARE).clamp((COPIES * BATCH_BYTES_MIN) as u64, most);
-        match open(&Budget::new(all - batches)) {
-            Ok(view) => return Ok((view, ViewMemory { batches, _grant: grant })),
-            // Once more with what it says that it needs; the system says if that is never there.
-            Err(TableError::Engine(Error::Memory { least_bytes, .. }))
-                if least_bytes > all - batches =>
-            {
-                drop(grant);
-                least = least_bytes + least_bytes / BATCH_SHARE + most;
-            }
-            Err(error) => return Err(tables::told(path, &error)),
         }
     }
 }
@@ -321,23 +276,6 @@ fn range(view: &View, ticket: &ViewTicket) -> Result<Range<u64>, SessionError> {
     Ok(start.min(size)..end.max(start).min(size))
 }
 
-/// Refuses a range that ends before it begins, or begins behind the end of the view, which is at `there`.
-pub(crate) fn refuse_unordered(
-    path: &str,
-    what: &str,
-    (start, end): (u64, Option<u64>),
-    there: u64,
-) -> Result<(), SessionError> {
-    let told = if end.is_some_and(|end| end < start) {
-        format!("{path}: {what}: the range ends before it begins, at {start}")
-    } else if start > there {
-        format!("{path}: {what}: the range begins at {start}, and the view has {there}")
-    } else {
-        return Ok(());
-    };
-    Err(SessionError::Invalid(told))
-}
-
 /// The key of the view that a client wrote.
 fn typed_key(view: &View, path: &str, typed: &str) -> Result<Vec<u8>, SessionError> {
     let key = unescape_key(typed.as_bytes()).ok_or_else(|| {
@@ -349,16 +287,4 @@ fn typed_key(view: &View, path: &str, typed: &str) -> Result<Vec<u8>, SessionErr
         }
         TypedKeyError::Engine(error) => engine(path, &error),
     })
-}
-
-/// An error of the engine on the view at `path`.
-pub(crate) fn engine(path: &str, error: &Error) -> SessionError {
-    match error {
-        Error::NotAView { .. } => SessionError::Missing(format!("{path}: it is not a view")),
-        // A client does not know the folder's own name.
-        error => SessionError::Failed(format!(
-            "{path}: {}",
-            error.to_string().replace("/proc/self/fd/", "#")
-        )),
-    }
 }

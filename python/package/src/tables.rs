@@ -9,7 +9,7 @@ use merganser_sort::files::{UnfinishedView, view_name};
 use merganser_sort::run::Compression;
 use merganser_tables::{
     DiskFolder, EqualRows, FolderFiles, HiveColumns, NullsAt, ParquetOptions, Table, TableError,
-    TableFormat, TableKey, TableOptions, TableOrder, TableOutput, find_files, kind_of,
+    TableFormat, TableInput, TableKey, TableOptions, TableOrder, TableOutput, find_files, kind_of,
     sort_table as sort,
 };
 use pyo3::prelude::*;
@@ -146,7 +146,8 @@ pub(crate) fn sort_table(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<Ta
             None => {
                 let files = find_files(&job.paths)?;
                 let hive = if job.hive { HiveColumns::Read } else { HiveColumns::LeaveOut };
-                (Table::open_with(&files, hive)?, files)
+                let inputs: Vec<_> = files.iter().cloned().map(TableInput::File).collect();
+                (Table::open_inputs(&inputs, hive)?, files)
             }
         };
         let budget = Budget::new(job.memory);

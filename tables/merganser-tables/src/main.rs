@@ -11,6 +11,8 @@
 mod args;
 mod command;
 mod config;
+mod inputs;
+mod output;
 mod sentences;
 
 use std::process::ExitCode;

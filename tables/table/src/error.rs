@@ -6,6 +6,32 @@ use std::path::PathBuf;
 use arrow_schema::{ArrowError, DataType};
 use parquet::errors::ParquetError;
 
+use crate::source::ObjectError;
+
+/// Why a sort can't make such files.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FolderMisuse {
+    /// Files that are hardly more than their ends.
+    #[error("files have at least 64K")]
+    SmallFiles,
+    /// Too many folders in folders.
+    #[error("name at most 6 columns")]
+    ManyColumns,
+    /// The first rows are wanted.
+    #[error("the first rows are those of one order, and each folder has its own")]
+    Top,
+    /// Inputs that are in order are to be merged.
+    #[error("inputs in order are not in the order of these columns")]
+    SortedInputs,
+    /// One of equal rows is kept, and equal keys do not mean one folder.
+    #[error("rows with equal keys may be in several folders; add column {column} to the keys")]
+    Distinct {
+        /// A column of the folders that is no key.
+        column: String,
+    },
+}
+
 /// An error of a table. Its sentence names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -15,7 +41,7 @@ pub enum TableError {
     Engine(#[from] merganser_sort::Error),
     /// A folder of files that a sort can't make.
     #[error(transparent)]
-    Folder(#[from] crate::folder_files::FolderMisuse),
+    Folder(#[from] FolderMisuse),
     /// A file that can't be read or written.
     #[error("{}: {error}", file.display())]
     Io {
@@ -23,6 +49,20 @@ pub enum TableError {
         file: PathBuf,
         /// The system's error.
         error: io::Error,
+    },
+    /// An object that can't be read.
+    #[error("{}: {error}", object.display())]
+    Object {
+        /// The name of the object.
+        object: PathBuf,
+        /// The store's error.
+        error: ObjectError,
+    },
+    /// The address of an object, where only files can be.
+    #[error("{}: is the address of an object, and only files of this machine are read here", address.display())]
+    Address {
+        /// The address.
+        address: PathBuf,
     },
     /// A file that is no table.
     #[error("{}: is neither Parquet nor Arrow", file.display())]

@@ -46,11 +46,11 @@ mod cells;
 mod codec;
 mod column;
 mod error;
-mod folder_files;
 mod hex;
 mod hive;
 mod key;
 mod merge;
+mod options;
 #[cfg(test)]
 mod random_table;
 mod row;
@@ -65,14 +65,16 @@ mod types;
 mod verify;
 mod view;
 
-pub use error::TableError;
-pub use folder_files::{FolderFiles, FolderMisuse};
+pub use error::{FolderMisuse, TableError};
 pub use key::{NullsAt, TableKey};
+pub use options::{EqualRows, FolderFiles, TableOptions};
 pub use sink::{
     BatchSize, DiskFolder, FolderFile, ParquetCompression, ParquetOptions, TableFolder, TableFormat,
 };
-pub use sort::{EqualRows, TableOptions, TableOutput, TableReport, sort_table};
-pub use source::{FileKind, HiveColumns, find_files, kind_of};
+pub use sort::{TableOutput, TableReport, sort_table};
+pub use source::{
+    FileKind, HiveColumns, ObjectError, RangeRead, StoredObject, TableInput, find_files, kind_of,
+};
 pub use table::{Table, TableOrder};
 pub use verify::{TableSummary, verify_table};
 pub use view::{FilesOfView, RowsWanted, TableView, ViewBatches};

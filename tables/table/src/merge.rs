@@ -132,13 +132,15 @@ impl FileOrder {
     }
 }
 
-/// Opens all files of a table. Each is in the order of the layout.
+/// Opens all files of a table. Each is in the order of the layout, and has `ahead_bytes` for pieces that it reads ahead.
 pub(crate) fn merged_rows(
     table: &Table,
     layout: &Arc<TableLayout>,
+    ahead_bytes: u64,
 ) -> Result<MergedRows, TableError> {
     let open = |file: &TableFile| {
-        Ok(FileRows::new(file, TableReader::open(file, 0..file.parts.len())?, layout, 0))
+        let reader = TableReader::open(file, 0..file.parts.len(), ahead_bytes)?;
+        Ok(FileRows::new(file, reader, layout, 0))
     };
     let files = table.source.files.iter().map(open).collect::<Result<Vec<_>, TableError>>()?;
     Ok(MergedRows { rows: RowTree::new(files, RowsBy::Key), count: 0 })

@@ -14,19 +14,18 @@ use std::sync::Arc;
 use merganser_sort::rows::{
     CombineWith, Combiner, KeepAll, RowProducer, RowSorter, RowStream, Rows, RowsBy, write_rows,
 };
-use merganser_sort::run::Compression;
 use merganser_sort::view::{Manifest, unix_ns};
-use merganser_sort::{Budget, Error, Progress};
+use merganser_sort::{Error, Progress};
 use merganser_storage::Directory;
 use merganser_storage::file::descriptors;
 
 use crate::TableError;
 use crate::codec::{BatchEncoder, TableLayout};
-use crate::folder_files::FolderFiles;
 use crate::merge::{FileOrder, merged_rows};
+use crate::options::{EqualRows, FolderFiles, TableOptions};
 use crate::sink::{
-    ParquetOptions, TableFolder, TableFormat, WantedColumns, write_as, write_parquet,
-    write_parquet_files, writer_bytes,
+    TableFolder, TableFormat, WantedColumns, write_as, write_parquet, write_parquet_files,
+    writer_bytes,
 };
 use crate::sorted_files::{can_stay, note_sorted};
 use crate::source::{TableReader, null_in};
@@ -39,62 +38,6 @@ const COUNT_NAME: &str = "count";
 
 /// Files that a reader of a file opens: that of Parquet has one for its row group.
 const DESCRIPTORS_PER_FILE: u64 = 2;
-
-/// What becomes of rows with equal keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum EqualRows {
-    /// All are kept, in the order of the input.
-    #[default]
-    KeepAll,
-    /// The first one is kept.
-    KeepFirst,
-    /// The first one is kept, with a column that says how many there were.
-    Count,
-}
-
-/// The settings of a sort of a table.
-#[derive(Clone)]
-#[non_exhaustive]
-pub struct TableOptions {
-    /// The order.
-    pub order: TableOrder,
-    /// What becomes of rows with equal keys.
-    pub equal: EqualRows,
-    /// How many rows, from the front, are wanted.
-    pub top: Option<u64>,
-    /// The inputs are in order already: they are merged, and rows that are not in order are an error. So many files that their
-    /// readers would take more than half of the memory, or of the files that a process may open, are sorted instead. Files of
-    /// Parquet stay where they are if the result is a view: it names them.
-    pub sorted_inputs: bool,
-    /// All memory that grows with data.
-    pub budget: Budget,
-    /// Threads that read, sort and write.
-    pub threads: usize,
-    /// Where temporary runs go.
-    pub temp: Vec<Arc<dyn Directory>>,
-    /// How runs of a view are packed.
-    pub packed: Compression,
-    /// How Parquet is written.
-    pub parquet: ParquetOptions,
-}
-
-impl TableOptions {
-    /// Sorts in this order within `budget`, with two threads.
-    #[must_use]
-    pub fn new(order: TableOrder, budget: Budget, temp: Vec<Arc<dyn Directory>>) -> TableOptions {
-        TableOptions {
-            order,
-            equal: EqualRows::KeepAll,
-            top: None,
-            sorted_inputs: false,
-            budget,
-            threads: 2,
-            temp,
-            packed: Compression::Off,
-            parquet: ParquetOptions::default(),
-        }
-    }
-}
 
 /// Where a sorted table goes.
 pub enum TableOutput<'a> {
@@ -176,12 +119,13 @@ pub fn sort_table(
     }
     if options.sorted_inputs && options.equal == EqualRows::KeepAll {
         let files = table.source.files.len() as u64;
-        let readers = table.reader_bytes() * files;
+        let ahead = table.source.ahead_bytes(options.budget.free_bytes() / 4 / files.max(1));
+        let readers = (table.reader_bytes() + ahead) * files;
         let fit = readers <= options.budget.free_bytes() / 2;
         if fit && files * DESCRIPTORS_PER_FILE <= descriptors::left() / 2 {
             progress.phase("merging", Some(table.source.bytes()));
             let _memory = options.budget.reserve(readers, "reading tables")?;
-            let mut rows = merged_rows(table, &layout)?;
+            let mut rows = merged_rows(table, &layout, ahead)?;
             let result_rows = write(&mut rows, table, &layout, output, options, progress)?;
             let rows = rows.count();
             return Ok(TableReport { rows, result_rows, merged: true, ..TableReport::default() });
@@ -229,9 +173,11 @@ fn sort_with<C: Combiner<Error = Error>>(
     let keeps_all = combine.keeps_all();
     let budget = &options.budget;
     // Each producer holds pages and batches of its own. Where they would take too much of the memory, there is one.
-    let reader_bytes = table.reader_bytes();
+    let threads = options.threads.max(1);
+    let ahead = table.source.ahead_bytes(budget.free_bytes() / 6 / threads as u64);
+    let reader_bytes = table.reader_bytes() + ahead;
     let most = budget.free_bytes() / 3 / reader_bytes.max(1);
-    let producers = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, options.threads.max(1));
+    let producers = usize::try_from(most).unwrap_or(usize::MAX).clamp(1, threads);
     // The order of a file is checked by the thread that reads it.
     let shares = table.shares(producers, options.sorted_inputs);
     let producers = shares.len().max(1);
@@ -258,7 +204,7 @@ fn sort_with<C: Combiner<Error = Error>>(
         _ => None,
     };
     progress.phase("reading", Some(table.source.bytes()));
-    read_all(table, layout, &mut sorter, shares, options, progress)?;
+    read_all((table, ahead), layout, &mut sorter, shares, options, progress)?;
     drop(readers);
     if let Some((folder, name)) = of_view {
         let (segments, sorted) = sorter.finish_view(progress)?;
@@ -331,9 +277,9 @@ fn put_record(key: &[u8], value: &[u8], record: &mut Vec<u8>) {
     record.extend_from_slice(value);
 }
 
-/// Has all rows pushed, by a thread for each share.
+/// Has all rows pushed, by a thread for each share, with memory for pieces that it reads ahead.
 fn read_all<C: Combiner<Error = Error>>(
-    table: &Table,
+    table: (&Table, u64),
     layout: &Arc<TableLayout>,
     sorter: &mut RowSorter<C>,
     shares: Vec<Vec<(usize, std::ops::Range<usize>)>>,
@@ -374,7 +320,7 @@ fn read_all<C: Combiner<Error = Error>>(
 }
 
 fn push_share<C: Combiner<Error = Error>>(
-    table: &Table,
+    (table, ahead_bytes): (&Table, u64),
     layout: &Arc<TableLayout>,
     share: Vec<(usize, std::ops::Range<usize>)>,
     mut producer: RowProducer<C>,
@@ -385,7 +331,7 @@ fn push_share<C: Combiner<Error = Error>>(
     let (mut counted, mut mixed) = (Vec::new(), Vec::new());
     for (file_number, parts) in share {
         let file = &table.source.files[file_number];
-        let mut reader = TableReader::open(file, parts)?;
+        let mut reader = TableReader::open(file, parts, ahead_bytes)?;
         // Rows are numbered in their part, so that the numbers do not depend on how many threads share the file.
         let (mut last_part, mut number) = (None, 0_u64);
         let mut check = options.sorted_inputs.then(FileOrder::default);

@@ -9,7 +9,7 @@ use crate::TableError;
 use crate::codec::TableLayout;
 use crate::key::{TableKey, find_keys};
 use crate::sink::can_name_folders;
-use crate::source::{HiveColumns, TableSource};
+use crate::source::{FileKind, HiveColumns, TableInput, TableSource};
 
 /// The order of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,15 +34,16 @@ impl Table {
     /// # Errors
     /// A file that is no table or has other columns than the first; columns that rows can't hold.
     pub fn open(files: &[PathBuf]) -> Result<Table, TableError> {
-        Table::open_with(files, HiveColumns::default())
+        let inputs: Vec<_> = files.iter().cloned().map(TableInput::File).collect();
+        Table::open_inputs(&inputs, HiveColumns::default())
     }
 
-    /// Looks at all files, and at what their folders name, or not.
+    /// Looks at all files and objects, and at what their folders name, or not.
     ///
     /// # Errors
-    /// As [`Table::open`].
-    pub fn open_with(files: &[PathBuf], hive: HiveColumns) -> Result<Table, TableError> {
-        Ok(Table { source: TableSource::open(files, hive)? })
+    /// As [`Table::open`]; those of the stores.
+    pub fn open_inputs(inputs: &[TableInput], hive: HiveColumns) -> Result<Table, TableError> {
+        Ok(Table { source: TableSource::open(inputs, hive)? })
     }
 
     /// A table of batches that a program hands in; errors call it `name`. It can be sorted once.
@@ -63,6 +64,18 @@ impl Table {
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.source.schema.own
+    }
+
+    /// The kind of its first file.
+    #[must_use]
+    pub fn kind(&self) -> FileKind {
+        self.source.files[0].kind
+    }
+
+    /// About how many bytes its values take, not packed.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.source.bytes()
     }
 
     /// How many rows it has; `None` if they are not counted before they are read, as in files of Arrow.
@@ -109,7 +122,7 @@ impl Table {
         fields.map(|field| TableKey::ascending(field.name())).collect()
     }
 
-    /// About how much memory a reader of one part takes, in bytes.
+    /// About how much memory a reader of one part takes, in bytes, except pieces of an object that it reads ahead.
     pub(crate) fn reader_bytes(&self) -> u64 {
         let parts = self.source.files.iter().flat_map(|file| &file.parts);
         parts.map(|part| part.reader_bytes).max().unwrap_or(0) + BATCHES_BYTES

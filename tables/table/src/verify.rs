@@ -14,6 +14,9 @@ use crate::schema::TableSchema;
 use crate::source::{TableReader, null_in};
 use crate::table::{Table, TableOrder};
 
+/// Memory for pieces of an object that are read ahead, in bytes.
+const AHEAD_BYTES: u64 = 48 << 20;
+
 /// The findings of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Default, serde::Serialize)]
 pub struct TableSummary {
@@ -44,9 +47,10 @@ pub fn verify_table(
     let mut rows = RowsChecksum::new(&table.source.schema)?;
     let mut found = TableSummary::default();
     let mut last: Option<Vec<u8>> = None;
+    let ahead_bytes = table.source.ahead_bytes(AHEAD_BYTES);
     progress.phase("checking", Some(table.source.bytes()));
     for file in &table.source.files {
-        let mut reader = TableReader::open(file, 0..file.parts.len())?;
+        let mut reader = TableReader::open(file, 0..file.parts.len(), ahead_bytes)?;
         let mut number = 0;
         while let Some((_, batch)) = reader.next()? {
             keys.encode(&batch).map_err(|_| null_in(file))?;

@@ -12,6 +12,7 @@ use merganser_results::ResultsError;
 use merganser_results::leftover::{LeftBehind, Leftover, leftovers};
 use merganser_results::pipeline::{self, Left};
 use merganser_results::unfinished::{NextStep, Verdict};
+use merganser_results::uploads::NotedUploads;
 use merganser_shell::failure::Failure;
 use merganser_shell::results::told;
 use merganser_shell::{shown, standard};
@@ -28,7 +29,7 @@ use crate::args::RecoverArgs;
 struct ToldLeftover {
     /// Where it is.
     path: String,
-    /// Its kind: `sort`, `copy`, `view`, `files`, `pipeline`, `input`, `file` or `unknown`.
+    /// Its kind: `sort`, `copy`, `view`, `files`, `pipeline`, `input`, `upload`, `file` or `unknown`.
     kind: &'static str,
     /// Number of the user who owns it.
     owner: u32,
@@ -94,6 +95,8 @@ fn as_text(path: &Path, found: &[ToldLeftover]) -> String {
     text
 }
 
+/// Uploads that are named one by one.
+const UPLOADS_SHOWN: usize = 20;
 /// Added to the description of work that replaces no file.
 const TAKEN: &str = "; another file has the result's name, so move that away first";
 /// Added to the description of other work.
@@ -165,6 +168,7 @@ fn in_words(left: &Leftover) -> ToldLeftover {
             told.advise(command)
         }
         LeftBehind::Input { input, sorts } => of_input(left, input, sorts),
+        LeftBehind::Uploads(noted) => ToldLeftover::new(left, "upload", of_uploads(noted)),
         LeftBehind::SecondName => {
             let what = "a second name of a result, which a killed command left".to_owned();
             let command = AdvisedCommand::remove_file(&left.path);
@@ -304,6 +308,36 @@ fn of_pipeline(path: &Path, work: &Left, inputs_whole: bool) -> String {
         _ => "its inputs are not all there as they were, so this may be the only copy of what was made of them".to_owned(),
     };
     format!("{who} into {output} ({stages}): {far}; {inputs}")
+}
+
+/// Uploads that were not ended. Their ids are shown without a command, since no text of a file should be run.
+fn of_uploads(noted: &NotedUploads) -> String {
+    let result = match &noted.result[..] {
+        "" => "a result in an object store",
+        result => result,
+    };
+    let next = "the same command with the same --temp-dir aborts what is left of it";
+    if noted.open.is_empty() {
+        return format!(
+            "the note of uploads to {result}; none of them is open, so remove it, or {next}"
+        );
+    }
+    let mut open: Vec<_> = noted
+        .open
+        .iter()
+        .take(UPLOADS_SHOWN)
+        .map(|upload| match &upload.id {
+            Some(id) => format!("{} with the id {id}", upload.object),
+            None => format!("{}, which perhaps was not begun", upload.object),
+        })
+        .collect();
+    if let more @ 1.. = noted.open.len().saturating_sub(UPLOADS_SHOWN) {
+        open.push(format!("{more} more"));
+    }
+    format!(
+        "an upload to {result} that was not completed, so it made no object; the store keeps its parts, and may charge for them: {next}, or abort it with the tools of the store (such as aws s3api abort-multipart-upload) and remove this note; open are {}",
+        open.join("; ")
+    )
 }
 
 /// How far a sort that consumes its inputs was, and where its records are.

@@ -10,9 +10,9 @@ use super::{HiveArgs, PackingName, TableForm};
 
 /// Sort tables of any size, into a file, a folder of files or a sorted view
 ///
-/// Each INPUT is a file of Parquet or Arrow, a folder of such files, or a pattern such as 'in/*.parquet'.
-/// All have the same columns. Folders that are named as country=FR add a column. Rows whose keys are equal
-/// keep the order of the input.
+/// Each INPUT is a file of Parquet or Arrow, a folder of such files, a pattern such as 'in/*.parquet', or an
+/// address such as s3://bucket/in/. All have the same columns. Folders that are named as country=FR add a
+/// column. Rows whose keys are equal keep the order of the input.
 ///
 /// Text is compared by its bytes. Nulls are first unless a key says last. A NaN is greater than all
 /// numbers, and -0.0 equals 0.0. Columns come back with their own types, encodings and notes.
@@ -30,7 +30,7 @@ Examples:
   merganser table sort in/ --shuffle --seed 7 -o shuffled.parquet
   merganser table sort in/ -o out/ --key name --partition-by country --file-size 256M")]
 pub(crate) struct TableSortArgs {
-    /// Files, folders and patterns
+    /// Files, folders, patterns, and addresses (s3://, gs://, az://, http://, https://)
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
@@ -66,7 +66,7 @@ pub(crate) struct TableSortArgs {
     #[arg(long, visible_alias = "head", value_name = "N", help_heading = "Result")]
     pub top: Option<TypedCount>,
 
-    /// Write the sorted rows to FILE
+    /// Write the sorted rows to FILE, or to an object such as s3://bucket/out.parquet
     #[arg(short = 'o', long, value_name = "FILE", help_heading = "Result")]
     pub output: Option<PathBuf>,
 

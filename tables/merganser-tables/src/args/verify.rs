@@ -20,7 +20,7 @@ Examples:
 
 Exit status: 0 in order, 1 disorder found, 2 error.")]
 pub(crate) struct TableVerifyArgs {
-    /// Files, folders and patterns, or one view of files
+    /// Files, folders, patterns, addresses such as s3://bucket/in/, or one view of files
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 
@@ -48,7 +48,7 @@ Examples:
   merganser table info by-name.view
   merganser table info 'in/*.parquet' --json")]
 pub(crate) struct TableInfoArgs {
-    /// Files, folders and patterns, or one view
+    /// Files, folders, patterns, and addresses such as s3://bucket/in/, or one view
     #[arg(value_name = "INPUT", required = true)]
     pub inputs: Vec<PathBuf>,
 

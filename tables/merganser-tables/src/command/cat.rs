@@ -1,13 +1,12 @@
 //! `merganser table cat`.
 
 use std::io::{IsTerminal, stdout};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_shell::config::{memory_bytes, threads};
 use merganser_shell::failure::Failure;
 use merganser_shell::opened::open_folder;
-use merganser_shell::output;
 use merganser_shell::output::refuse_compressed;
 use merganser_shell::progress::HiddenBar;
 use merganser_shell::signals::Cancel;
@@ -17,6 +16,8 @@ use merganser_tables::{ParquetOptions, RowsWanted, TableFormat, TableView};
 
 use crate::args::TableCatArgs;
 use crate::config::format_of;
+use crate::inputs::Stores;
+use crate::output::BytesOutput;
 use crate::sentences::told;
 
 /// Writes a part of a view.
@@ -38,11 +39,14 @@ pub(super) fn run(typed: &TableCatArgs, cancel: &Cancel) -> Result<(), Failure> 
         refuse_compressed(path, "a table is packed inside")?;
     }
     let wanted = wanted(&view, typed)?;
-    let mut to = output::open(path, cancel)?;
+    let stores = Stores::new(cancel);
+    let notes = std::env::var_os("TMPDIR").filter(|folder| !folder.is_empty());
+    let notes = PathBuf::from(notes.unwrap_or_else(|| "/tmp".into()));
+    let mut to = BytesOutput::open(path, (&stores, &notes), (0, &budget), cancel)?;
     let how = (&ParquetOptions::default(), threads);
     let bar = HiddenBar(cancel.clone());
     view.write(&wanted, columns, (&mut to, format), how, &bar).map_err(told)?;
-    Ok(to.finish()?)
+    to.finish()
 }
 
 /// The rows that were asked for.

@@ -1,25 +1,26 @@
 //! `merganser table info`.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use merganser_shell::failure::Failure;
 use merganser_shell::opened::open_folder;
+use merganser_shell::signals::Cancel;
 use merganser_shell::{shown, standard};
 use merganser_sort::Budget;
 use merganser_sort::view::MANIFEST_NAME;
 use merganser_storage::Directory;
-use merganser_tables::{FilesOfView, Table, TableView, find_files};
+use merganser_tables::{FilesOfView, Table, TableView};
 use serde_json::json;
 
 use crate::args::TableInfoArgs;
+use crate::inputs::Stores;
 use crate::sentences::told;
 
 /// Memory in which a view is opened, in bytes.
 const MEMORY_BYTES: u64 = 256 << 20;
 
 /// Describes a view, or files.
-pub(super) fn run(typed: &TableInfoArgs) -> Result<(), Failure> {
+pub(super) fn run(typed: &TableInfoArgs, cancel: &Cancel) -> Result<(), Failure> {
     let (what, rows, schema, more) = match &typed.inputs[..] {
         [view] if view.join(MANIFEST_NAME).is_file() => {
             let folder = open_folder(view)? as Arc<dyn Directory>;
@@ -38,9 +39,10 @@ pub(super) fn run(typed: &TableInfoArgs) -> Result<(), Failure> {
             }
         }
         inputs => {
-            let files = find_files(inputs).map_err(told)?;
-            let table = Table::open_with(&files, typed.hive.into()).map_err(told)?;
-            let names: Vec<_> = files.iter().map(|file: &_| shown::name(Path::new(file))).collect();
+            let stores = Stores::new(cancel);
+            let found = stores.find(inputs)?;
+            let table = Table::open_inputs(&found, typed.hive.into()).map_err(told)?;
+            let names: Vec<_> = found.iter().map(|input| shown::name(input.name())).collect();
             ("a table", table.rows(), Arc::clone(table.schema()), json!({ "files": names }))
         }
     };

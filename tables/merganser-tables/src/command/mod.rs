@@ -17,7 +17,7 @@ pub(crate) fn run(command: TablesCommand, cancel: &Cancel) -> Result<(), Failure
     match what {
         TableTask::Sort(typed) => sort::run(&TableSortConfig::try_from(typed)?, cancel),
         TableTask::Cat(typed) => cat::run(&typed, cancel),
-        TableTask::Info(typed) => info::run(&typed),
+        TableTask::Info(typed) => info::run(&typed, cancel),
         TableTask::Verify(typed) => verify::run(&typed, cancel),
     }
 }

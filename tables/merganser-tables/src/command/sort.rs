@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_objects::UploadPlan;
 use merganser_shell::config::{Destination, view_name};
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
@@ -11,32 +12,36 @@ use merganser_shell::opened::open_folder;
 use merganser_shell::output::refuse_compressed;
 use merganser_shell::results::{create_files, create_view};
 use merganser_shell::signals::Cancel;
-use merganser_shell::{apart, output, progress, report};
+use merganser_shell::{apart, progress, report};
 use merganser_sort::Budget;
 use merganser_storage::Directory;
+use merganser_storage::address::is_address;
 use merganser_storage::file::LazyDirectory;
 use merganser_tables::{
-    DiskFolder, Table, TableFormat, TableOptions, TableOrder, TableOutput, TableReport, find_files,
-    kind_of, sort_table,
+    DiskFolder, Table, TableFormat, TableInput, TableOptions, TableOrder, TableOutput, TableReport,
+    sort_table,
 };
 
 use crate::config::TableSortConfig;
 use crate::config::sort::AskedOrder;
-use crate::sentences::told;
+use crate::inputs::Stores;
+use crate::output::{BytesOutput, tell_aborted};
+use crate::sentences::{told, told_of_objects};
 
 /// Opens everything, sorts, makes the result visible, and reports.
 pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failure> {
-    let files = find_files(&config.inputs).map_err(told)?;
-    let table = Table::open_with(&files, config.hive).map_err(told)?;
+    let stores = Stores::new(cancel);
+    let found = stores.find(&config.inputs)?;
+    let table = Table::open_inputs(&found, config.hive).map_err(told)?;
     let order = match &config.order {
         AskedOrder::Keys(keys) => TableOrder::Keys(keys.clone()),
         AskedOrder::AllColumns => TableOrder::Keys(table.all_columns()),
         AskedOrder::Shuffled(seed) => TableOrder::Shuffled { seed: *seed },
     };
-    let inputs: Vec<_> = files.iter().map(|file| Input::named(file)).collect();
+    let inputs: Vec<_> = found.iter().map(|input| Input::named(input.name())).collect();
     let precious = || apart::precious(&inputs, config.destination.path());
     let watch =
-        report::ReportWatch::start(config.report.as_ref(), precious, || touched(&files, config))?;
+        report::ReportWatch::start(config.report.as_ref(), precious, || touched(&found, config))?;
     let activity = watch.activity();
     let _worker = activity.enroll("sort");
     // A sort that fits into the memory does not look at them.
@@ -65,6 +70,17 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
             unfinished.publish()?;
             done
         }
+        (Destination::File(path), Some(files)) if is_address(path) => {
+            let memory = UploadPlan::of_file().memory_bytes() * (config.threads as u64 + 2);
+            let _memory = budget.reserve(memory, "sending parts of the result")?;
+            let stores = stores.get()?;
+            let folder =
+                stores.create_folder(path, note_folder(config)).map_err(told_of_objects)?;
+            tell_aborted(folder.aborted());
+            let done = sort(TableOutput::Folder { folder: &folder, files: files.clone() })?;
+            folder.finish(stores).map_err(told_of_objects)?;
+            done
+        }
         (Destination::File(path), Some(files)) => {
             let unfinished = create_files(path, &inputs)?;
             let folder = DiskFolder::new(&unfinished.path());
@@ -76,12 +92,13 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
             let path = config.destination.path();
             let format = match config.format {
                 Some(format) => format,
-                None => format_of_input(&files[0], path)?,
+                None => format_of_input(&table, path)?,
             };
             if let Some(path) = path {
                 refuse_compressed(path, "a table is packed inside")?;
             }
-            let mut to = output::open(path, cancel)?;
+            let how = (table.bytes(), &budget);
+            let mut to = BytesOutput::open(path, (&stores, note_folder(config)), how, cancel)?;
             let done = sort(TableOutput::Bytes { to: &mut to, format })?;
             to.finish()?;
             done
@@ -93,7 +110,7 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
         command: "sort",
         inputs: inputs.iter().map(ToString::to_string).collect(),
         output: config.destination.to_string(),
-        input_bytes: Some(size_of(&files)),
+        input_bytes: Some(found.iter().map(TableInput::bytes).sum()),
         records: Some(done.result_rows),
         memory_limit_bytes: config.memory_bytes,
         memory: budget.owner_peaks(),
@@ -103,20 +120,23 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
 }
 
 /// The format of the first input, for a result whose name does not say one.
-fn format_of_input(first: &Path, output: Option<&Path>) -> Result<TableFormat, Failure> {
+fn format_of_input(table: &Table, output: Option<&Path>) -> Result<TableFormat, Failure> {
     if output.is_none() && stdout().is_terminal() {
         let what = "standard output is a terminal: name a file with -o, or read rows here with";
         return Err(format!("{what} --output-format csv").into());
     }
-    Ok(kind_of(first).map_err(told)?.into())
+    Ok(table.kind().into())
 }
 
 /// The files and folders whose devices do the work.
-fn touched(files: &[PathBuf], config: &TableSortConfig) -> Vec<PathBuf> {
+fn touched(found: &[TableInput], config: &TableSortConfig) -> Vec<PathBuf> {
     let output = config.destination.path().map_or_else(|| "/dev/stdout".into(), Path::to_owned);
-    files.iter().chain(&config.temp_dirs).cloned().chain([output]).collect()
+    let inputs = found.iter().map(|input| input.name().to_owned());
+    let all = inputs.chain(config.temp_dirs.iter().cloned()).chain([output]);
+    all.filter(|path| !is_address(path)).collect()
 }
 
-fn size_of(files: &[PathBuf]) -> u64 {
-    files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|found| found.len()).sum()
+/// The folder for the note of uploads: the first one for temporary files.
+fn note_folder(config: &TableSortConfig) -> &Path {
+    config.temp_dirs.first().map_or(Path::new("."), PathBuf::as_path)
 }

@@ -11,9 +11,10 @@ use merganser_shell::{progress, shown, standard};
 use merganser_sort::view::MANIFEST_NAME;
 use merganser_sort::{Budget, Progress};
 use merganser_storage::Directory;
-use merganser_tables::{Table, TableOrder, TableSummary, TableView, find_files, verify_table};
+use merganser_tables::{Table, TableOrder, TableSummary, TableView, verify_table};
 
 use crate::args::TableVerifyArgs;
+use crate::inputs::Stores;
 use crate::sentences::told;
 
 /// Reads all rows, and says what was found.
@@ -29,8 +30,9 @@ pub(super) fn run(typed: &TableVerifyArgs, cancel: &Cancel) -> Result<(), Failur
             (of_view(view, &*progress)?, true)
         }
         inputs => {
-            let files = find_files(inputs).map_err(told)?;
-            let table = Table::open_with(&files, typed.hive.into()).map_err(told)?;
+            let stores = Stores::new(cancel);
+            let found = stores.find(inputs)?;
+            let table = Table::open_inputs(&found, typed.hive.into()).map_err(told)?;
             let order = TableOrder::Keys(typed.keys.clone());
             (verify_table(&table, &order, &*progress).map_err(told)?, !typed.keys.is_empty())
         }

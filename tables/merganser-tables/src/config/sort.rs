@@ -6,6 +6,7 @@ use merganser_shell::config::destination::temp_dirs;
 use merganser_shell::config::{Destination, ReportConfig, memory_bytes, threads};
 use merganser_shell::failure::Failure;
 use merganser_sort::run::Compression;
+use merganser_storage::address::is_address;
 use merganser_tables::{
     EqualRows, FolderFiles, HiveColumns, ParquetOptions, TableFormat, TableKey,
 };
@@ -14,6 +15,7 @@ use super::folder::folder_files;
 use super::format_of;
 use crate::args::TableSortArgs;
 use crate::args::sort::RunPacking;
+use crate::inputs::refuse_address;
 
 /// What to sort, and where to.
 #[derive(Debug)]
@@ -106,11 +108,15 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
         let folder = folder_files(&typed, (&destination, format))?;
         // A folder may be typed with a slash.
         let destination = match destination {
-            Destination::File(path) if folder.is_some() => {
+            Destination::File(path) if folder.is_some() && !is_address(&path) => {
                 Destination::File(path.components().collect())
             }
             other => other,
         };
+        let report = ReportConfig::new(typed.report)?;
+        if let Some(report) = &report {
+            refuse_address("--report", &report.path, "a report is")?;
+        }
         let mut parquet = ParquetOptions::default();
         parquet.compression = typed.compression.map(Into::into);
         if typed.row_group_rows.0 == 0 {
@@ -118,7 +124,15 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
         }
         parquet.group_rows = typed.row_group_rows.0;
         // The runs of a merge without a result of its own go to a folder, too.
-        let mut temp_dirs = temp_dirs(typed.temp, &destination);
+        for folder in &typed.temp.dirs {
+            refuse_address("--temp-dir", folder, "temporary files are")?;
+        }
+        if let Some(view) = &typed.view {
+            refuse_address("--view", view, "a view is")?;
+        }
+        let is_object = destination.path().is_some_and(is_address);
+        let near = if is_object { &Destination::Stdout } else { &destination };
+        let mut temp_dirs = temp_dirs(typed.temp, near);
         if let (Destination::View(view), true) = (&destination, temp_dirs.is_empty()) {
             let parent = view.parent().filter(|parent| *parent != Path::new(""));
             temp_dirs.push(parent.unwrap_or(Path::new(".")).to_owned());
@@ -142,7 +156,7 @@ impl TryFrom<TableSortArgs> for TableSortConfig {
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
             temp_dirs,
-            report: ReportConfig::new(typed.report)?,
+            report,
             quiet: typed.quiet,
         })
     }

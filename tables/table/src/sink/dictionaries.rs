@@ -134,7 +134,7 @@ impl ColumnDictionary {
             }
             index_of.push(index);
         }
-        if new_values.len() > 0 {
+        if !new_values.is_empty() {
             self.values.push(make_array(new_values.freeze()));
         }
         let exact = CastOptions { safe: false, ..CastOptions::default() };

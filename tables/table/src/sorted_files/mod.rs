@@ -58,7 +58,7 @@ const READERS_SHARE: u64 = 2;
 
 /// Whether the table is one of files whose rows can stay where they are.
 pub(crate) fn can_stay(table: &Table) -> bool {
-    table.source.files.iter().all(|file| file.kind == FileKind::Parquet && file.given.is_none())
+    table.source.files.iter().all(|file| file.kind == FileKind::Parquet && file.is_on_disk())
 }
 
 /// Checks the order of all files of `table`, and makes the fences of their merge; and how many rows there are.

@@ -1,9 +1,7 @@
 //! Files and streams of Arrow.
 
-use std::fs::File;
 use std::io::BufReader;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -11,9 +9,10 @@ use arrow_cast::cast;
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::content::{InOrder, OpenContent};
+use super::ends::ObjectTail;
 use super::given::{Batches, given};
-use super::guard::guarded;
-use super::{FileKind, Looked, TableFile, TablePart};
+use super::{AheadBytes, FileContent, FileKind, Looked, TableFile, TablePart, pieces};
 use crate::TableError;
 use crate::types::{Held, plain_schema};
 
@@ -21,8 +20,8 @@ use crate::types::{Held, plain_schema};
 const BATCH_ROWS: usize = 8192;
 
 enum Opened {
-    File(FileReader<BufReader<File>>),
-    Stream(StreamReader<BufReader<File>>),
+    File(FileReader<BufReader<InOrder>>),
+    Stream(StreamReader<BufReader<InOrder>>),
     /// Batches of a program, which makes its own errors.
     Given(SchemaRef, Batches),
 }
@@ -37,19 +36,26 @@ impl Opened {
     }
 }
 
-fn open(path: &Path, kind: FileKind) -> Result<Opened, TableError> {
-    let file = File::open(path).map_err(TableError::on(path))?;
-    let file = BufReader::with_capacity(1 << 20, file);
-    guarded((path, ""), || match kind {
-        FileKind::ArrowFile => FileReader::try_new(file, None).map(Opened::File),
-        _ => StreamReader::try_new(file, None).map(Opened::Stream),
-    })
+fn open(
+    file: &TableFile,
+    ahead_bytes: u64,
+    tail: Option<ObjectTail>,
+) -> Result<(OpenContent, Opened), TableError> {
+    let content = file.open(ahead_bytes, tail)?;
+    let opened = file.guarded(&content, "", || {
+        let in_order = BufReader::with_capacity(1 << 20, content.clone().in_order());
+        match file.kind {
+            FileKind::ArrowFile => FileReader::try_new(in_order, None).map(Opened::File),
+            _ => StreamReader::try_new(in_order, None).map(Opened::Stream),
+        }
+    })?;
+    Ok((content, opened))
 }
 
-/// Looks at the file at `path`.
-pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
-    let bytes = std::fs::metadata(path).map_err(TableError::on(path))?.len();
-    let opened = open(path, kind)?;
+/// Looks at a file.
+pub(super) fn look(file: TableFile, tail: Option<ObjectTail>) -> Result<Looked, TableError> {
+    let bytes = file.bytes()?;
+    let (_, opened) = open(&file, 0, tail)?;
     let count = match &opened {
         Opened::File(reader) => reader.num_batches(),
         Opened::Stream(_) | Opened::Given(..) => 1,
@@ -57,18 +63,25 @@ pub(super) fn look(path: &Path, kind: FileKind) -> Result<Looked, TableError> {
     let schema = opened.schema();
     // The rows of a batch are known when it is read.
     let bytes = bytes / count.max(1) as u64;
+    let ahead = match &file.content {
+        FileContent::Object { .. } => AheadBytes {
+            least: pieces::least_bytes([bytes].into_iter()),
+            most: pieces::most_bytes(bytes),
+        },
+        FileContent::Disk | FileContent::Given(_) => AheadBytes::default(),
+    };
     let parts = (0..count)
-        .map(|number| TablePart { number, rows: 0, bytes, reader_bytes: bytes })
+        .map(|number| TablePart { number, rows: 0, bytes, reader_bytes: bytes, ahead })
         .collect();
     let may_be_null = vec![true; schema.fields().len()];
-    let file = TableFile::new(path, kind, parts);
-    Ok(Looked { file, schema, may_be_null, origin: None })
+    Ok(Looked { file: file.with_parts(parts), schema, may_be_null, origin: None })
 }
 
 /// Reads batches.
 pub(crate) struct ArrowReader {
-    path: Arc<Path>,
+    file: TableFile,
     parts: Range<usize>,
+    content: Option<OpenContent>,
     opened: Opened,
     plain: SchemaRef,
     /// The batch that is handed out, with its number, from this row on.
@@ -76,13 +89,22 @@ pub(crate) struct ArrowReader {
 }
 
 impl ArrowReader {
-    pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ArrowReader, TableError> {
-        let opened = match &file.given {
-            Some(given) => Opened::Given(given.schema(), given.take(&file.path)?),
-            None => open(&file.path, file.kind)?,
+    pub(super) fn open(
+        file: &TableFile,
+        parts: Range<usize>,
+        ahead_bytes: u64,
+    ) -> Result<ArrowReader, TableError> {
+        let (content, opened) = match &file.content {
+            FileContent::Given(given) => {
+                (None, Opened::Given(given.schema(), given.take(&file.path)?))
+            }
+            FileContent::Disk | FileContent::Object { .. } => {
+                let (content, opened) = open(file, ahead_bytes, None)?;
+                (Some(content), opened)
+            }
         };
         let plain = plain_schema(&opened.schema(), Held::AsViews);
-        Ok(ArrowReader { path: Arc::clone(&file.path), parts, opened, plain, batch: None })
+        Ok(ArrowReader { file: file.clone(), parts, content, opened, plain, batch: None })
     }
 
     pub(super) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
@@ -107,19 +129,20 @@ impl ArrowReader {
             Opened::File(reader) => {
                 let Some(part) = self.parts.next() else { return Ok(None) };
                 let place = format!(", batch {part}");
-                let batch = guarded((&self.path, &place), || {
+                let batch = guarded(&self.file, self.content.as_ref(), &place, || {
                     reader.set_index(part)?;
                     reader.next().transpose()
                 })?;
                 Ok(batch.map(|batch| (part, batch)))
             }
             Opened::Stream(reader) => {
-                let batch = guarded((&self.path, ""), || reader.next().transpose())?;
+                let read = || reader.next().transpose();
+                let batch = guarded(&self.file, self.content.as_ref(), "", read)?;
                 Ok(batch.map(|batch| (0, batch)))
             }
             Opened::Given(_, batches) => {
                 let batch = batches.next().transpose();
-                let batch = batch.map_err(|error| given(&self.path, error))?;
+                let batch = batch.map_err(|error| given(&self.file.path, error))?;
                 Ok(batch.map(|batch| (0, batch)))
             }
         }
@@ -127,7 +150,7 @@ impl ArrowReader {
 
     /// The columns in their plain forms.
     fn plain_batch(&self, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
-        guarded((&self.path, ""), || {
+        guarded(&self.file, self.content.as_ref(), "", || {
             let columns = batch.columns().iter().zip(self.plain.fields());
             let columns: Result<Vec<ArrayRef>, ArrowError> = columns
                 .map(|(array, field)| match array.data_type() {
@@ -137,5 +160,18 @@ impl ArrowReader {
                 .collect();
             RecordBatch::try_new(Arc::clone(&self.plain), columns?)
         })
+    }
+}
+
+/// Calls a library on a file, or on batches of a program.
+fn guarded<T, E: std::fmt::Display>(
+    file: &TableFile,
+    content: Option<&OpenContent>,
+    place: &str,
+    call: impl FnOnce() -> Result<T, E>,
+) -> Result<T, TableError> {
+    match content {
+        Some(content) => file.guarded(content, place, call),
+        None => super::guarded((&file.path, place), call),
     }
 }

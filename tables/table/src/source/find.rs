@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use merganser_sort::run::magic::has_name_of_table;
+use merganser_storage::address::is_address;
 
 use crate::TableError;
 
@@ -11,11 +12,14 @@ use crate::TableError;
 /// begin with a dot or an underscore are left out, as other programs do, except folders such as `_year=2024`.
 ///
 /// # Errors
-/// Folders that can't be read; a folder or pattern without files.
+/// Folders that can't be read; a folder or pattern without files; the address of an object.
 pub fn find_files(typed: &[PathBuf]) -> Result<Vec<PathBuf>, TableError> {
     let mut files = Vec::new();
     for path in typed {
         let known = files.len();
+        if is_address(path) {
+            return Err(TableError::Address { address: path.clone() });
+        }
         if path.is_dir() {
             find_in(path, &mut files)?;
         } else if !path.exists() && is_pattern(path) {

@@ -163,7 +163,7 @@ mod tests {
         for file in files {
             let (file, first) = (Path::new(file), Path::new(files[0]));
             columns.add(file, &own, first).map_err(|error| error.to_string())?;
-            all.push(TableFile::new(file, FileKind::Parquet, Vec::new()));
+            all.push(TableFile::new(file, FileKind::Parquet, super::super::FileContent::Disk));
         }
         let fields = columns.give_to(&mut all);
         let values = all[0].of_folders.iter().map(|value| match value {

@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use parking_lot::Mutex;
 
-use super::{FileKind, TableFile, TablePart, TableSource};
+use super::{FileContent, FileKind, TableFile, TablePart, TableSource};
 use crate::TableError;
 use crate::schema::TableSchema;
 
@@ -66,9 +66,9 @@ impl TableSource {
         let own = TableSchema::new(Arc::clone(&schema), &path)?;
         let may_be_null = vec![true; schema.fields().len()];
         let batches = Arc::new(Mutex::new(Some(batches)));
-        let all = vec![TablePart { number: 0, rows: 0, bytes: 0, reader_bytes: 0 }];
-        let given = Some(GivenBatches { schema, batches });
-        let file = TableFile { given, ..TableFile::new(&path, FileKind::ArrowStream, all) };
+        let all = vec![TablePart::default()];
+        let content = FileContent::Given(GivenBatches { schema, batches });
+        let file = TableFile::new(&path, FileKind::ArrowStream, content).with_parts(all);
         Ok(TableSource { files: vec![file], schema: own, may_be_null, origin: None })
     }
 }

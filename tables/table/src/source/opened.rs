@@ -48,6 +48,11 @@ impl OpenedFile {
         Ok(OpenedFile(Arc::new(HeldOpen { path: Arc::clone(path), file, outer })))
     }
 
+    /// Reads bytes at a place, as many as there are.
+    pub(super) fn read_at(&self, buffer: &mut [u8], at: u64) -> std::io::Result<usize> {
+        self.0.file.read_at(buffer, at)
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
     }
@@ -128,7 +133,7 @@ pub(crate) struct BytesFrom {
 
 impl Read for BytesFrom {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.file.0.file.read_at(buffer, self.at)?;
+        let count = self.file.read_at(buffer, self.at)?;
         self.at += count as u64;
         Ok(count)
     }

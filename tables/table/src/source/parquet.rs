@@ -21,9 +21,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, TypePtr};
 
-use super::guard::guarded;
+use super::content::OpenContent;
+use super::ends::ObjectTail;
 use super::opened::OpenedFile;
-use super::{FileKind, Looked, SelectedRows, TableFile, TablePart};
+use super::{
+    AheadBytes, FileContent, FileKind, Looked, SelectedRows, TableFile, TablePart, pieces,
+};
 use crate::TableError;
 use crate::types::{Held, plain_schema};
 
@@ -129,13 +132,30 @@ impl LeafOrigin {
     }
 }
 
-/// A file of Parquet that is open, for any number of readers.
+/// A file of Parquet on a disk that is open, for any number of readers.
 #[derive(Clone)]
 pub(crate) struct OpenedParquet {
-    path: Arc<Path>,
     pub(crate) file: OpenedFile,
     /// With the plain forms of its columns.
     plain: ArrowReaderMetadata,
+}
+
+/// What a file says of itself.
+fn load(file: &TableFile, content: &OpenContent) -> Result<ArrowReaderMetadata, TableError> {
+    let load = || ArrowReaderMetadata::load(content, ArrowReaderOptions::new());
+    file.guarded(content, "", load)
+}
+
+/// The same with the plain forms of its columns.
+fn plain_forms(
+    file: &TableFile,
+    content: &OpenContent,
+    loaded: &ArrowReaderMetadata,
+) -> Result<ArrowReaderMetadata, TableError> {
+    let plain = plain_schema(loaded.schema(), Held::AsViews);
+    let options = ArrowReaderOptions::new().with_schema(plain);
+    let forms = || ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options);
+    file.guarded(content, "", forms)
 }
 
 impl OpenedParquet {
@@ -143,17 +163,13 @@ impl OpenedParquet {
     ///
     /// # Errors
     /// The system's own; damage.
-    pub(super) fn open(path: &Arc<Path>) -> Result<(OpenedParquet, Looked), TableError> {
-        let file = OpenedFile::open(path)?;
-        let loaded =
-            guarded((path, ""), || ArrowReaderMetadata::load(&file, ArrowReaderOptions::new()))?;
-        let options =
-            ArrowReaderOptions::new().with_schema(plain_schema(loaded.schema(), Held::AsViews));
-        let plain = guarded((path, ""), || {
-            ArrowReaderMetadata::try_new(Arc::clone(loaded.metadata()), options)
-        })?;
-        let looked = looked(path, &loaded);
-        Ok((OpenedParquet { path: Arc::clone(path), file, plain }, looked))
+    pub(super) fn open(path: &Path) -> Result<(OpenedParquet, Looked), TableError> {
+        let table_file = TableFile::new(path, FileKind::Parquet, FileContent::Disk);
+        let file = OpenedFile::open(&table_file.path)?;
+        let content = OpenContent::Disk(file.clone());
+        let loaded = load(&table_file, &content)?;
+        let plain = plain_forms(&table_file, &content, &loaded)?;
+        Ok((OpenedParquet { file, plain }, looked(table_file, &loaded)))
     }
 
     /// How many columns are in the file itself.
@@ -194,12 +210,20 @@ fn page_bytes(chunk: &ColumnChunkMetaData) -> u64 {
     positive(chunk.uncompressed_size()).min(PAGE_BYTES)
 }
 
-/// Looks at the file at `path`.
-pub(super) fn look(path: &Path) -> Result<Looked, TableError> {
-    Ok(OpenedParquet::open(&Arc::from(path))?.1)
+/// Looks at a file.
+pub(super) fn look(mut file: TableFile, tail: Option<ObjectTail>) -> Result<Looked, TableError> {
+    let tail_bytes = tail.as_ref().and_then(described_bytes);
+    let content = file.open(0, tail)?;
+    let loaded = load(&file, &content)?;
+    if let FileContent::Object { tail_bytes: known, .. } = &mut file.content {
+        // The next reader takes it in one request.
+        *known = tail_bytes.unwrap_or(*known);
+    }
+    Ok(looked(file, &loaded))
 }
 
-fn looked(path: &Path, loaded: &ArrowReaderMetadata) -> Looked {
+fn looked(file: TableFile, loaded: &ArrowReaderMetadata) -> Looked {
+    let is_object = matches!(file.content, FileContent::Object { .. });
     let metadata = loaded.metadata();
     let groups = metadata.row_groups();
     let descriptor = metadata.file_metadata().schema_descr();
@@ -208,6 +232,7 @@ fn looked(path: &Path, loaded: &ArrowReaderMetadata) -> Looked {
         rows: positive(group.num_rows()),
         bytes: positive(group.total_byte_size()),
         reader_bytes: chunks(metadata, group, None).map(page_bytes).sum(),
+        ahead: if is_object { ahead_of(group) } else { AheadBytes::default() },
     };
     let parts = groups.iter().enumerate().map(part).collect();
     // A column that is a leaf may have nulls, unless the statistics of all row groups count 0 of them.
@@ -222,16 +247,32 @@ fn looked(path: &Path, loaded: &ArrowReaderMetadata) -> Looked {
         }
     }
     Looked {
-        file: TableFile::new(path, FileKind::Parquet, parts),
+        file: file.with_parts(parts),
         schema: Arc::clone(loaded.schema()),
         may_be_null,
         origin: Some(ParquetOrigin::of_file(metadata)),
     }
 }
 
+/// Bytes at the end of a file that describe it, as its last ones say.
+fn described_bytes(tail: &ObjectTail) -> Option<u64> {
+    let end = tail.bytes.len().checked_sub(8)?;
+    let length = tail.bytes[end..].first_chunk::<4>()?;
+    Some(u64::from(u32::from_le_bytes(*length)) + 8)
+}
+
+/// The memory for pieces of a row group that are read ahead.
+fn ahead_of(group: &RowGroupMetaData) -> AheadBytes {
+    let bytes = || group.columns().iter().map(|chunk| positive(chunk.compressed_size()));
+    AheadBytes { least: pieces::least_bytes(bytes()), most: pieces::most_bytes(bytes().sum()) }
+}
+
 /// Reads row groups.
 pub(crate) struct ParquetReader {
-    opened: OpenedParquet,
+    file: TableFile,
+    content: OpenContent,
+    /// With the plain forms of its columns.
+    plain: ArrowReaderMetadata,
     parts: VecDeque<TablePart>,
     /// Rows of the next part that are left out.
     skipped: u64,
@@ -251,19 +292,27 @@ struct PartReader {
 }
 
 impl ParquetReader {
-    pub(super) fn open(file: &TableFile, parts: Range<usize>) -> Result<ParquetReader, TableError> {
-        let (opened, _) = OpenedParquet::open(&file.path)?;
+    pub(super) fn open(
+        file: &TableFile,
+        parts: Range<usize>,
+        ahead_bytes: u64,
+    ) -> Result<ParquetReader, TableError> {
+        let content = file.open(ahead_bytes, None)?;
+        let loaded = load(file, &content)?;
+        let plain = plain_forms(file, &content, &loaded)?;
         let parts = file.parts[parts].iter().copied().collect();
         let (skipped, columns, batch) = (0, None, (BATCH_BYTES, BATCH_ROWS));
-        Ok(ParquetReader { opened, parts, skipped, columns, batch, reader: None })
+        let file = file.clone();
+        Ok(ParquetReader { file, content, plain, parts, skipped, columns, batch, reader: None })
     }
 
     /// A reader of some rows and columns of a file that is open.
     pub(super) fn of_opened(
         opened: &OpenedParquet,
-        parts: &[TablePart],
+        file: &TableFile,
         selected: &SelectedRows,
     ) -> ParquetReader {
+        let parts = &file.parts;
         let (mut skipped, mut first) = (selected.first_row, 0);
         while let Some(part) = parts.get(first).filter(|part| part.rows <= skipped) {
             skipped -= part.rows;
@@ -271,7 +320,9 @@ impl ParquetReader {
         }
         let own = selected.columns.iter().copied().filter(|column| *column < opened.columns());
         ParquetReader {
-            opened: opened.clone(),
+            file: file.clone(),
+            content: OpenContent::Disk(opened.file.clone()),
+            plain: opened.plain.clone(),
             parts: parts[first..].iter().copied().collect(),
             skipped,
             columns: Some(own.collect()),
@@ -283,8 +334,8 @@ impl ParquetReader {
     pub(super) fn next(&mut self) -> Result<Option<(usize, RecordBatch)>, TableError> {
         loop {
             if let Some(PartReader { number, place, batches }) = &mut self.reader {
-                let path = &*self.opened.path;
-                let batch = guarded((path, place), || batches.next().transpose())?;
+                let next = || batches.next().transpose();
+                let batch = self.file.guarded(&self.content, place, next)?;
                 if let Some(batch) = batch {
                     return Ok(Some((*number, batch)));
                 }
@@ -298,7 +349,7 @@ impl ParquetReader {
 
     /// A reader of the rows of a row group behind the first `skipped` ones.
     fn reader_of(&self, part: TablePart, skipped: u64) -> Result<PartReader, TableError> {
-        let OpenedParquet { path, file, plain } = &self.opened;
+        let plain = &self.plain;
         let place = format!(", row group {}", part.number);
         let bytes = match &self.columns {
             None => part.bytes,
@@ -310,11 +361,19 @@ impl ParquetReader {
         };
         let (batch_bytes, batch_rows) = self.batch;
         let rows = (batch_bytes / (bytes / part.rows.max(1)).max(1)).clamp(1, batch_rows);
-        let batches = guarded((path, &place), || {
-            let mut builder =
-                ParquetRecordBatchReaderBuilder::new_with_metadata(file.clone(), plain.clone())
-                    .with_row_groups(vec![part.number])
-                    .with_batch_size(rows as usize);
+        let next = self.parts.front().map(|next| next.number);
+        let batches = self.file.guarded(&self.content, &place, || {
+            self.content.read_ahead(part.number, next, |group| {
+                let columns = plain.metadata().row_group(group).columns().iter();
+                let place = |(start, length): (u64, u64)| start..start.saturating_add(length);
+                columns.map(|column| place(column.byte_range())).collect()
+            });
+            let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
+                self.content.clone(),
+                plain.clone(),
+            )
+            .with_row_groups(vec![part.number])
+            .with_batch_size(rows as usize);
             if let Some(columns) = &self.columns {
                 let roots = columns.iter().copied();
                 let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
