@@ -31,6 +31,9 @@ pub(crate) fn told(error: TableError) -> Failure {
             let what = "take --output-format arrows, whose batches have dictionaries of their own";
             Failure::Error(plain_text(format!("{error}; {what}")))
         }
+        error @ TableError::ShortIndices { .. } => {
+            Failure::Error(plain_text(format!("{error}; take --output-format parquet or csv")))
+        }
         error @ TableError::FolderColumns { .. } => {
             Failure::Error(plain_text(format!("{error}; --no-hive leaves such columns out")))
         }

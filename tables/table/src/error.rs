@@ -270,6 +270,16 @@ pub enum TableError {
         /// The name.
         column: String,
     },
+    /// A column that has more values than its indices can name.
+    #[error(
+        "column {column} has more different values than its indices of type {index_type} can name"
+    )]
+    ShortIndices {
+        /// The name.
+        column: String,
+        /// The type of its indices.
+        index_type: DataType,
+    },
     /// A column whose dictionary is too long for a file of Arrow.
     #[error(
         "column {column} has more different values than one dictionary of a file of Arrow takes"

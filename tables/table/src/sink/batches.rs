@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_cast::cast;
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use merganser_sort::Progress;
 
 use crate::TableError;
@@ -80,7 +80,13 @@ impl WantedColumns {
             if array.data_type() == field.data_type() {
                 return Ok(Arc::clone(array));
             }
-            cast(array, field.data_type()).map_err(TableError::Arrow)
+            cast(array, field.data_type()).map_err(|error| match (&error, field.data_type()) {
+                (ArrowError::DictionaryKeyOverflowError, DataType::Dictionary(index_type, _)) => {
+                    let (column, index_type) = (field.name().clone(), (**index_type).clone());
+                    TableError::ShortIndices { column, index_type }
+                }
+                _ => TableError::Arrow(error),
+            })
         });
         let columns = columns.collect::<Result<Vec<_>, _>>()?;
         let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

@@ -148,7 +148,10 @@ impl ColumnDictionary {
                     .map_or(0, |index| *index)
             });
         let indices = cast_with_options(&indices, &self.index_type, &exact);
-        let indices = indices.map_err(|_| TableError::LongDictionary { column: self.name.clone() });
+        let indices = indices.map_err(|_| TableError::ShortIndices {
+            column: self.name.clone(),
+            index_type: self.index_type.clone(),
+        });
         Ok((indices?, bytes))
     }
 
