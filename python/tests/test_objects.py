@@ -472,7 +472,7 @@ class Folders(Case):
         checked = self.run_to(0, "verify", "s3://bucket/out")
         self.assertEqual(checked, self.run_to(0, "verify", "local"))
         told = self.run_to(2, "sort", "in.parquet", "-o", "s3://bucket/out/", "--key", "name", "--file-size", "1M")
-        self.assertIn("s3://bucket/out/: has objects already, and stores can't replace a folder in one step; remove them", told)
+        self.assertIn("s3://bucket/out/: has objects already, and stores can't replace a folder in one step; move them away", told)
         self.assertEqual((self.store.uploads, self.notes()), ({}, []))
 
     def test_a_folder_that_fails_leaves_nothing(self):
