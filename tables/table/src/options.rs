@@ -83,14 +83,19 @@ pub struct FolderFiles {
 }
 
 impl FolderFiles {
-    /// Checks that a sort with `options` can make these files.
+    /// Checks that a sort with `options` can make these files, and that they are of use.
     ///
     /// # Errors
-    /// What does not go together.
+    /// Settings that do not go together, and files that are hardly more than their ends.
     pub fn check(&self, options: &TableOptions) -> Result<(), FolderMisuse> {
         if self.file_bytes.is_some_and(|bytes| bytes < FILE_BYTES_MIN) {
             return Err(FolderMisuse::SmallFiles);
         }
+        self.check_order(options)
+    }
+
+    /// The same for files of any size.
+    pub(crate) fn check_order(&self, options: &TableOptions) -> Result<(), FolderMisuse> {
         let by = &self.partition_by;
         if by.len() > PARTITION_COLUMNS_MAX {
             return Err(FolderMisuse::ManyColumns);

@@ -94,7 +94,7 @@ pub fn sort_table(
 ) -> Result<TableReport, TableError> {
     let partition_by = match &output {
         TableOutput::Folder { files, .. } => {
-            files.check(options)?;
+            files.check_order(options)?;
             &files.partition_by[..]
         }
         _ => &[],
