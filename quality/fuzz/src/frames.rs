@@ -56,5 +56,7 @@ pub(crate) fn examples() -> Vec<Vec<u8>> {
     let lines = include_str!("../../../near/serve/tests/golden/session_wire.txt").lines();
     let bodies = lines.filter_map(|line| line.split_once(": ")).map(|(_, body)| body);
     let call = r#"{"args":{"to":5},"inputs":["logs/one"]}"#;
-    bodies.chain([call]).map(|body| [&[7; 8], body.as_bytes()].concat()).collect()
+    // The nearest number to these digits is not the one that a quick reading finds.
+    let exact = r#"{"args":{"to":124727500204660135625},"inputs":["logs/one"]}"#;
+    bodies.chain([call, exact]).map(|body| [&[7; 8], body.as_bytes()].concat()).collect()
 }
