@@ -105,7 +105,7 @@ impl ObjectFolder {
             Some(error) => Err(ObjectsError::Store {
                 name: self.address.shown(),
                 why: format!(
-                    "{completed} of {all} objects are there, and the others are not: {error}; remove them before you repeat the command"
+                    "{completed} of {all} objects are there, and the others are not: {error}; repeat the command with another -o"
                 ),
             }),
         }
