@@ -27,7 +27,7 @@ class Status(Fault):
 
 @dataclasses.dataclass
 class Cut(Fault):
-    """The connection ends after so many bytes of the body, which was announced as a whole."""
+    """The connection ends in the middle of the body, which was announced as a whole, after this number of bytes."""
 
     after: int
 
@@ -229,5 +229,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def slow(seconds):
-    """A fault that is none: the answer comes later."""
+    """The answer comes later, which is no fault."""
     time.sleep(seconds)

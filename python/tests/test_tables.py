@@ -444,6 +444,12 @@ class Tables(unittest.TestCase):
         self.assertEqual(told, "merganser: mixed/y.parquet: its folders do not name column a, as those of mixed/a=1/x.parquet do; --no-hive leaves such columns out\n")
         run("sort", "mixed", "--no-hive", "-o", "out.parquet", "--key", "at", cwd=self.folder)
 
+    def test_a_table_that_is_not_there_is_named(self):
+        for words in (["sort", "missing.parquet", "-o", "out", "--key", "name"], ["verify", "missing.arrow"], ["info", "missing.arrows"]):
+            told = run(*words, cwd=self.folder, status=2)
+            self.assertIn(f"{words[1]}: No such file or directory", told)
+        self.assertEqual(os.listdir(self.folder), [])
+
     def test_a_file_of_arrow_has_one_dictionary_for_all_batches(self):
         rows = 30_000
         words = [f"w{n * 7919 % rows // 40:04}" for n in range(rows)]

@@ -136,10 +136,8 @@ fn is_table(path: &Path) -> bool {
             !path.join(MANIFEST_NAME).exists() && has_tables(path, DEPTH)
         }
         Ok(_) => false,
-        Err(_) => {
-            path.as_os_str().as_bytes().iter().any(|byte| b"*?[".contains(byte))
-                && has_name_of_table(path)
-        }
+        // A pattern, or a file that isn't there, which the command on tables says better.
+        Err(_) => has_name_of_table(path),
     }
 }
 
@@ -199,6 +197,7 @@ mod tests {
             "m sort @stream --key a",
             "m sort @in --view @v --key a:r",
             "m sort @in/*.parquet --shuffle --seed 7",
+            "m sort @missing.parquet --key name",
             "m sort -mk a @t.parquet",
             "m sort @in -o @out --partition-by year --file-size 1M --no-hive",
             "m sort -- @t.parquet",

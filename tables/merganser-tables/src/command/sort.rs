@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use merganser_objects::UploadPlan;
 use merganser_shell::config::{Destination, view_name};
-use merganser_shell::failure::Failure;
+use merganser_shell::failure::{Failure, notice};
 use merganser_shell::input::Input;
 use merganser_shell::opened::open_folder;
 use merganser_shell::output::refuse_compressed;
 use merganser_shell::results::{create_files, create_view};
 use merganser_shell::signals::Cancel;
-use merganser_shell::{apart, progress, report};
+use merganser_shell::{apart, progress, report, shown};
 use merganser_sort::Budget;
 use merganser_storage::Directory;
 use merganser_storage::address::is_address;
@@ -68,6 +68,13 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
             let folder = activity.directory(folder as Arc<dyn Directory>);
             let done = sort(TableOutput::View { folder, name: view_name(path) })?;
             unfinished.publish()?;
+            if done.in_files {
+                // Who takes the view for a copy may remove the only one.
+                notice(&format!(
+                    "{}: holds no rows; they stay in the inputs, so keep these files where they are",
+                    shown::name(path)
+                ));
+            }
             done
         }
         (Destination::File(path), Some(files)) if is_address(path) => {
