@@ -193,7 +193,7 @@ class Nodes:
         return self.act(client, "open", {kind: name, "args": self.args, **self.limits})
 
     def ticket(self, view, records=None):
-        """What is wanted of a view."""
+        """The ticket for a view, or for a range of its rows."""
         keys = {"keys": self.keys} if self.keys else {}
         columns = {"columns": self.columns} if self.columns else {}
         rows = {"records": records} if records else {}

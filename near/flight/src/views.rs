@@ -17,7 +17,7 @@ use crate::view_access::{THREADS, ViewMemory, engine, refuse_unordered, with_mem
 use crate::wire::{KeyRange, ViewTicket};
 use crate::{batches, schema};
 
-/// What a view has.
+/// The columns and the size of a view.
 pub(crate) struct ViewFacts {
     /// The columns that a ticket gives.
     pub(crate) schema: SchemaRef,

@@ -39,7 +39,7 @@ impl DoomedFolders for NoList {
     fn remove(&self, _: &Path) {}
 }
 
-/// Starts the folder of files `path`, which is made of the files `inputs`, or of a table of Python if there are none.
+/// Starts the folder of files `path`, which is made of the files `inputs`; without any, of a table of Python.
 pub(crate) fn begin_files(path: &Path, inputs: &[PathBuf]) -> Result<UnfinishedFiles, Failure> {
     // A folder may be typed with a slash.
     let path: PathBuf = path.components().collect();

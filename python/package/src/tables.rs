@@ -39,7 +39,7 @@ pub(crate) struct TableJob {
     equal: String,
     top: Option<u64>,
     sorted_inputs: bool,
-    /// `output` is a folder of files, with folders for the values of these columns, and of files of at most so many bytes.
+    /// `output` is a folder of files, with folders for the values of these columns, and with a limit for the bytes of a file.
     partition_by: Vec<String>,
     file_size: Option<u64>,
     /// Whether names of folders such as `country=FR` are columns of the inputs.

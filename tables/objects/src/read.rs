@@ -117,7 +117,7 @@ enum ReadFailure {
     Cut(String),
 }
 
-/// What is said of an object that is another now.
+/// The sentence for an object that is another now.
 const CHANGED: &str =
     "was changed while it was read; repeat the command when no other program writes it";
 

@@ -1,7 +1,7 @@
 //! Requests that run while a thread waits for them, or does other work.
 //!
 //! This is the only place with threads of tokio. Whoever waits looks at times whether the end was asked for, so a store that
-//! does not answer holds nobody up.
+//! does not answer holds no program up.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Requests {
     ) -> BegunRequest<T> {
         let (send, answer) = sync_channel(1);
         let task = self.runtime.spawn(async move {
-            // If nobody waits any more, the answer is of no use.
+            // Without a thread that waits, the answer is of no use.
             let _ = send.send(request.await);
         });
         BegunRequest { requests: Arc::clone(self), answer, task }

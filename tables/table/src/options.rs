@@ -1,4 +1,4 @@
-//! What a sort of a table is asked for.
+//! The settings of a sort of a table.
 
 use std::sync::Arc;
 

@@ -198,7 +198,7 @@ pub struct ViewTicket {
     /// Keys as a user types them, with the escapes of `merganser cat --from-key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<KeyRange>,
-    /// Of a view of a table: the names of the columns that are wanted, in this order.
+    /// The names of the columns that are wanted, in this order, if it is a view of a table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub columns: Option<Vec<String>>,
 }

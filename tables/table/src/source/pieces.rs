@@ -36,7 +36,7 @@ pub(super) fn least_bytes(columns: impl Iterator<Item = u64>) -> u64 {
     columns.map(|bytes| bytes.min(3 * PIECE_BYTES_MIN)).sum()
 }
 
-/// The most memory that is of use to a reader whose largest row group has so many bytes.
+/// The most memory that is of use to a reader whose largest row group has `group_bytes`.
 pub(super) fn most_bytes(group_bytes: u64) -> u64 {
     (2 * group_bytes).min(BEGUN_MAX as u64 * PIECE_BYTES_MAX)
 }
