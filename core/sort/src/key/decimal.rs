@@ -35,8 +35,10 @@ pub struct Decimal<'a> {
 
 /// The `point` of infinity, whose digit is 1.
 const INFINITE: i64 = i64::MAX;
-/// Exponents below this are numbers. It is far from overflow when a number of digits is added.
+/// The exponents of numbers are nearer to 0 than this, those of their texts with one digit before the point.
 const EXPONENT_END: i64 = 1 << 56;
+/// An exponent in a text counts as this if it is larger: no text has enough digits to come back to a number.
+const EXPONENT_MOST: i64 = 1 << 58;
 
 const KEY_ZERO: u8 = 0x80;
 const KEY_INFINITE: u8 = 0xf0;
@@ -53,7 +55,7 @@ const ZEROS_BEHIND_MOST: i64 = 21;
 const ZEROS_BEFORE_MOST: i64 = 5;
 
 impl<'a> Decimal<'a> {
-    /// Reads a whole text; `None` if it is no number, or has an exponent of 2^56 or more.
+    /// Reads a whole text; `None` if it is no number, or one whose exponent is 2^56 or more, or -2^56 or less.
     #[must_use]
     #[inline]
     pub fn parse(text: &'a [u8]) -> Option<Self> {
@@ -87,10 +89,8 @@ impl<'a> Decimal<'a> {
         if front.is_empty() {
             return Some(Decimal { negative: false, point: 0, front, back });
         }
-        if exponent.abs() >= EXPONENT_END {
-            return None;
-        }
-        Some(Decimal { negative, point: point + exponent, front, back })
+        let point = point + exponent;
+        is_near(point).then_some(Decimal { negative, point, front, back })
     }
 
     fn is_zero(&self) -> bool {
@@ -231,7 +231,12 @@ fn without_end_zeros(mut digits: &[u8]) -> &[u8] {
     digits
 }
 
-/// The exponent that `text` is, `e` included; at most [`EXPONENT_END`] in size.
+/// Whether a number may have this point.
+fn is_near(point: i64) -> bool {
+    point > 1 - EXPONENT_END && point <= EXPONENT_END
+}
+
+/// The exponent that `text` is, `e` included; at most [`EXPONENT_MOST`] in size.
 fn exponent(text: &[u8]) -> Option<i64> {
     let [b'e' | b'E', text @ ..] = text else { return None };
     let (negative, text) = match text {
@@ -242,7 +247,7 @@ fn exponent(text: &[u8]) -> Option<i64> {
     if text.is_empty() || digits(text) < text.len() {
         return None;
     }
-    let step = |size: i64, digit: &u8| (size * 10 + i64::from(digit - b'0')).min(EXPONENT_END);
+    let step = |size: i64, digit: &u8| (size * 10 + i64::from(digit - b'0')).min(EXPONENT_MOST);
     let size = text.iter().fold(0, step);
     Some(if negative { -size } else { size })
 }
@@ -312,7 +317,7 @@ impl OwnedDecimal {
         }
         let infinite = || OwnedDecimal { negative, point: INFINITE, digits: b"1".to_vec() };
         let (point, pairs) = match &size[..] {
-            [KEY_ZERO] => {
+            [KEY_ZERO] if !negative => {
                 return Some(OwnedDecimal { negative: false, point: 0, digits: Vec::new() });
             }
             [KEY_INFINITE] => return Some(infinite()),
@@ -325,11 +330,14 @@ impl OwnedDecimal {
             }
             _ => return None,
         };
-        let pairs = pairs.strip_suffix(&[KEY_END])?;
+        let pairs = pairs.strip_suffix(&[KEY_END]).filter(|_| is_near(point))?;
         let mut digits = Vec::with_capacity(2 * pairs.len());
         for pair in pairs {
             let pair = pair.checked_sub(1).filter(|pair| *pair < 100)?;
             digits.extend([pair / 10 + b'0', pair % 10 + b'0']);
+        }
+        if digits.first() == Some(&b'0') {
+            return None;
         }
         digits.truncate(without_end_zeros(&digits).len());
         let number = OwnedDecimal { negative, point, digits };
@@ -396,6 +404,7 @@ mod tests {
         let ascending = [
             "-inf",
             "-1e72057594037927935",
+            "-0.1e72057594037927935",
             "-1e40",
             "-123456789012345678901234567890",
             "-123456789012345678901234567889.5",
@@ -448,6 +457,8 @@ mod tests {
             ],
             &["-120", "-1.2e2", "-12E1", "-0120.000"],
             &[".5", "0.5", "5e-1", "0.50"],
+            &["1e72057594037927935", "0.01e72057594037927937", "100e72057594037927933"],
+            &["-1e-72057594037927935", "-100e-72057594037927937"],
             &["inf", "Infinity", "+INF"],
         ] {
             for text in same {
@@ -483,6 +494,10 @@ mod tests {
             "\u{ff11}",
             "1\0",
             "1e72057594037927936",
+            "10e72057594037927935",
+            "0.1e-72057594037927935",
+            "1e99999999999999999999",
+            "-1e-99999999999999999999",
             "\u{feff}1",
             "١",
         ] {
@@ -523,9 +538,23 @@ mod tests {
             b"\xff",
             b"\xe0\0\0",
             b"\x3e",
+            b"\x7f",
+            b"\xa1\x02\0",
         ] {
             assert!(OwnedDecimal::of_key(bytes).is_none(), "{bytes:?}");
         }
+        // Exponents end before 2^56, and begin behind -2^56.
+        let far =
+            |point: i64| [&[KEY_LARGE][..], &(point ^ i64::MIN).to_be_bytes(), b"\x0b\0"].concat();
+        assert!(OwnedDecimal::of_key(&far(1 << 62)).is_none());
+        assert!(OwnedDecimal::of_key(&far(i64::MAX)).is_none());
+        assert!(OwnedDecimal::of_key(&far(EXPONENT_END + 1)).is_none());
+        assert_eq!(far(EXPONENT_END), key("1e72057594037927935"));
+        assert!(OwnedDecimal::of_key(&far(EXPONENT_END)).is_some());
+        let small = |point: i64| [&[KEY_SMALL][..], &far(point)[1..]].concat();
+        assert!(OwnedDecimal::of_key(&small(i64::MIN)).is_none());
+        assert!(OwnedDecimal::of_key(&small(1 - EXPONENT_END)).is_none());
+        assert_eq!(small(2 - EXPONENT_END), key("1e-72057594037927935"));
         // Near points have one byte.
         assert!(OwnedDecimal::of_key(b"\xe0\x80\0\0\0\0\0\0\x01\x0b\0").is_none());
     }
