@@ -75,6 +75,7 @@ impl Declared {
     pub fn of(module: &[u8]) -> Result<Self, SsdletError> {
         let section = find(module).map_err(SsdletError::Failed)?;
         let refused = |detail: String| {
+            let detail = crate::plain(detail.as_bytes());
             SsdletError::Failed(format!("the module's section {SECTION}: {detail}"))
         };
         if section.len() > SECTION_BYTES_MAX {
@@ -181,6 +182,7 @@ impl WrittenFormat {
                     bytes: bytes.parse().map_err(|_| "fixed:N needs a number".to_owned())?,
                 },
                 _ => {
+                    let word: String = word.chars().take(64).collect();
                     return Err(format!(
                         "'{word}' is no format; there are lines, csv, keyed, fixed:N, and objects such as {{\"lines\": {{\"delimiter\": 0}}}}"
                     ));
@@ -345,6 +347,7 @@ mod tests {
         }
         for (written, told) in [
             (r#""xml""#, "'xml' is no format"),
+            (r#""l\nes""#, "'l es' is no format"),
             (r#""fixed:0""#, "a record of fixed length has 1 to 1048576 bytes"),
             (r#""fixed:-1""#, "fixed:N needs a number"),
             (r#"{"csv": {"separator": 34, "header": true}}"#, "fields can't be split by a quote"),
@@ -380,6 +383,7 @@ mod tests {
             ("\"x\"", "\"X\"", "name: give 1 to 64"),
             ("\"x\"", "\"\"", "name: give 1 to 64"),
             ("\"sum\"", "\"product\"", "unknown variant `product`"),
+            ("\"sum\"", "\"pro\\nduct\"", "unknown variant `pro duct`"),
             ("\"i64\"", "\"f64\"", "only values of type i64 can be summed"),
             (
                 "\"lines\"",

@@ -44,7 +44,8 @@ impl Placed {
 
     /// The same files with their names in this folder. Other files of the machine are not opened.
     fn name_in(&self, files: &mut Value) {
-        for file in files["list"].as_array_mut().into_iter().flatten() {
+        let list = files.get_mut("list").and_then(Value::as_array_mut);
+        for file in list.into_iter().flatten() {
             if let Some(Value::String(name)) = file.get_mut("path") {
                 *name = self.0.join(name.replace('/', "_")).display().to_string();
             } else if let Value::Object(fields) = file {

@@ -85,11 +85,10 @@ fn try_cases(target: &Target, seed: u64, time: Duration) -> u64 {
                 Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{seed}", target.name));
             std::fs::write(&kept, &bytes).expect("a place for the input");
             panic!(
-                "{}: case {number} of seed {seed}: {}; try again: cargo +nightly fuzz run --fuzz-dir \
-                 quality/fuzz/libfuzzer {} {}",
+                "{}: case {number} of seed {seed}: {}; try again: FUZZ_INPUT={} cargo test -p merganser-fuzz \
+                 --test short an_input_again",
                 target.name,
                 sentence(&*panic),
-                target.name,
                 kept.display()
             );
         }
@@ -121,6 +120,16 @@ fn each_target_keeps_its_promises() {
     });
     let faults = faults.into_inner().expect("no panic");
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Tries an input that was kept, if one is named: its target's name is before the last `-` of the file's.
+#[test]
+fn an_input_again() {
+    let Some(kept) = std::env::var_os("FUZZ_INPUT") else { return };
+    let name = Path::new(&kept).file_name().and_then(|name| name.to_str()).expect("a file's name");
+    let target = name.rsplit_once('-').map_or(name, |(target, _)| target);
+    let target = TARGETS.iter().find(|each| each.name == target).expect("the name of a target");
+    (target.run)(&std::fs::read(&kept).expect("an input"));
 }
 
 /// Each example is one: without a change its target takes it.
