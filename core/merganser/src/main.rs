@@ -5,6 +5,7 @@
 //!   config    what it means         defaults, conflicts
 //!   command   doing it              one file a subcommand, over the engine
 //!   sentences what failed, with the flags and commands that help
+//!   help      `merganser help COMMAND`
 //!   wings     commands that other programs have: they are run from the folder of this one
 //!   tables    inputs that such a program reads
 //! ```
@@ -16,6 +17,7 @@ mod args;
 mod command;
 mod config;
 mod generate;
+mod help;
 mod sentences;
 mod tables;
 mod temp_folder;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     if words.first().is_some_and(|program| args::is_sort(program)) {
         failure::call("sort");
     } else {
+        help::asked(&mut words);
         if let Some(of_table) = tables::words(&words, CommandLine::command) {
             words = of_table;
         }
@@ -42,7 +45,10 @@ fn main() -> ExitCode {
         }
     }
     Program::<CliCommand> {
-        parse: |words| CommandLine::of_words(words).map(|typed| typed.command),
+        parse: |mut words| {
+            help::asked(&mut words);
+            CommandLine::of_words(words).map(|typed| typed.command)
+        },
         commands: CommandLine::command,
         run: command::run,
     }

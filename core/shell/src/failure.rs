@@ -440,7 +440,7 @@ mod tests {
         let memory =
             || merganser_sort::Error::Memory { owner: "a merge", least_bytes: 2, limit_bytes: 1 };
         let table: [(merganser_sort::Error, &str); 7] = [
-            (separator.into(), "-t 'ab': a separator is one byte, or \\0 for NUL"),
+            (separator.into(), "-t 'ab': a separator is one byte, such as ; or \\t"),
             (refused(&key), "--key '4:8': the key ends outside the record, which has 8 bytes"),
             (refused(&letter), "-n has no meaning for fixed-length records"),
             (refused(&row), "-n has no meaning for csv rows without --key"),

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rustix::process::{Resource, getrlimit};
 
 use crate::failure::Failure;
@@ -94,13 +94,16 @@ impl<C: 'static> Program<C> {
                 Err(failure) => ended(&failure),
             };
         }
+        let (named, commands) = if is_sort { Default::default() } else { self.named_by(words) };
         let sentence = match refusal.kind() {
-            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => match self.commands_of(words) {
-                Some((command, its)) => {
-                    format!("{command}: no command given; it has {}", its.join(", "))
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+                let mut sentence = "no command given".to_owned();
+                if !named.is_empty() {
+                    sentence =
+                        format!("{}: {sentence}; it has {}", named.join(" "), commands.join(", "));
                 }
-                None => "no command given".to_owned(),
-            },
+                sentence
+            }
             _ => {
                 let text = refusal.render().to_string();
                 let first = text.split("\n\n").next().unwrap_or_default();
@@ -109,12 +112,15 @@ impl<C: 'static> Program<C> {
                 words.join(" ")
             }
         };
-        let name = failure::called();
-        ended(&Failure::Error(format!("{sentence}; see {name} --help")))
+        let near =
+            near_words(refusal).map_or_else(String::new, |near| format!("; there is {near}"));
+        let program = [failure::called()].into_iter();
+        let help: Vec<_> = program.chain(named.iter().map(String::as_str)).collect();
+        ended(&Failure::Error(format!("{sentence}{near}; see {} --help", help.join(" "))))
     }
 
-    /// The command that `words` name, if it has commands of its own: its name, and theirs.
-    fn commands_of(&self, words: &[OsString]) -> Option<(String, Vec<String>)> {
+    /// The commands that `words` name, from the outer to the inner one, and the commands of the last.
+    fn named_by(&self, words: &[OsString]) -> (Vec<String>, Vec<String>) {
         let mut command = (self.commands)();
         let mut named = Vec::new();
         for word in words.iter().skip(1) {
@@ -126,9 +132,21 @@ impl<C: 'static> Program<C> {
             command = next;
         }
         let commands = command.get_subcommands().filter(|command| !command.is_hide_set());
-        let commands: Vec<_> = commands.map(|command| command.get_name().to_owned()).collect();
-        (!named.is_empty() && !commands.is_empty()).then(|| (named.join(" "), commands))
+        (named, commands.map(|command| command.get_name().to_owned()).collect())
     }
+}
+
+/// The words that look like the wrong one, in quotes, if there are any.
+fn near_words(refusal: &clap::Error) -> Option<String> {
+    let kinds =
+        [ContextKind::SuggestedArg, ContextKind::SuggestedSubcommand, ContextKind::SuggestedValue];
+    let words = match kinds.into_iter().find_map(|kind| refusal.get(kind))? {
+        ContextValue::String(word) => vec![word],
+        ContextValue::Strings(words) => words.iter().collect(),
+        _ => return None,
+    };
+    let words: Vec<_> = words.into_iter().map(|word| format!("'{word}'")).collect();
+    (!words.is_empty()).then(|| words.join(" or "))
 }
 
 /// The program `merganser`, which runs all commands: this one, or next to it, or in `../../bin` where this one is in

@@ -44,6 +44,9 @@ Examples:
   merganser verify sorted.txt                      check order, count and checksum
   merganser map wordcount big.txt --top 20         run a program over records
 
+Where --memory, --threads and --temp-dir are not given, MERGANSER_MEMORY, MERGANSER_THREADS and
+MERGANSER_TEMP_DIR are used.
+
 A link to merganser with the name sort is `merganser sort`: ln -s merganser sort; ./sort -k2n file
 
 Exit status: 0 done, 1 disorder found (verify, sort -c), 2 error.")]

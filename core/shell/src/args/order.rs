@@ -29,7 +29,7 @@ pub struct OrderArgs {
     #[arg(long, help_heading = "Records")]
     pub header: bool,
 
-    /// The byte between the fields of a line (`\0` for NUL) or of a csv row [default for lines: the
+    /// The byte between the fields of a line or of a csv row (`\t` for a tab, `\0` for NUL) [default for lines: the
     /// empty string between a non-blank and a blank]
     #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]
     pub field_separator: Vec<OsString>,

@@ -7,7 +7,7 @@ use clap::Args;
 /// The temporary folders.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TempArgs {
-    /// Write temporary files here; repeat to spread them over several disks [default: $TMPDIR, or else
+    /// Write temporary files here; repeat to spread them over several disks [default: $MERGANSER_TEMP_DIR, $TMPDIR, or else
     /// the folder of the output, or else /tmp; with --view, the view]
     #[arg(
         short = 'T',

@@ -11,7 +11,7 @@ pub struct TextArgs {
     #[arg(short = 'z', long, help_heading = "Records")]
     pub zero_terminated: bool,
 
-    /// The byte between csv fields (`\t` for a tab) [default: ,]
+    /// The byte between csv fields (`\t` for a tab) [default: ,; for tsv a tab]
     #[arg(long, value_name = "SEP", help_heading = "Records")]
     pub csv_separator: Option<OsString>,
 

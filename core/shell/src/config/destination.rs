@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use super::environment;
 use crate::args::TempArgs;
 
 /// The destination of a sort's result.
@@ -35,12 +36,18 @@ impl fmt::Display for Destination {
     }
 }
 
-/// Where temporary files go: none but the view's own folder, if one is made and no folder is named.
+/// Where temporary files go: none but the view's own folder, if one is made and no folder is named. `$MERGANSER_TEMP_DIR`
+/// names folders for all other results.
 pub fn temp_dirs(typed: TempArgs, destination: &Destination) -> Vec<PathBuf> {
     match destination {
         _ if !typed.dirs.is_empty() => typed.dirs,
         Destination::View(_) => Vec::new(),
-        destination => vec![default_temp_dir(destination)],
+        destination => {
+            let named = std::env::var_os(environment::TEMP_DIR).unwrap_or_default();
+            let named = std::env::split_paths(&named).filter(|dir| !dir.as_os_str().is_empty());
+            let named: Vec<_> = named.collect();
+            if named.is_empty() { vec![default_temp_dir(destination)] } else { named }
+        }
     }
 }
 

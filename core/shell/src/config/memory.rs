@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use super::environment;
 use crate::args::{BufferSize, TypedSize};
 use crate::failure::Failure;
 
@@ -16,13 +17,18 @@ const UNKNOWN_BYTES: u64 = 1 << 30;
 const LEAST_BYTES: u64 = 14 << 20;
 const THREAD_BYTES: u64 = 2 << 20;
 
-/// The memory budget: as much as was asked for, or a share of the memory that is available.
+/// The memory budget: as much as was asked for, by the option or by `$MERGANSER_MEMORY`, or a share of the memory that
+/// is available.
 ///
 /// # Errors
-/// For 0 bytes.
+/// For 0 bytes, and for a variable that is no size.
 pub fn memory_bytes(typed: Option<TypedSize>) -> Result<u64, Failure> {
-    match typed {
-        Some(TypedSize(0)) => Err("--memory: at least 1 byte".to_owned().into()),
+    let (name, size) = match typed {
+        Some(size) => ("--memory", Some(size)),
+        None => (environment::MEMORY, environment::read(environment::MEMORY)?),
+    };
+    match size {
+        Some(TypedSize(0)) => Err(format!("{name}: at least 1 byte").into()),
         Some(TypedSize(bytes)) => Ok(bytes),
         None => Ok(default_bytes()),
     }

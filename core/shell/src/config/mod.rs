@@ -2,6 +2,7 @@
 
 pub mod destination;
 mod door;
+mod environment;
 pub mod list;
 pub mod memory;
 mod nbd;

@@ -51,7 +51,7 @@ pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
 
 fn format(typed: &OrderArgs) -> Result<Format, Failure> {
     let separator = field_separator(typed)?;
-    if separator.is_some() && ![FormatName::LINES, FormatName::CSV].contains(&typed.format) {
+    if separator.is_some() && !matches!(typed.format.0, Format::Lines { .. } | Format::Csv { .. }) {
         return Err(only("-t", "lines or csv"));
     }
     RecordFlags {
@@ -82,7 +82,7 @@ impl RecordFlags<'_> {
     /// When an option has no meaning for these records.
     pub fn format(&self) -> Result<Format, Failure> {
         let lines = self.format == FormatName::LINES;
-        let csv = self.format == FormatName::CSV;
+        let csv = matches!(self.format.0, Format::Csv { .. });
         if self.text.zero_terminated && !lines {
             return Err(only("-z", "lines"));
         }
@@ -97,20 +97,25 @@ impl RecordFlags<'_> {
         }
         Ok(match self.format.0 {
             Format::Lines { .. } if self.text.zero_terminated => Format::Lines { delimiter: 0 },
-            Format::Csv { .. } => {
+            Format::Csv { separator, .. } => {
                 let quotes = match self.text.csv_quotes {
                     None | Some(QuotesName::Lazy) => CsvQuotes::Lazy,
                     Some(QuotesName::Strict) => CsvQuotes::Strict,
                 };
-                Format::Csv { separator: self.separator_of_csv()?, header: self.header, quotes }
+                Format::Csv {
+                    separator: self.separator_of_csv(separator)?,
+                    header: self.header,
+                    quotes,
+                }
             }
             other => other,
         })
     }
 
-    fn separator_of_csv(&self) -> Result<u8, Failure> {
+    /// The separator of rows that have this one where none is given.
+    fn separator_of_csv(&self, usual: u8) -> Result<u8, Failure> {
         let (flag, separator) = match (self.text.csv_separator.as_deref(), self.field_separator) {
-            (None, None) => return Ok(b','),
+            (None, None) => return Ok(usual),
             (Some(_), Some(_)) => {
                 return Err("--csv-separator: the same as -t for csv; give one of them"
                     .to_owned()
@@ -119,11 +124,7 @@ impl RecordFlags<'_> {
             (Some(separator), None) => ("--csv-separator", separator),
             (None, Some(separator)) => ("-t", separator),
         };
-        let separator_bytes = match separator.as_encoded_bytes() {
-            b"\\t" => b"\t",
-            bytes => bytes,
-        };
-        match parse_separator(separator_bytes) {
+        match parse_separator(separator.as_encoded_bytes()) {
             Ok(b'"' | b'\n' | b'\r') => {
                 Err(format!("{flag}: a quote or a line end can't separate fields").into())
             }

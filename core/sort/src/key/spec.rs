@@ -52,7 +52,7 @@ pub struct OrderSpec {
     pub salt: u64,
 }
 
-/// The field separator of a value: one byte, or `\0` for NUL.
+/// The field separator of a value: one byte, `\0` for NUL, or `\t` for a tab.
 ///
 /// # Errors
 /// When it is anything else.
@@ -60,10 +60,11 @@ pub fn parse_separator(value: &[u8]) -> Result<u8, KeyError> {
     match value {
         [byte] => Ok(*byte),
         b"\\0" => Ok(0),
+        b"\\t" => Ok(b'\t'),
         _ => Err(KeyError::Value {
             of: Setting::Separator,
             value: String::from_utf8_lossy(value).into_owned(),
-            reason: "a separator is one byte, or \\0 for NUL".to_owned(),
+            reason: "a separator is one byte, such as ; or \\t".to_owned(),
         }),
     }
 }

@@ -635,8 +635,9 @@ fn errors_name_the_flag_and_the_value() {
     let no_column = with_keys(CSV, &["c"]).compile(Some(b"a,b\n")).unwrap_err();
     assert_eq!(no_column.to_string(), "key 'c': there is no column 'c'; there are 2: a, b");
     let error = parse_separator(b"ab").unwrap_err();
-    assert_eq!(error.to_string(), "separator 'ab': a separator is one byte, or \\0 for NUL");
+    assert_eq!(error.to_string(), "separator 'ab': a separator is one byte, such as ; or \\t");
     assert_eq!(parse_separator(b"\\0"), Ok(0));
+    assert_eq!(parse_separator(b"\\t"), Ok(b'\t'));
     assert_eq!(parse_separator(b"\\"), Ok(b'\\'));
 }
 

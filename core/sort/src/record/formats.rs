@@ -17,10 +17,16 @@ struct FormatEntry {
     parse: Parser,
 }
 
-/// All formats.
+/// All formats, and names of some that others have with an option.
 const FORMATS: &[FormatEntry] = &[
     entry::<LineFraming>(),
     entry::<CsvFraming>(),
+    FormatEntry {
+        name: "tsv",
+        typed: "tsv",
+        about: Some("csv with tabs"),
+        parse: |parameter, _| Ok(parameter.is_none().then_some(Format::csv_rows(b'\t', false))),
+    },
     entry::<FixedFraming>(),
     entry::<KeyedFraming>(),
     entry::<FastaFraming>(),
@@ -194,15 +200,16 @@ mod tests {
             Format::Fasta,
             Format::Fastq,
         ];
-        assert_eq!(formats.len(), FORMATS.len());
+        assert_eq!(formats.len() + ["tsv"].len(), FORMATS.len());
         for format in formats {
             assert_eq!(parse(&format.typed()), Ok(format));
             assert!(format.typed().starts_with(format.name()));
         }
         assert_eq!(Format::Fixed { bytes: 100 }.typed(), "fixed:100");
-        let all = "lines, csv, fixed:N, keyed, fasta or fastq";
+        let all = "lines, csv, tsv, fixed:N, keyed, fasta or fastq";
         assert_eq!(Format::names(), all);
-        for typed in ["", "line", "csv:1", "keyed:", ":4"] {
+        assert_eq!(parse("tsv"), Ok(Format::csv_rows(b'\t', false)));
+        for typed in ["", "line", "csv:1", "tsv:1", "keyed:", ":4"] {
             assert_eq!(parse(typed), Err(format!("'{typed}' is not {all}")));
         }
         for (typed, fault) in [

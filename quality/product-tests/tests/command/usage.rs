@@ -10,10 +10,19 @@ fn a_refusal_is_one_sentence_that_names_the_flag() {
     let dir = folder();
     let table: &[(&[&str], &str)] = &[
         (&[], "no command given; see merganser --help"),
-        (&["srot"], "unrecognized subcommand 'srot'; see merganser --help"),
+        (&["srot"], "unrecognized subcommand 'srot'; there is 'sort'; see merganser --help"),
+        (
+            &["help", "srot"],
+            "unrecognized subcommand 'srot'; there is 'sort'; see merganser --help",
+        ),
+        (
+            &["sort", "--ouput", "x", "y"],
+            "unexpected argument '--ouput' found; there is '--output'; see merganser sort --help",
+        ),
+        (&["sort", "-t", "ab"], "-t 'ab': a separator is one byte, such as ; or \\t"),
         (
             &["generate"],
-            "the following required arguments were not provided: --records <N>; see merganser --help",
+            "the following required arguments were not provided: --records <N>; see merganser generate --help",
         ),
         (
             &["generate", "--records", "10", "--record-size", "3"],
@@ -30,6 +39,95 @@ fn a_refusal_is_one_sentence_that_names_the_flag() {
     );
     let size = fails(dir.path(), &["generate", "--records", "10", "--record-size", "1Q"]);
     assert!(size.contains("'Q' is no unit of size"), "{size}");
+}
+
+/// `help WORDS` is the help of the command, of other programs, too.
+#[test]
+fn help_may_come_first() {
+    let dir = folder();
+    let said = |words: &[&str]| {
+        let output = merganser(dir.path(), words).output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    for words in [&[][..], &["sort"], &["materialize"], &["map"]] {
+        if words == ["map"] && !cfg!(feature = "near") {
+            continue;
+        }
+        let asked = said(&[&["help"], words].concat());
+        assert_eq!(asked, said(&[words, &["--help"]].concat()), "{words:?}");
+        assert!(asked.contains("Usage: merganser"), "{asked}");
+    }
+}
+
+/// Variables stand for options that are not given, and an error in one names it.
+#[test]
+fn the_environment_may_say_how_much_and_where() {
+    let dir = folder();
+    std::fs::write(dir.path().join("lines"), "b\na\n").expect("written");
+    let with = |name: &str, value: &str, words: &[&str]| {
+        let mut command = merganser(dir.path(), words);
+        command.env(name, value).output().expect("it starts")
+    };
+    for (name, value, sentence) in [
+        ("MERGANSER_MEMORY", "1Q", "MERGANSER_MEMORY=1Q: 'Q' is no unit of size"),
+        ("MERGANSER_MEMORY", "0", "MERGANSER_MEMORY: at least 1 byte"),
+        ("MERGANSER_MEMORY", "1M", "--memory 1M is too small for sorting"),
+        ("MERGANSER_THREADS", "two", "MERGANSER_THREADS=two: invalid digit"),
+        ("MERGANSER_THREADS", "0", "MERGANSER_THREADS: at least 1"),
+    ] {
+        let output = with(name, value, &["sort", "lines"]);
+        assert_eq!(output.status.code(), Some(2), "{name}={value}");
+        let said = stderr(&output);
+        assert!(said.contains(sentence), "{said}");
+        // The option counts, and an empty variable does nothing.
+        for words in
+            [&["sort", "lines", "--memory", "64M", "--threads", "1"][..], &["sort", "lines"]]
+        {
+            let value = if words.len() == 2 { "" } else { value };
+            let output = with(name, value, words);
+            assert_eq!(output.stdout, b"a\nb\n", "{name}={value}: {}", stderr(&output));
+        }
+    }
+    // More than the memory: runs go where the variable says, unless an option or a view says otherwise.
+    let large: String = (0..200_000).map(|i| format!("{}\n", i * 7919 % 1_000_003)).collect();
+    std::fs::write(dir.path().join("large"), large).expect("written");
+    let words = ["sort", "large", "-o", "out", "--memory", "3M", "--threads", "1"];
+    let missing = with("MERGANSER_TEMP_DIR", "missing", &words);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(
+        stderr(&missing).contains("missing: No such file or directory"),
+        "{}",
+        stderr(&missing)
+    );
+    for more in [&["-T", "."][..], &["--temp-dir=."]] {
+        let output = with("MERGANSER_TEMP_DIR", "missing", &[&words, more].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let view = ["sort", "large", "--view", "v", "--memory", "3M", "--threads", "1"];
+    let output = with("MERGANSER_TEMP_DIR", "missing", &view);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// Tabs between fields, as words for those who can't type the byte.
+#[test]
+fn tabs_may_be_named() {
+    let dir = folder();
+    std::fs::write(dir.path().join("rows"), "id\tn\n1\t9\n2\t\"1\t0\"\n3\t10\n").expect("written");
+    let sorted = |words: &[&str]| {
+        let output = merganser(dir.path(), words).output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let by_name = sorted(&["sort", "--format", "tsv", "--header", "--key", "n", "rows"]);
+    assert_eq!(by_name, "id\tn\n2\t\"1\t0\"\n3\t10\n1\t9\n");
+    let csv =
+        ["sort", "--format", "csv", "--csv-separator", "\\t", "--header", "--key", "n", "rows"];
+    assert_eq!(sorted(&csv), by_name);
+    let lines = ["sort", "-t", "\\t", "-k2,2n", "rows"];
+    assert_eq!(sorted(&lines), "2\t\"1\t0\"\nid\tn\n1\t9\n3\t10\n");
+    let other = ["sort", "--format", "tsv", "-t", ";", "rows"];
+    assert_eq!(sorted(&other), sorted(&["sort", "--format", "csv", "-t", ";", "rows"]));
 }
 
 /// The first thread of a process gets what `ulimit -s` leaves; a stack that overflows would end it without a sentence.
