@@ -259,7 +259,7 @@ fn many_runs_take_an_extra_pass() {
     let mut case = Case::new(OrderSpec::new(LINES));
     case.memory_bytes = 3 << 20;
     case.threads = 1;
-    let inputs = [lines(9, 1_500_000, 60, 26)];
+    let inputs = [lines(9, 1_000_000, 60, 26)];
     let (file, report) = case.to_storage(&inputs);
     assert!(report.extra_passes > 0, "{} runs were merged at once", report.runs);
     assert!(file == model(&case.order, &inputs));
@@ -507,8 +507,8 @@ fn long_records_fill_chunks_as_short_ones_do() {
     let key = vec!["0:8".to_owned()];
     for bytes in [16, 100, 4096] {
         let spec = OrderSpec { keys: key.clone(), ..OrderSpec::new(Format::Fixed { bytes }) };
-        let case = Case { memory_bytes: 24 << 20, ..Case::new(spec) };
-        let mut input = lines(30, 1 << 20, 60, 26);
+        let case = Case { memory_bytes: 12 << 20, ..Case::new(spec) };
+        let mut input = lines(30, 1 << 19, 60, 26);
         input.truncate(input.len() / bytes * bytes);
         let inputs = [input];
         let (file, report) = case.to_storage(&inputs);

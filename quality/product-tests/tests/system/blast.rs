@@ -13,7 +13,7 @@ use crate::harness::{
 };
 
 /// Cases of a quick run.
-const QUICK: u64 = 16;
+const QUICK: u64 = 8;
 /// Queries with fewer letters are one batch of blastn, whatever it finds.
 const ONE_BATCH_LETTERS: usize = 4_000;
 /// What docs/near/blast.md says of blastn's batches otherwise.

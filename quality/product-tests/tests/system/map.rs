@@ -68,10 +68,15 @@ fn map<P: AsRef<Path>>(words: &[&str], inputs: &[P]) -> Vec<u8> {
 }
 
 /// A `--memory` in which a map of [`many_words`] spills.
-const SMALL_MEMORY: &str = "--memory=16M";
+const SMALL_MEMORY: &str = "--memory=6M";
 
 /// A file of many distinct words, more than [`SMALL_MEMORY`] holds; its text.
 fn many_words(folder: &Folder) -> (PathBuf, Vec<u8>) {
-    let text = text(&mut Chance::new(), 12 << 20, 2_000_000);
+    words_of(folder, 4 << 20)
+}
+
+/// Such a file of about this many bytes.
+fn words_of(folder: &Folder, bytes: usize) -> (PathBuf, Vec<u8>) {
+    let text = text(&mut Chance::new(), bytes, 2_000_000);
     (folder.write("input", &text), text)
 }

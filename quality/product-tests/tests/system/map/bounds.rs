@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use super::{SMALL_MEMORY, many_words, tsv, words};
+use super::{SMALL_MEMORY, many_words, tsv, words, words_of};
 use crate::faults::SmallDisk;
 use crate::harness::{Chance, Folder, asked, fails, merganser, merganser_itself, names, prints};
 use crate::memory::{OVERHEAD_BYTES, peak_within};
@@ -13,7 +13,7 @@ use crate::memory::{OVERHEAD_BYTES, peak_within};
 #[test]
 fn a_map_stays_within_its_memory() {
     let folder = Folder::new();
-    let (input, text) = many_words(&folder);
+    let (input, text) = words_of(&folder, 12 << 20);
     let counts = words(&text);
     let memory: u64 = 32 << 20;
     for how in
