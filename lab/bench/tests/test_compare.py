@@ -131,7 +131,9 @@ class Command(unittest.TestCase):
         self.assertIn("ours: on a machine that the file does not describe", lines)
         lines = printed("isc-hadoop-host", "--results", FILES["isc-hadoop"])
         for row in (
-            "processor of map tasks' JVMs; at least 3.7: held 4.20 4.00 0.952",
+            "busy processors of the host, on average, node included; at least 3.7: missed 3.70 1.09 0.293",
+            "processor seconds of map tasks' JVMs - 4.00 -",
+            "bytes of blocks read by tasks and node; at least 100: missed 100 1.000 0.01000",
             "the least heap of a map task; at least 3: held - 6.67 -",
             "peak memory of its JVM, with its least heap; at least 3: held 3.00 3.00 1.00",
             "the whole machine, node - 38.0 -",

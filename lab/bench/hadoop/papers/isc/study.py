@@ -68,6 +68,11 @@ class Study:
             if one == replace(pair, round=one.round) and all(_well(result, who) for who in CONTENDERS):
                 yield tuple(result[who] for who in CONTENDERS)
 
+    def _figures(self, pair, figure):
+        """A figure of both runs, of each round that has it for both."""
+        found = (tuple(map(figure, runs)) for runs in self._rounds(pair))
+        return [both for both in found if None not in both]
+
     def series(self, pair):
         """The processor seconds by time of stock and of the node, in the first round that has both; or None."""
         both = (tuple(run.get("series") for run in runs) for runs in self._rounds(pair))
@@ -79,12 +84,12 @@ class Study:
 
     def both(self, pair, figure):
         """The medians of a figure, of stock and of the node; or None."""
-        rounds = list(self._rounds(pair))
-        return tuple(median(map(figure, runs)) for runs in zip(*rounds)) if rounds else None
+        rounds = self._figures(pair, figure)
+        return tuple(map(median, zip(*rounds))) if rounds else None
 
     def gain(self, pair, figure):
         """Stock's figure over the node's in each round; the median, or None."""
-        gains = [over(figure(stock), figure(node)) for stock, node in self._rounds(pair)]
+        gains = [over(stock, node) for stock, node in self._figures(pair, figure)]
         return median(gains) if gains else None
 
     def least_heap(self, who):
@@ -114,7 +119,7 @@ def _well(result, who):
 def _check(run):
     """Reads what the comparisons read of a run."""
     elapsed_s(run) + run["wall_s"] + maps_s(run) + task_s(run) + sum(run["cpu_s"][name] for name in _PROCESSORS)
-    run["read_bytes"]["hdfs"] + run["read_bytes"]["calls"] + run["map_rss_bytes"]
+    run["read_bytes"]["hdfs"] + run["read_bytes"]["calls"] + run["map_rss_bytes"] + run["counters"].get("NODE_BYTES_READ", 0)
     if run.get("series"):
         sum(sum(run["series"][name]) for name in ("tasks", "node", "machine")) + run["series"]["every_s"]
 
