@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from random import Random
 
 from hadoop import compare, scenarios
 from hadoop.papers import active, published
@@ -43,6 +44,55 @@ def rows(outcome, section):
 def ours(outcome, section):
     """Our figures of a table."""
     return [row.ours for row in outcome.sections[section].rows]
+
+
+GIVEN_NUMBERS = {"cell", "settings", "round", "scale", "slower", "sort_mb", "factor", "block_mb", "lag", "attempts", "each"}
+"""Parts of the files that say what was measured, not how it ended."""
+POWERS = (0.0, 0.01, 0.1, 1.0, 3.0)
+"""How far results are changed, as powers of 10. A statement is 1 or 0: some hold if nothing differs, others if much does."""
+TRIES = 100
+"""Changes with each of them, at most: until every figure has changed."""
+
+
+def changed(value, random, power, name=""):
+    """Results with each measured number multiplied by a factor of its own."""
+    if isinstance(value, dict):
+        if name == "cell" and value.get("only"):
+            # A search for the least heap: what it tried is its result.
+            return {**value, "heap_mb": changed(value["heap_mb"], random, power)}
+        return {key: changed(one, random, power, key) for key, one in value.items()} if name not in GIVEN_NUMBERS else value
+    if isinstance(value, list):
+        return [changed(one, random, power, name) for one in value]
+    if name in GIVEN_NUMBERS or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if power == 0.0:
+        return type(value)(1)
+    if value == 0:
+        return random.choice((0, 1))
+    return type(value)(value * 10 ** random.uniform(-power, power)) or 1
+
+
+class Rows(unittest.TestCase):
+    def test_i43_every_figure_of_ours_changes_with_the_results(self):
+        for name, kind in compare.NAMES.items():
+            random, figures, names = Random(43), {}, {}
+            told = json.loads(FILES[kind].read_text())
+            for power in POWERS * TRIES:
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder) / "r.json"
+                    path.write_text(json.dumps(changed(told, random, power)))
+                    outcome = compare.compare(name, path)
+                for table, section in enumerate(outcome.sections):
+                    for place, row in enumerate(section.rows):
+                        if row.ours is not None:
+                            figures.setdefault((table, place), set()).add(row.ours)
+                            names[table, place] = f"{section.title}: {row.what}"
+                if all(len(found) > 1 for found in figures.values()):
+                    break
+            self.assertTrue(figures, name)
+            for place, found in figures.items():
+                with self.subTest(f"{name}: {names[place]}"):
+                    self.assertGreater(len(found), 1)
 
 
 class Command(unittest.TestCase):
