@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from hadoop import compare, scenarios
-from hadoop.papers import active, published
+from hadoop.papers import active, measured, published
 from papers import svg
 from papers.outcome import CompareError, Outcome, Section, as_json, figure, over, text
 
@@ -175,6 +175,7 @@ class Command(unittest.TestCase):
         lines = printed("hadoop-nodes", "--results", FILES["hadoop"])
         self.assertIn("2 nodes 1.50 1.33 0.889", lines)
         self.assertIn("ours: a processor, 2 cores, 16 GiB, ext4, Linux 6", lines)
+        self.assertIn("nodes: 2026-01-01, 1 round, build not recorded, input of 1,024 to 2,048 MiB", lines)
         lines = "\n".join(printed("ssd-hadoop-size", "--results", FILES["ssd-hadoop"]))
         self.assertIn("sort, 10 GB, HDD; 3 rounds, 95.0 to 108.0", lines)
         self.assertIn("sort, 20 GB, SSD: not valid, ", lines)
@@ -193,6 +194,52 @@ class Command(unittest.TestCase):
     def test_the_goals_of_the_runner_are_the_published_figures(self):
         claims = scenarios.SCENARIOS["sort-4k"].claims
         self.assertEqual([claim.at_least for claim in claims], [published.LESS_WRITTEN.value, published.LESS_TIME.value])
+
+
+class Measured(unittest.TestCase):
+    """Issue 43: the head of a table was that of the first scenario, and named no date, rounds, build or input."""
+
+    def test_i43_each_scenario_has_a_line_with_its_own_input_build_and_machine(self):
+        sort, join = scenario("sort-4k", [("", 4.0, 3.0)]), scenario("join", [("a", 4.0, 3.0), ("b", 4.0, 3.0)])
+        sort |= {"date": "2026-01-02", "build": {"commit": "0c0ffee", "merganser": "12"}}
+        join["points"][0]["rounds"] *= 3
+        join["points"][0]["settings"]["size_bytes"] = 1 << 28
+        expected = [
+            "sort-4k: 2026-01-02, 1 round, build 0c0ffee, input of 1,024 MiB",
+            "join: dates not recorded, 1 to 3 rounds, build not recorded, input of 256 to 1,024 MiB",
+        ]
+        self.assertEqual(measured.scenarios([sort, join]), expected)
+        sort["machine"] = {"cpu": "a processor", "cores": 2, "memory_bytes": 3 << 30, "file_system": "ext4", "kernel": "6"}
+        told = measured.scenarios([sort, join])
+        self.assertTrue(told[0].endswith(", a processor, 2 cores, 3 GiB, ext4, Linux 6"), told)
+        self.assertTrue(told[1].endswith(", on a machine that the file does not describe"), told)
+
+    def test_i43_cells_and_pairs_have_the_dates_of_all_that_is_shown(self):
+        cells = [
+            {"valid": True, "date": "2026-01-03", "build": {"commit": "b"}, "rounds": [1, 2]},
+            {"valid": True, "date": "2026-01-01", "build": {"commit": "a"}},
+            {"valid": True},
+            {"valid": False, "date": "2025-01-01"},
+        ]
+        expected = (
+            "2026-01-01 to 2026-01-03, some dates not recorded, 1 to 2 rounds, build a, b, some not recorded, "
+            "input of 0.050 of the paper's (traces: all of it)"
+        )
+        self.assertEqual(measured.cells(cells, 0.05), [expected])
+        self.assertEqual(measured.cells(cells[3:], 0.05), ["no valid cell"])
+        pair = {"cell": {"file_bytes": 64_000_000, "files": 4}, "date": "2026-01-01"}
+        self.assertEqual(measured.pairs([pair], [2]), ["2026-01-01, 2 rounds, build not recorded, inputs of up to 256 MB"])
+        self.assertEqual(measured.pairs([], []), ["no pair"])
+
+    def test_i43_every_comparison_says_when_and_how_often_it_was_measured(self):
+        for name, kind in compare.NAMES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                j = Path(folder) / "j"
+                lines = printed(name, "--results", FILES[kind], "--json", j)
+                told = json.loads(j.read_text())["measured"]
+                self.assertTrue(told)
+                self.assertEqual(lines[3 : 3 + len(told)], told)
+                self.assertRegex(told[0], r"(2026|dates not recorded).* rounds?, build.* inputs? of")
 
 
 class Tables(unittest.TestCase):

@@ -1,11 +1,13 @@
 """The pairs of jobs that isc.py measured, as a comparison looks them up."""
 
 import json
+from collections import Counter
 from dataclasses import fields, replace
 
 from papers.outcome import CompareError, over
 from papers.statistics import mean, median
 
+from .. import measured
 from ...near.pairs import CONTENDERS, Pair
 
 _DECIDING = [field.name for field in fields(Pair) if field.name != "round"]
@@ -61,6 +63,11 @@ class Study:
         for call in self.calls:
             call["name"] + ""
             sum(call["wall_s"]) + sum(call["cpu_s"]) + sum(call["node_cpu_s"])
+
+    def measured(self):
+        """When, how often and with which build it was measured, in lines."""
+        counts = Counter(replace(pair, round=1) for pair, _ in self._pairs)
+        return measured.pairs([one for _, one in self._pairs], list(counts.values()))
 
     def _rounds(self, pair):
         """Both runs of each round."""
