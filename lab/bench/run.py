@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from harness import machine, report
-from harness.limits import MEMORY_ROOT
+from harness.limits import can_limit_memory
 from harness.measure import JobError, run as measure
 from harness.plan import Outcome
 from harness.scenarios import GB, GRID, MIB, SCENARIOS, Bench, Unavailable, remove
@@ -183,8 +183,8 @@ def main():
     described = machine.describe(args.dir)
     results = args.results or BENCH / "results" / machine.results_folder(described)
     bench = Bench(Tools.find(args.merganser.resolve(), args.examples.resolve(), args.peers, args.dir), args.dir, args.scale)
-    if not MEMORY_ROOT.exists():
-        say("no version 1 memory control group here: the page cache is not limited, so all seconds are too good")
+    if not can_limit_memory():
+        say("no memory control group can be made here: the page cache is not limited, so all seconds are too good")
 
     failed = []
     for index, name in enumerate(args.scenario):

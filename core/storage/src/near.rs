@@ -77,7 +77,8 @@ pub trait Inside {
     /// The channel on which the page that holds byte `offset` lies now; 0 where that is unknown.
     fn channel_of(&self, offset: u64) -> u32;
 
-    /// Whether a read given to `channel` now would wait for another.
+    /// Whether a read given to `channel` now would wait for another. [`NearProgram::channel_idle`]
+    /// says when this changes.
     fn is_busy(&self, channel: u32) -> bool;
 
     /// Starts to read into all of `buffer` from byte `offset` on; [`Wake::Read`] ends it.
@@ -120,4 +121,9 @@ pub trait NearProgram: Send {
 
     /// Something that the program started has ended.
     fn wake(&mut self, wake: Wake, inside: &mut dyn Inside);
+
+    /// `channel` has become idle ([`Inside::is_busy`]), whatever it carried. In a device, that is before a page has
+    /// also crossed the bus of the memory and [`Wake::Read`] ends its read. Where a read ends together with
+    /// its channel, as over a real storage, [`Wake::Read`] is the only notice.
+    fn channel_idle(&mut self, _channel: u32, _inside: &mut dyn Inside) {}
 }

@@ -8,11 +8,12 @@ differs from the paper's machine. It runs no job and needs no root.
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from hadoop.papers import active, isc, published, ssd  # noqa: E402
+from hadoop.papers import active, isc, measured, published, ssd  # noqa: E402
 from hadoop.papers.isc import study as isc_study  # noqa: E402
 from hadoop.papers.ssd import study as ssd_study  # noqa: E402
 from papers.outcome import CompareError, as_json, text  # noqa: E402
@@ -65,8 +66,10 @@ def compare(name, results):
     if results is None:
         return outcome()
     if NAMES[name] == "hadoop":
-        return outcome(active.read(results, needed))
-    return outcome((ssd_study if NAMES[name] == "ssd-hadoop" else isc_study).read(results))
+        found = active.read(results, needed)
+        return replace(outcome(found), measured=measured.scenarios(found))
+    study = (ssd_study if NAMES[name] == "ssd-hadoop" else isc_study).read(results)
+    return replace(outcome(study), measured=study.measured())
 
 
 def main(words=None):

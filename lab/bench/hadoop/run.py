@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from harness import limits, machine  # noqa: E402
+from harness import build, limits, machine  # noqa: E402
 from harness.signals import end_orderly  # noqa: E402
 from harness.tools import BENCH, REPOSITORY  # noqa: E402
 
@@ -121,7 +121,9 @@ def main():
     args.dir = args.dir.resolve()
     described = machine.describe(args.dir)
     folder = args.results or BENCH / "results" / machine.results_folder(described, "-hadoop")
-    bench = Bench(args, find_jars(args), say)
+    jars = find_jars(args)
+    built = build.describe(merganser=args.merganser, plugin=args.plugin, workloads=args.workloads)
+    bench = Bench(args, jars, say)
     failed, results = [], []
     try:
         for name in args.scenario:
@@ -130,6 +132,7 @@ def main():
                 "scale": args.scale,
                 "device": args.device,
                 "machine": described,
+                "build": built,
                 "command": " ".join(["lab/bench/hadoop/run.py", *report.without_paths(sys.argv[1:])]),
             }
             try:

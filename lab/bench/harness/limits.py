@@ -1,8 +1,11 @@
 """Limits for a job: memory for its processes, bandwidth for a disk.
 
-Both use the version 1 control groups. Their memory limit counts the page cache, so a program cannot
-use the rest of the machine's memory to look fast. If they are not available (not root, or only
-version 2 is mounted), a job runs without limits, and its result says so.
+Both use control groups. Their memory limit counts the page cache, so a program cannot use the rest of the machine's memory to look
+fast. Memory is limited with version 1 or 2, whichever has the memory controller; a disk with version 1 alone. If a group can't be
+made (not root, or no controller), a job runs without limits, and its result says so.
+
+    version 1   /sys/fs/cgroup/memory/GROUP   memory.limit_in_bytes   memory.max_usage_in_bytes
+    version 2   /sys/fs/cgroup/GROUP          memory.max              memory.peak (Linux 5.19)
 """
 
 import os
@@ -14,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MEMORY_ROOT = Path("/sys/fs/cgroup/memory")
+UNIFIED_ROOT = Path("/sys/fs/cgroup")
+"""Where groups of version 2 are mounted, on systems that have no others."""
 THROTTLE_ROOT = Path("/sys/fs/cgroup/blkio")
 
 
@@ -25,8 +30,8 @@ def need_swap(who):
     """Refuses a machine on which a memory group with a swap file can't be made."""
     if os.geteuid() != 0:
         raise NoSwap(f"{who} needs root, to make a control group of memory and a swap file")
-    if not (MEMORY_ROOT / "memory.limit_in_bytes").exists():
-        raise NoSwap(f"{who} needs the memory controller of control groups of version 1 at {MEMORY_ROOT}")
+    if not can_limit_memory():
+        raise NoSwap(f"{who} needs the memory controller of control groups, of version 1 at {MEMORY_ROOT} or 2 at {UNIFIED_ROOT}")
     for tool in ("mkswap", "swapon", "swapoff", "taskset"):
         if not shutil.which(tool):
             raise NoSwap(f"{who} needs the command {tool} of util-linux")
@@ -59,15 +64,52 @@ def _leave(group):
             time.sleep(0.01)
 
 
+def _parent():
+    """The folder in which groups with a memory limit can be made, or None."""
+    if os.access(MEMORY_ROOT / "memory.limit_in_bytes", os.W_OK):
+        return MEMORY_ROOT
+    handed_down = UNIFIED_ROOT / "cgroup.subtree_control"
+    try:
+        if "memory" in handed_down.read_text().split() and os.access(handed_down, os.W_OK):
+            return UNIFIED_ROOT
+    except OSError:
+        pass
+    return None
+
+
+def can_limit_memory():
+    """Whether jobs can be held to a limit of memory here."""
+    return _parent() is not None
+
+
+def _either(group, first, second):
+    """The file of a group, by its name in version 1 or 2."""
+    return group / (first if (group / first).exists() else second)
+
+
+def limit_of(group):
+    """The limit of a group that `memory` made, in bytes."""
+    return int(_either(group, "memory.limit_in_bytes", "memory.max").read_text())
+
+
+def peak_of(group):
+    """The most memory of a group so far, page cache included; None if the kernel doesn't count it."""
+    try:
+        return int(_either(group, "memory.max_usage_in_bytes", "memory.peak").read_text())
+    except FileNotFoundError:
+        return None
+
+
 @contextmanager
 def memory(limit_bytes):
-    """A control group that allows `limit_bytes`, or None where one cannot be made."""
-    if limit_bytes is None or not os.access(MEMORY_ROOT / "memory.limit_in_bytes", os.W_OK):
+    """A control group that allows `limit_bytes`, or None where one cannot be made. Swap is not limited."""
+    parent = _parent()
+    if limit_bytes is None or parent is None:
         yield None
         return
-    group = Path(tempfile.mkdtemp(prefix="merganser-bench-", dir=MEMORY_ROOT))
+    group = Path(tempfile.mkdtemp(prefix="merganser-bench-", dir=parent))
     try:
-        (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+        (group / ("memory.limit_in_bytes" if parent == MEMORY_ROOT else "memory.max")).write_text(str(limit_bytes))
         yield group
     finally:
         _leave(group)

@@ -184,7 +184,7 @@ def run(job, folder, memory_limit_bytes=None, timeout_s=1800, cold=True, group=N
     Raises `JobError` when a process fails, or is still running after `timeout_s` (it is ended then).
     """
     if group is not None:
-        return _run(job, Path(folder), group, int((group / "memory.limit_in_bytes").read_text()), timeout_s, cold)
+        return _run(job, Path(folder), group, limits.limit_of(group), timeout_s, cold)
     with limits.memory(memory_limit_bytes) as group:
         return _run(job, Path(folder), group, memory_limit_bytes, timeout_s, cold)
 
@@ -242,7 +242,7 @@ def _run(job, folder, group, memory_limit_bytes, timeout_s, cold):
             device_written_bytes=moved.written_bytes if moved else None,
             disk_peak_bytes=watch.end(),
             memory_limit_bytes=memory_limit_bytes if group else None,
-            memory_peak_bytes=int((group / "memory.max_usage_in_bytes").read_text()) if group else None,
+            memory_peak_bytes=limits.peak_of(group) if group else None,
             caches_dropped=caches_dropped,
             text=stdout_path.read_text() if job.capture else None,
         )

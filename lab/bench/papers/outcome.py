@@ -60,6 +60,8 @@ class Outcome:
     chart: object
     machine: dict
     """The one that measured, as its file describes it."""
+    measured: list = field(default_factory=list)
+    """When, how often, with which build and on which input, in lines; of results that were read from a file."""
 
 
 def figure(value):
@@ -72,7 +74,8 @@ def figure(value):
     return f"{value:.{digits}f}"
 
 
-def _machine(told):
+def machine_told(told):
+    """A machine in one line, as the file of its results describes it."""
     try:
         gib = told["memory_bytes"] / 2**30
         return f"{told['cpu']}, {told['cores']} cores, {gib:.0f} GiB, {told['file_system']}, Linux {told['kernel']}"
@@ -82,8 +85,8 @@ def _machine(told):
 
 def text(name, about, source, outcome):
     """The tables, for people."""
-    told = _machine(outcome.machine) if outcome.machine is not None else "the arithmetic alone; nothing was measured"
-    lines = [f"{name}: {about}", f"paper: {source}", f"ours:  {told}"]
+    told = machine_told(outcome.machine) if outcome.machine is not None else "the arithmetic alone; nothing was measured"
+    lines = [f"{name}: {about}", f"paper: {source}", f"ours:  {told}", *(f"       {line}" for line in outcome.measured)]
     width = max(len(words) for one in outcome.sections for words in (one.title, *(row.what for row in one.rows)))
     for section in outcome.sections:
         lines += ["", f"{section.title:<{width}} {'paper':>11} {'ours':>11} {'ratio':>8}"]
@@ -111,6 +114,7 @@ def as_json(name, about, source, outcome):
         "about": about,
         "source": source,
         "machine": outcome.machine,
+        "measured": outcome.measured,
         "sections": [{"title": one.title, "rows": [of(row) for row in one.rows]} for one in outcome.sections],
         "differs": outcome.differs,
     }

@@ -89,6 +89,21 @@ def map_words(ssdlet, source, args):
         out.writelines(rows)
 
 
+def pipeline(source, args):
+    """Runs one stage over all of its input, then the merge command. BREAK=pipeline makes it fail."""
+    if os.environ.get("BREAK") == "pipeline":
+        sys.exit("stand-in: broken on purpose")
+    folder = Path(args["-o"] + ".work")
+    folder.mkdir()
+    _, stage = args["--stage"].split(":", 1)
+    for command, places in ((stage, {"in": source, "out": folder / "0", "dir": folder}), (args["--merge"], {"outs": folder / "0"})):
+        for name, path in places.items():
+            command = command.replace("{" + name + "}", str(path))
+        with open(args["-o"], "wb") as out:
+            subprocess.run(["/bin/sh", "-c", command], check=True, stdout=out)
+    shutil.rmtree(folder)
+
+
 def pour(path):
     with open(path, "rb") as file:
         shutil.copyfileobj(file, sys.stdout.buffer)
@@ -109,6 +124,9 @@ def main():
         sort(source, args)
     elif words[0] == "verify" and "--json" in words:
         verify(parsed(words[1:])[1][0])
+    elif words[0] == "pipeline":
+        args, (source,) = parsed(words[1:])
+        pipeline(source, args)
     elif words[0] == "map":
         args, (ssdlet, source, *_) = parsed(words[1:])
         map_words(ssdlet, source, args)

@@ -6,9 +6,10 @@ import tempfile
 import unittest
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from random import Random
 
 from hadoop import compare, scenarios
-from hadoop.papers import active, published
+from hadoop.papers import active, measured, published
 from papers import svg
 from papers.outcome import CompareError, Outcome, Section, as_json, figure, over, text
 
@@ -43,6 +44,55 @@ def rows(outcome, section):
 def ours(outcome, section):
     """Our figures of a table."""
     return [row.ours for row in outcome.sections[section].rows]
+
+
+GIVEN_NUMBERS = {"cell", "settings", "round", "scale", "slower", "sort_mb", "factor", "block_mb", "lag", "attempts", "each"}
+"""Parts of the files that say what was measured, not how it ended."""
+POWERS = (0.0, 0.01, 0.1, 1.0, 3.0)
+"""How far results are changed, as powers of 10. A statement is 1 or 0: some hold if nothing differs, others if much does."""
+TRIES = 100
+"""Changes with each of them, at most: until every figure has changed."""
+
+
+def changed(value, random, power, name=""):
+    """Results with each measured number multiplied by a factor of its own."""
+    if isinstance(value, dict):
+        if name == "cell" and value.get("only"):
+            # A search for the least heap: what it tried is its result.
+            return {**value, "heap_mb": changed(value["heap_mb"], random, power)}
+        return {key: changed(one, random, power, key) for key, one in value.items()} if name not in GIVEN_NUMBERS else value
+    if isinstance(value, list):
+        return [changed(one, random, power, name) for one in value]
+    if name in GIVEN_NUMBERS or isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    if power == 0.0:
+        return type(value)(1)
+    if value == 0:
+        return random.choice((0, 1))
+    return type(value)(value * 10 ** random.uniform(-power, power)) or 1
+
+
+class Rows(unittest.TestCase):
+    def test_i43_every_figure_of_ours_changes_with_the_results(self):
+        for name, kind in compare.NAMES.items():
+            random, figures, names = Random(43), {}, {}
+            told = json.loads(FILES[kind].read_text())
+            for power in POWERS * TRIES:
+                with tempfile.TemporaryDirectory() as folder:
+                    path = Path(folder) / "r.json"
+                    path.write_text(json.dumps(changed(told, random, power)))
+                    outcome = compare.compare(name, path)
+                for table, section in enumerate(outcome.sections):
+                    for place, row in enumerate(section.rows):
+                        if row.ours is not None:
+                            figures.setdefault((table, place), set()).add(row.ours)
+                            names[table, place] = f"{section.title}: {row.what}"
+                if all(len(found) > 1 for found in figures.values()):
+                    break
+            self.assertTrue(figures, name)
+            for place, found in figures.items():
+                with self.subTest(f"{name}: {names[place]}"):
+                    self.assertGreater(len(found), 1)
 
 
 class Command(unittest.TestCase):
@@ -125,13 +175,16 @@ class Command(unittest.TestCase):
         lines = printed("hadoop-nodes", "--results", FILES["hadoop"])
         self.assertIn("2 nodes 1.50 1.33 0.889", lines)
         self.assertIn("ours: a processor, 2 cores, 16 GiB, ext4, Linux 6", lines)
+        self.assertIn("nodes: 2026-01-01, 1 round, build not recorded, input of 1,024 to 2,048 MiB", lines)
         lines = "\n".join(printed("ssd-hadoop-size", "--results", FILES["ssd-hadoop"]))
         self.assertIn("sort, 10 GB, HDD; 3 rounds, 95.0 to 108.0", lines)
         self.assertIn("sort, 20 GB, SSD: not valid, ", lines)
         self.assertIn("ours: on a machine that the file does not describe", lines)
         lines = printed("isc-hadoop-host", "--results", FILES["isc-hadoop"])
         for row in (
-            "processor of map tasks' JVMs; at least 3.7: held 4.20 4.00 0.952",
+            "busy processors of the host, on average, node included; at least 3.7: missed 3.70 1.09 0.293",
+            "processor seconds of map tasks' JVMs - 4.00 -",
+            "bytes of blocks read by tasks and node; at least 100: missed 100 1.000 0.01000",
             "the least heap of a map task; at least 3: held - 6.67 -",
             "peak memory of its JVM, with its least heap; at least 3: held 3.00 3.00 1.00",
             "the whole machine, node - 38.0 -",
@@ -141,6 +194,52 @@ class Command(unittest.TestCase):
     def test_the_goals_of_the_runner_are_the_published_figures(self):
         claims = scenarios.SCENARIOS["sort-4k"].claims
         self.assertEqual([claim.at_least for claim in claims], [published.LESS_WRITTEN.value, published.LESS_TIME.value])
+
+
+class Measured(unittest.TestCase):
+    """Issue 43: the head of a table was that of the first scenario, and named no date, rounds, build or input."""
+
+    def test_i43_each_scenario_has_a_line_with_its_own_input_build_and_machine(self):
+        sort, join = scenario("sort-4k", [("", 4.0, 3.0)]), scenario("join", [("a", 4.0, 3.0), ("b", 4.0, 3.0)])
+        sort |= {"date": "2026-01-02", "build": {"commit": "0c0ffee", "merganser": "12"}}
+        join["points"][0]["rounds"] *= 3
+        join["points"][0]["settings"]["size_bytes"] = 1 << 28
+        expected = [
+            "sort-4k: 2026-01-02, 1 round, build 0c0ffee, input of 1,024 MiB",
+            "join: dates not recorded, 1 to 3 rounds, build not recorded, input of 256 to 1,024 MiB",
+        ]
+        self.assertEqual(measured.scenarios([sort, join]), expected)
+        sort["machine"] = {"cpu": "a processor", "cores": 2, "memory_bytes": 3 << 30, "file_system": "ext4", "kernel": "6"}
+        told = measured.scenarios([sort, join])
+        self.assertTrue(told[0].endswith(", a processor, 2 cores, 3 GiB, ext4, Linux 6"), told)
+        self.assertTrue(told[1].endswith(", on a machine that the file does not describe"), told)
+
+    def test_i43_cells_and_pairs_have_the_dates_of_all_that_is_shown(self):
+        cells = [
+            {"valid": True, "date": "2026-01-03", "build": {"commit": "b"}, "rounds": [1, 2]},
+            {"valid": True, "date": "2026-01-01", "build": {"commit": "a"}},
+            {"valid": True},
+            {"valid": False, "date": "2025-01-01"},
+        ]
+        expected = (
+            "2026-01-01 to 2026-01-03, some dates not recorded, 1 to 2 rounds, build a, b, some not recorded, "
+            "input of 0.050 of the paper's (traces: all of it)"
+        )
+        self.assertEqual(measured.cells(cells, 0.05), [expected])
+        self.assertEqual(measured.cells(cells[3:], 0.05), ["no valid cell"])
+        pair = {"cell": {"file_bytes": 64_000_000, "files": 4}, "date": "2026-01-01"}
+        self.assertEqual(measured.pairs([pair], [2]), ["2026-01-01, 2 rounds, build not recorded, inputs of up to 256 MB"])
+        self.assertEqual(measured.pairs([], []), ["no pair"])
+
+    def test_i43_every_comparison_says_when_and_how_often_it_was_measured(self):
+        for name, kind in compare.NAMES.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                j = Path(folder) / "j"
+                lines = printed(name, "--results", FILES[kind], "--json", j)
+                told = json.loads(j.read_text())["measured"]
+                self.assertTrue(told)
+                self.assertEqual(lines[3 : 3 + len(told)], told)
+                self.assertRegex(told[0], r"(2026|dates not recorded).* rounds?, build.* inputs? of")
 
 
 class Tables(unittest.TestCase):

@@ -19,14 +19,21 @@ def run(times, **more):
     return {
         "elapsed_s": 10 * times, "wall_s": 12 * times, "maps_s": 8 * times, "task_s": [3 * times, 5 * times],
         "cpu_s": {"maps": 2 * times, "reduces": 1.0, "master": 1.0, "node": 1.0, "datanodes": 0.5, "machine": 6 * times},
-        "read_bytes": {"hdfs": 1e3 * times, "calls": 1e6 * times}, "map_rss_bytes": 1e8 * times, **more,
+        "read_bytes": {"hdfs": 1e3 * times, "calls": 1e6 * times}, "map_rss_bytes": 1e8 * times, "counters": {}, **more,
     }  # fmt: skip
 
 
-def study(*rounds, series=None):
-    """Results with a round for each pair and two numbers."""
-    more = {"series": series} if series else {}
-    pairs = [{"cell": asdict(pair), STOCK: run(stock, **more), NODE: run(node, **more)} for pair, stock, node in rounds]
+def stocks(times, **more):
+    """A run of stock Hadoop, with which no node worked."""
+    one = run(times, **more)
+    one["cpu_s"]["node"] = 0.0
+    return one
+
+
+def study(*rounds, series=None, more=None):
+    """Results with a round for each pair and two numbers. `more` has further figures of a contender's runs."""
+    also = {who: {**({"series": series} if series else {}), **(more or {}).get(who, {})} for who in (STOCK, NODE)}
+    pairs = [{"cell": asdict(pair), STOCK: stocks(stock, **also[STOCK]), NODE: run(node, **also[NODE])} for pair, stock, node in rounds]
     return Study({"study": "isc-hadoop", "pairs": pairs})
 
 
@@ -77,12 +84,25 @@ class Figures(unittest.TestCase):
         self.assertEqual(rows(found, 2)[1:], [("512 MB, 0 rounds: not measured", None, None), ("1024 MB, 1 rounds", None, 1.5)])
 
     def test_tasks_and_the_machine_are_apart(self):
-        gains = rows(host.outcome(study((replace(TASK, files=4), 8.0, 2.0))), 0)
-        self.assertEqual(gains[0], ("processor of map tasks' JVMs; at least 3.7: held", 4.2, 4.0))
+        found = study((replace(TASK, files=4), 8.0, 2.0), more={NODE: {"counters": {"NODE_BYTES_READ": 6e3}}})
+        gains = {row[0]: row[1:] for row in rows(host.outcome(found), 0)}
+        self.assertEqual(gains["processor seconds of map tasks' JVMs"], (None, 4.0))
         # Both have a reducer and a master of one second.
-        self.assertEqual(gains[1][2], 3.0)
-        self.assertEqual(gains[3][0], "bytes of HDFS read by map tasks (counter); at least 100: missed")
-        self.assertIsNone(gains[5][2], "no heap was looked for")
+        self.assertEqual(gains["processor seconds of tasks and master"], (None, 3.0))
+        self.assertIsNone(gains["the least heap of a map task: not measured"][1], "no heap was looked for")
+
+    def test_i43_the_host_is_judged_by_its_average_use_and_by_all_that_crosses_to_it(self):
+        # A shorter job with as many processors busy: 6 seconds of them in 12, whatever the number.
+        pair = (replace(TASK, files=4), 8.0, 2.0)
+        counted = study(pair, more={NODE: {"counters": {"NODE_BYTES_READ": 6e3}}})
+        gains = {row[0]: row[1:] for row in rows(host.outcome(counted), 0)}
+        self.assertEqual(gains["busy processors of the host, on average, node included; at least 3.7: missed"], (3.7, 1.0))
+        # 8,000 bytes against 2,000 of the tasks and 6,000 of the node.
+        self.assertEqual(gains["bytes of blocks read by tasks and node; at least 100: missed"], (100.0, 1.0))
+        self.assertEqual(gains["bytes of HDFS read by map tasks alone (counter)"], (None, 4.0))
+        # The node worked, and the file does not say how much it read.
+        gains = {row[0]: row[1:] for row in rows(host.outcome(study(pair)), 0)}
+        self.assertEqual(gains["bytes of blocks read by tasks and node: not measured"], (100.0, None))
 
     def test_a_file_with_series_is_drawn_over_time(self):
         pair = (replace(TASK, files=4), 8.0, 2.0)

@@ -203,13 +203,34 @@ class Settings(unittest.TestCase):
 class Energy(unittest.TestCase):
     def test_two_thousand_follow_from_neither_reading(self):
         # 9.36 Wh a sort: 18.72 kWh in 2,000 sorts of a node, 1.87 dollars.
-        self.assertAlmostEqual(energy.sorts_to_repay(180_000), 192_308, delta=1)
-        self.assertAlmostEqual(energy.sorts_to_repay(180), 192.3, delta=0.1)
+        self.assertAlmostEqual(energy.sorts_to_repay(180_000, energy.PAPER_SAVED_KWH), 192_308, delta=1)
         found = energy.outcome()
         self.assertEqual(len(found.sections), 3)
-        self.assertEqual(ours(found, 2), [0.0, 0.0, 1.0])
         self.assertAlmostEqual(rows(found, 0)[0][1], 53.9, delta=0.01)
-        self.assertAlmostEqual(ours(found, 1)[4], 18_720, delta=1)
+        papers = [paper for _, paper, _ in rows(found, 1)]
+        self.assertEqual([round(paper, 1) for paper in papers], [2000.0, 192_307.7, 192.3, 9.6, 0.0, 18_720.0])
+        self.assertIn("192,308 or 192 sorts repay them", " ".join(found.differs))
+
+    def test_i43_without_results_nothing_is_ours(self):
+        for section in range(3):
+            self.assertEqual(set(ours(energy.outcome(), section)), {None})
+
+    def test_i43_the_statements_are_judged_by_our_energies(self):
+        join = replace(SORT_ON_HDD, job="join", paper_gb=15)
+
+        def judged(*seconds):
+            cells = (SORT_ON_HDD, SORT_ON_SSD, join, replace(join, device=SSD))
+            return energy.outcome(study(*map(measured, cells, seconds)))
+
+        # Energies are in proportion to seconds: 10 Wh in 60 s at the paper's size.
+        self.assertEqual(ours(judged(60.0, 30.0, 60.0, 30.0), 2), [0.0, 0.0, 1.0])
+        self.assertEqual(ours(judged(60.0, 30.0, 60.0, 40.0), 2)[2], 0.0, "the join saves a third")
+        # 0.9 Wh saved: 1,000 sorts per 90 dollars of all nodes.
+        found = judged(60.0, 54.6, 60.0, 30.0)
+        self.assertAlmostEqual(ours(found, 1)[2], 2000)
+        self.assertEqual(ours(found, 2), [0.0, 1.0, 0.0])
+        # A sort that saves nothing never repays.
+        self.assertEqual(ours(judged(60.0, 60.0, 60.0, 30.0), 1)[1:3], [float("inf")] * 2)
 
     def test_ours_is_at_the_papers_size_and_never_that_of_a_late_cell(self):
         # 5 W of the device: 60 W for 60 s are 1 Wh, 10 at the paper's size.

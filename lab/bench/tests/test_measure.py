@@ -1,6 +1,7 @@
 """One measured job: its output, its figures, and that no process of it is left."""
 
 import os
+import shutil
 import tempfile
 import time
 import unittest
@@ -60,7 +61,35 @@ class Measure(unittest.TestCase):
         with self.assertRaisesRegex(JobError, "exit 1: false"):
             run(Job((("true",),), alongside=("false",)), self.folder)
 
-    @unittest.skipUnless(limits.MEMORY_ROOT.exists() and os.geteuid() == 0, "control groups of version 1, as root")
+    def unified(self):
+        """Files as those of a system that has control groups of version 2 alone; a group is removed with the files in it."""
+        root = self.folder / "cgroup"
+        root.mkdir()
+        (root / "cgroup.subtree_control").write_text("cpu memory\n")
+        names = {"MEMORY_ROOT": root / "memory", "UNIFIED_ROOT": root, "_leave": shutil.rmtree}
+        self.enterContext(mock.patch.multiple(limits, **names))
+        return root
+
+    def test_i43_a_job_is_in_a_group_of_version_2_where_there_is_no_other(self):
+        root = self.unified()
+        self.assertTrue(limits.can_limit_memory())
+        with limits.memory(64 * MIB) as group:
+            self.assertEqual((group.parent, (group / "memory.max").read_text()), (root, str(64 * MIB)))
+            cost = run(Job((("sh", "-c", "echo $$"),), capture=True), self.folder, group=group)
+            self.assertEqual((group / "cgroup.procs").read_text(), cost.text)
+            self.assertEqual((cost.memory_limit_bytes, cost.memory_peak_bytes), (64 * MIB, None), "an old kernel has no peak")
+            (group / "memory.peak").write_text("4096\n")
+            self.assertEqual(run(Job((("true",),)), self.folder, group=group).memory_peak_bytes, 4096)
+        self.assertEqual([path.name for path in root.iterdir()], ["cgroup.subtree_control"])
+        self.assertEqual(run(Job((("true",),)), self.folder, 32 * MIB).memory_limit_bytes, 32 * MIB)
+
+    def test_i43_without_the_memory_controller_there_is_no_group(self):
+        root = self.unified()
+        (root / "cgroup.subtree_control").write_text("cpu memory_other\n")
+        self.assertFalse(limits.can_limit_memory())
+        self.assertIsNone(run(Job((("true",),)), self.folder, 32 * MIB).memory_limit_bytes)
+
+    @unittest.skipUnless(limits.can_limit_memory(), "no memory control group")
     def test_jobs_share_the_group_of_the_caller(self):
         with limits.memory(64 * MIB) as group:
             costs = [run(Job((("cat", "/proc/self/cgroup"),), capture=True), self.folder, group=group) for _ in range(2)]
@@ -119,7 +148,7 @@ class Measure(unittest.TestCase):
         run(Job((("true",),)), self.folder)
         self.assertEqual(list(self.folder.iterdir()), [])
 
-    @unittest.skipUnless(os.access(limits.MEMORY_ROOT / "memory.limit_in_bytes", os.W_OK), "no memory control group")
+    @unittest.skipUnless(limits.can_limit_memory(), "no memory control group")
     def test_a_memory_limit_holds(self):
         hold, mkdtemp = ("python3", "-c", f"bytearray(b'x') * {256 * MIB}"), tempfile.mkdtemp
         self.assertGreater(run(Job((hold,)), self.folder, 512 * MIB).memory_peak_bytes, 200 * MIB)

@@ -98,6 +98,39 @@ class Command(unittest.TestCase):
             self.skipTest(str(missing))
         told = self.prints_its_figures("mcsd-partition", PHOENIX_DIR="")
         self.assertEqual({run["memory_limit_bytes"] for run in told["runs"]}, {128 * 2**20})
+        self.assertFalse([run for run in told["runs"] if " pipeline " in run["command"]], "Phoenix is not there")
+
+    def phoenix(self):
+        """A folder like a checkout of Phoenix, with scripts for its programs."""
+        count = """tr -s ' ' '\\n' < "$1" | sort | uniq -c | awk '{print $2, "-", $1}'"""
+        for version in (contest.PHOENIX.phoenix, contest.PHOENIX_PLUS_PLUS.phoenix):
+            for part, script in (("src", ""), ("tests/word_count", count), ("tests/string_match", "grep -c ferrari \"$1\" || true")):
+                folder = self.folder / "phoenix" / version / part
+                folder.mkdir(parents=True)
+                (folder / "Makefile").write_text("all:\n\ttrue\n")
+                program = folder / folder.name
+                program.write_text(f"#!/bin/sh\necho Running...\n{script}\n")
+                program.chmod(0o755)
+        return self.folder / "phoenix"
+
+    def test_i43_every_experiment_of_mcsd_runs_with_its_controls_and_with_mcsd_itself(self):
+        try:
+            limits.need_swap("this test")
+        except limits.NoSwap as missing:
+            self.skipTest(str(missing))
+        phoenix = str(self.phoenix())
+        for name in ("mcsd-single", "mcsd-pairs", "mcsd-partition", "ppblast-wordcount"):
+            with self.subTest(name):
+                told = self.prints_its_figures(name, PHOENIX_DIR=phoenix)
+                titles = {section["title"]: section["rows"] for section in told["sections"]}
+                if name == "mcsd-pairs":
+                    continue
+                (mcsd,) = (rows for title, rows in titles.items() if "by merganser pipeline" in title)
+                self.assertTrue(all(row["ours"] for row in mcsd), mcsd)
+                self.assertTrue([run for run in told["runs"] if " pipeline " in run["command"]])
+        ran = self.run_one("--quiet", "mcsd-partition", PHOENIX_DIR=phoenix, BREAK="pipeline")
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("broken on purpose", ran.stderr)
 
     def test_the_list_names_every_experiment(self):
         listed = subprocess.run(self.words("--list"), capture_output=True, text=True, timeout=60).stdout
@@ -191,10 +224,12 @@ class Triton(unittest.TestCase):
 
 class McSD(unittest.TestCase):
     SECONDS = contest.Seconds({
-        (size, job, who): share * {contest.SEQUENTIAL: 20, contest.PHOENIX: 60 if share > 0.5 else 10}.get(who, 10)
+        (size, job, who): share * {contest.SEQUENTIAL: 20, contest.PHOENIX: 60 if share > 0.5 else 10, contest.PHOENIX_PARTS: 15}.get(who, 10)
         for size, share in enumerate(mcsd.SHARES)
         for job in contest.JOBS
-        for who in (contest.SEQUENTIAL, contest.DUO, contest.DUO_PARTS, contest.DUO_WHOLE, contest.PHOENIX)
+        for who in (
+            contest.SEQUENTIAL, contest.DUO, contest.DUO_PARTS, contest.DUO_WHOLE, contest.PHOENIX, contest.PHOENIX_PARTS,
+        )
     })  # fmt: skip
     """A control that grows beyond half of memory; Phoenix++ is not there."""
 
@@ -208,6 +243,17 @@ class McSD(unittest.TestCase):
         self.assertEqual([one[one.index("--partition-size") + 1] for one in words], [322122547, "none", "auto"])
         self.assertIn(("--memory", 2**29), list(zip(words[0], words[0][1:])))
 
+    def test_i43_phoenix_in_partitions_is_run_by_the_pipeline(self):
+        controls = {"phoenix-2.0": Path("/p h")}
+        arena = contest.Contest(SimpleNamespace(folder=Path("f"), merganser="m"), None, controls, 2**30, 2**30)
+        words = arena.words(contest.COUNT, contest.PHOENIX_PARTS)
+        self.assertEqual(words[3:5], ("m", "pipeline"))
+        # Without a unit it would be a number of partitions.
+        self.assertEqual(words[words.index("--partitions") + 1], "314572K")
+        stage = words[words.index("--stage") + 1]
+        self.assertTrue(stage.startswith("map:'/p h/tests/word_count/word_count' {in} 1000000000 > {dir}/said && awk "), stage)
+        self.assertTrue(stage.endswith("'$2 == \"-\" {print $1 \"\\t\" $3}' {dir}/said > {out}"), stage)
+
     def test_a_text_is_cut_between_lines(self):
         with tempfile.NamedTemporaryFile() as file:
             file.write(b"some words\n" * 1000)
@@ -217,19 +263,25 @@ class McSD(unittest.TestCase):
 
     def test_statements_are_compared_where_they_hold(self):
         outcome = single.outcome(lab(), self.SECONDS, [])
-        self.assertEqual([len(one.rows) for one in outcome.sections], [2 * 4 * 4, 8, 8, 2])
+        self.assertEqual([len(one.rows) for one in outcome.sections], [2 * 4 * 5, 8, 8, 8, 2])
         self.assertTrue(all(row.ratio == 1 for row in section(outcome, "one core").rows))
         compared = [row.paper and row.paper.value for row in section(outcome, "Phoenix 2.0").rows]
         self.assertEqual(compared, [1, 1, None, 6, 1, 1, None, None])
+        mcsd_itself = section(outcome, "without over with partitions")
+        self.assertEqual([row.paper and row.paper.value for row in mcsd_itself.rows], compared)
+        self.assertEqual(ours(mcsd_itself), [10 / 15, 10 / 15, 10 / 15, 4] * 2)
         alone = contest.Seconds({key: value for key, value in self.SECONDS.items() if key[2] is not contest.PHOENIX})
         self.assertEqual(ours(section(single.outcome(lab(), alone, []), "Phoenix 2.0")), [None])
 
     def test_quotients_are_those_of_the_table(self):
         outcome = partition.outcome(lab(), self.SECONDS, [])
-        control = section(outcome, "Phoenix 2.0")
-        self.assertEqual([round(row.paper.value, 1) for row in control.rows], [2.1, 2.7, 1.0, 1.0])
-        self.assertEqual(ours(control)[1], 6)
-        self.assertEqual(ours(section(outcome, "ours without")), [1] * 4)
+        # The table compares Phoenix with itself; ours next to it is another program.
+        itself = section(outcome, "without over with partitions")
+        self.assertEqual([round(row.paper.value, 1) for row in itself.rows], [2.1, 2.7, 1.0, 1.0])
+        self.assertEqual(ours(itself)[1], 4)
+        others = [section(outcome, begins) for begins in ("Phoenix 2.0 over ours", "ours without")]
+        self.assertEqual([ours(one) for one in others], [[1, 6, 1, 6], [1] * 4])
+        self.assertEqual({row.paper for one in others for row in one.rows}, {None})
 
     def test_speed_ups_are_compared_where_the_paper_has_a_number(self):
         seconds = {

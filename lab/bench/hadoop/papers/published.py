@@ -6,7 +6,7 @@ plain reads and writes; docs/lab/device-model.md names them.
 
 from dataclasses import dataclass, replace
 
-from papers.published import COMPUTED, DERIVED, GIVEN, MEASURED, PREDICTED, STATED, Published
+from papers.published import DERIVED, GIVEN, MEASURED, PREDICTED, STATED, Published
 
 ACTIVE_SORT = "ActiveSort"
 SSD = "A Case for Flash Memory SSD in Hadoop Applications"
@@ -79,11 +79,11 @@ NO_GAP = _stated(SSD, "Figure 7", PREDICTED)
 GAP = _stated(SSD, "Figure 8", PREDICTED)
 # "When 1000 nodes mounted on SSD are more expensive about $ 180 than HDDs, sorting more than 2000 times turn can take on the
 # cost advantages."
-REPAID_NODES, REPAID_DOLLARS = _ssd(1000.0, "4.5", ours=COMPUTED), _ssd(180.0, "4.5", ours=COMPUTED)
-REPAID_SORTS = _ssd(2000.0, "4.5", ours=COMPUTED)
-REPAID = _stated(SSD, "4.5", COMPUTED)
+REPAID_NODES, REPAID_DOLLARS = _ssd(1000.0, "4.5"), _ssd(180.0, "4.5")
+REPAID_SORTS = _ssd(2000.0, "4.5")
+REPAID = _stated(SSD, "4.5", PREDICTED)
 # "About two times less"; the smaller ratio is 1.9.
-HALF_ENERGY = _stated(SSD, "Table 2", COMPUTED)
+HALF_ENERGY = _stated(SSD, "Table 2", PREDICTED)
 
 
 def _isc(value, place, kind=GIVEN):

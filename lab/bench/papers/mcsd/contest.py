@@ -5,6 +5,7 @@ four times its input: without swap the system would end it, with swap it becomes
 """
 
 import os
+import shlex
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -36,9 +37,18 @@ class Work:
     """The SSDlet, and its words."""
     phoenix: str
     """Phoenix's program."""
+    stage: str = "{program} {{in}} > {{out}}"
+    """A partition by Phoenix's program, for `merganser pipeline`."""
+    merge: str = "cat {outs}"
+    """McSD's Merge: the result from those of the partitions."""
 
 
-COUNT = Work("word count", ("wordcount", "--rule", "letters", "--order", "value"), "word_count")
+COUNT = Work(
+    "word count", ("wordcount", "--rule", "letters", "--order", "value"), "word_count",
+    # The program prints as many words as it is told, as "WORD - 12", and lines about itself.
+    """{program} {{in}} 1000000000 > {{dir}}/said && awk '$2 == "-" {{print $1 "\\t" $3}}' {{dir}}/said > {{out}}""",
+    """awk '{n[$1] += $2} END {for (word in n) print word "\\t" n[word]}' {outs} | sort -k2,2nr""",
+)  # fmt: skip
 # The texts that Phoenix's program has built in.
 _KEYS = ("Helloworld", "howareyou", "ferrari", "whotheman")
 MATCH = Work("string match", ("match", *(word for key in _KEYS for word in ("--key", key))), "string_match")
@@ -55,6 +65,8 @@ class Contestant:
     """Our --partition-size, or a number: its share of memory."""
     phoenix: str | None = None
     """The folder of Phoenix's sources, for a control."""
+    by_pipeline: bool = False
+    """Phoenix over one partition after the other, cut and joined by `merganser pipeline`: McSD itself."""
 
 
 SEQUENTIAL = Contestant("ours, one core", cores=1)
@@ -62,6 +74,9 @@ DUO = Contestant("ours, two cores")
 DUO_PARTS = Contestant("ours, two cores, partitions of 0.3 of memory", partition=PARTITION_SHARE)
 DUO_WHOLE = Contestant("ours, two cores, no partition", partition="none")
 PHOENIX = Contestant("Phoenix 2.0, two cores", phoenix="phoenix-2.0")
+PHOENIX_PARTS = Contestant(
+    "Phoenix 2.0, two cores, in partitions of 0.3 of memory", partition=PARTITION_SHARE, phoenix="phoenix-2.0", by_pipeline=True
+)
 PHOENIX_PLUS_PLUS = Contestant("Phoenix++ 1.0, two cores", phoenix=tools.PHOENIX)
 
 
@@ -103,6 +118,7 @@ class Contest:
         self.lab, self.group, self.controls = lab, group, controls
         self.memory_bytes, self.data_bytes = memory_bytes, data_bytes
         self.text = lab.folder / "text"
+        self.joined = lab.folder / "joined"
 
     def cut(self, size):
         """Cuts the text after a line, to a size given by its place in `SHARES`. Sizes only become smaller."""
@@ -125,24 +141,41 @@ class Contest:
         try:
             return median([(once or self.run)(job, contestant) for _ in self.lab.rounds()])
         except JobError:
-            if contestant.phoenix:
+            # A failure of the pipeline is ours.
+            if contestant.phoenix and not contestant.by_pipeline:
                 return None
             raise
 
     def run(self, job, contestant, alongside=None):
         """Seconds of a contestant from start to end, with the text not in the page cache."""
+        self.joined.unlink(missing_ok=True)
         words = ("taskset", "--cpu-list", f"0-{contestant.cores - 1}", *self.words(job, contestant))
-        return self.lab.measure(*words, cold=[self.text], group=self.group, alongside=alongside).wall_s
+        seconds = self.lab.measure(*words, cold=[self.text], group=self.group, alongside=alongside).wall_s
+        if contestant.by_pipeline and job is COUNT:
+            self.check()
+        return seconds
+
+    def check(self):
+        """Fails unless the words of Phoenix's partitions are counted as ours."""
+        ours = self.lab.told(*self.words(COUNT, DUO), worst=0).splitlines()
+        if sorted(ours) != sorted(self.joined.read_text().splitlines()):
+            raise ExperimentError("word count: Phoenix in partitions and `merganser map` count other words")
 
     def words(self, job, contestant):
         """The command of a contestant. Half of the memory of the group is ours, the rest is for the page cache."""
-        cores = contestant.cores
-        if contestant.phoenix:
-            program = self.controls[contestant.phoenix] / "tests" / job.phoenix / job.phoenix
-            return ("env", f"MR_NUMTHREADS={cores}", f"MAPRED_NPROCESSORS={cores}", program, self.text)
-        partition = contestant.partition
+        cores, partition = contestant.cores, contestant.partition
         if isinstance(partition, float):
             partition = int(self.memory_bytes * partition)
+        if contestant.phoenix:
+            program = self.controls[contestant.phoenix] / "tests" / job.phoenix / job.phoenix
+            threads = ("env", f"MR_NUMTHREADS={cores}", f"MAPRED_NPROCESSORS={cores}")
+            if not contestant.by_pipeline:
+                return (*threads, program, self.text)
+            stage = job.stage.format(program=shlex.quote(str(program)))
+            return (
+                *threads, self.lab.merganser, "pipeline", self.text, "--quiet", "--partitions", f"{partition >> 10}K",
+                "--stage", f"map:{stage}", "--pool", "node:1", "--merge", job.merge, "-o", self.joined,
+            )  # fmt: skip
         ssdlet, *more = job.map
         return (
             self.lab.merganser, "map", ssdlet, self.text, *more, "--quiet", "--memory", self.memory_bytes // 2,
@@ -159,12 +192,12 @@ class Contest:
             "programs count words of letters, in upper case.",
             "Ours reads its input piece by piece and never holds all of it, so \"no partition\" costs it nothing as long as the counts "
             "fit. The paper's gain is that of partitions over Phoenix 2.0, which holds two to four times its input; Phoenix 2.0 is "
-            "therefore the control.",
+            "therefore the control. Phoenix 2.0 in partitions, cut and joined by `merganser pipeline`, is McSD itself.",
             "Phoenix's string match compares each word with four texts after changing all its bytes; ours searches lines for the same "
             "four texts. The paper describes a file of keys.",
         ]  # fmt: skip
         if not self.controls:
-            found.append("The rows of Phoenix 2.0 and Phoenix++ were skipped: PHOENIX_DIR names no folder with their sources.")
+            found.append("The rows of Phoenix 2.0, whole and in partitions, and of Phoenix++ were skipped: PHOENIX_DIR names no folder with their sources.")
         if self.data_bytes < self.memory_bytes * 0.6:
             found.append(
                 f"The text is small compared with the memory group, which has at least {MEMORY_BYTES_LEAST // MIB} MiB: these figures "

@@ -233,6 +233,13 @@ mod tests {
         let s = &jasmine.settings;
         assert_eq!((s.read_ns, s.page_bytes), (300_000, 16_384));
         assert_eq!((s.gc_policy(), s.copy_back), (GcPolicy::Choices, 1));
+        // Issue 43: clocks took no suffixes.
+        for (text, hz) in [("400M", 400_000_000), ("87500K", 87_500_000), ("2G", 2_000_000_000)] {
+            jasmine.set(&format!("processor_hz={text}")).expect(text);
+            assert_eq!(jasmine.settings.processor_hz, hz, "{text}");
+        }
+        let said = jasmine.set("processor_hz=1T").expect_err("refused").to_string();
+        assert!(said.contains("a value in Hz (or whole K, M, G of 1000) from 1000000"), "{said}");
         assert_eq!(jasmine.source("read_ns"), "set by the user");
         assert_ne!(jasmine.source("program_ns"), "default");
     }

@@ -11,7 +11,7 @@ pub enum ParameterUnit {
     BytesPerSecond,
     /// A time; written with ns, us, ms or s.
     Nanoseconds,
-    /// Cycles per second.
+    /// Cycles per second; written with K, M, G for powers of 1,000.
     Hertz,
     /// Cycles of the processor.
     Cycles,
@@ -60,6 +60,7 @@ impl ParameterUnit {
             ParameterUnit::Bytes => " (or whole K, M, G, T of 1024)",
             ParameterUnit::BytesPerSecond => " (or whole K, M, G, T of 1000)",
             ParameterUnit::Nanoseconds => " (or whole us, ms, s)",
+            ParameterUnit::Hertz => " (or whole K, M, G of 1000)",
             _ => "",
         }
     }
@@ -87,10 +88,8 @@ impl ParameterUnit {
             ParameterUnit::Nanoseconds => {
                 scaled(&[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
             }
-            ParameterUnit::Hertz
-            | ParameterUnit::Cycles
-            | ParameterUnit::Count
-            | ParameterUnit::Permille => scaled(&[]),
+            ParameterUnit::Hertz => scaled(&[("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)]),
+            ParameterUnit::Cycles | ParameterUnit::Count | ParameterUnit::Permille => scaled(&[]),
             ParameterUnit::Switch => {
                 ["off", "on"].iter().position(|&w| w == text).map(|i| i as u64)
             }

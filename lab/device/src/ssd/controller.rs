@@ -55,6 +55,8 @@ pub(crate) struct Controller {
     pub(super) inside_reads: InsideReads,
     pub(super) inside_writes: InsideWrites,
     pub(super) calls: ProgramCalls,
+    /// Whether programs are attached, which are notified of idle channels.
+    pub(super) has_programs: bool,
     pub(super) lookups: Lookups,
     /// Operations that firmware is preparing.
     pub(super) preparing: Slab<Op>,
@@ -91,6 +93,7 @@ impl Controller {
             inside_reads: InsideReads::default(),
             inside_writes: InsideWrites::default(),
             calls: ProgramCalls::new(),
+            has_programs: false,
             lookups: Lookups::default(),
             preparing: Slab::new(),
             stalled: std::collections::VecDeque::new(),
@@ -198,12 +201,17 @@ impl Controller {
                 self.flash.submit(op, &mut self.engine);
             }
             SsdEvent::Flash(step) => {
+                let channel = self.flash.channel_of_step(step);
+                let was_busy = self.has_programs && self.flash.is_busy(channel);
                 let mut owners = std::mem::take(&mut self.owners);
                 self.flash.event(step, &mut self.engine, &mut owners);
                 for owner in owners.drain(..) {
                     self.flash_done(owner);
                 }
                 self.owners = owners;
+                if was_busy && !self.flash.is_busy(channel) {
+                    self.calls.push_back(ProgramCall::ChannelIdle { channel });
+                }
             }
             SsdEvent::InsideDone { read } => self.calls.extend(self.inside_reads.ended(read)),
             SsdEvent::InsideWritten { write } => self.calls.extend(self.inside_writes.ended(write)),

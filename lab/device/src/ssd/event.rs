@@ -113,6 +113,8 @@ pub(crate) enum ProgramCall {
     Request { program: u32, job: u32 },
     /// A read, a write or work that the program started has ended.
     Wake { program: u32, wake: Wake },
+    /// A channel has become idle. All programs are called.
+    ChannelIdle { channel: u32 },
 }
 
 /// Calls in the order in which they became due.

@@ -88,6 +88,7 @@ impl Ssd {
     /// request, the first one answers.
     pub fn attach(&mut self, program: Box<dyn NearProgram>) {
         self.programs.push(program);
+        self.controller.has_programs = true;
     }
 
     /// Writes the first `bytes` once, in order, without time and without counts: the device was

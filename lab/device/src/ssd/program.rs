@@ -22,6 +22,11 @@ pub(crate) fn run(
         ProgramCall::Wake { program, wake } => {
             programs[program as usize].wake(wake, &mut Seat { controller, program });
         }
+        ProgramCall::ChannelIdle { channel } => {
+            for (program, called) in (0..).zip(programs) {
+                called.channel_idle(channel, &mut Seat { controller, program });
+            }
+        }
         ProgramCall::Request { program, job } => {
             let state = controller.jobs.get(job);
             let (id, offset, len) = (RequestId(u64::from(job)), state.offset, state.len as usize);

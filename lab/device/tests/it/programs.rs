@@ -308,3 +308,81 @@ fn programs_share_the_bus_of_the_memory() {
     let apart = span(&[slow[0], "programs_use_memory=off"], &read);
     close("not shared, ns", apart, 2.0 * page + bus(2.0) + link, 0.01);
 }
+
+/// The times at which channels became idle, and at which the program's own pages came.
+#[derive(Default)]
+struct Noticed {
+    idle: Vec<(u32, u64)>,
+    came: Vec<u64>,
+}
+
+/// Reads the pages 0 and 4, which are on one channel: the second when the channel is idle.
+struct OnIdle {
+    noticed: Arc<Mutex<Noticed>>,
+    request: Option<RequestId>,
+    next: u64,
+}
+
+impl NearProgram for OnIdle {
+    fn claims(&self, _: bool, offset: u64, _: usize) -> bool {
+        offset >= WINDOW
+    }
+
+    fn request(&mut self, id: RequestId, _: HostRequest<'_>, inside: &mut dyn Inside) {
+        self.request = Some(id);
+        self.next = 4;
+        inside.read(0, 0, Buffer::new(PAGE as usize));
+    }
+
+    fn wake(&mut self, wake: Wake, inside: &mut dyn Inside) {
+        assert!(matches!(wake, Wake::Read { .. }), "it only reads: {wake:?}");
+        let mut noticed = self.noticed.lock();
+        noticed.came.push(inside.now_ns());
+        if noticed.came.len() == 2 {
+            inside.answer(self.request.take().expect("asked"), Ok(Buffer::new(PAGE as usize)));
+        }
+    }
+
+    fn channel_idle(&mut self, channel: u32, inside: &mut dyn Inside) {
+        assert!(!inside.is_busy(channel));
+        self.noticed.lock().idle.push((channel, inside.now_ns()));
+        if channel == 0 && self.request.is_some() && self.next == 4 {
+            self.next = 8;
+            inside.read(4, 4 * PAGE, Buffer::new(PAGE as usize));
+        }
+    }
+}
+
+/// Issue 43: a merge heard of an idle channel only when its page had crossed the bus of the memory.
+#[test]
+fn i43_a_program_hears_of_an_idle_channel_before_the_page_crosses_the_bus() {
+    let page = 500e9 / 87.5e6 + 250_000.0 + 190_000.0 + 32_768e9 / 66.7e6;
+    let bus = 32_768e9 / 20e6;
+    for (shared, crossing) in [("programs_use_memory=on", bus), ("programs_use_memory=off", 0.0)] {
+        let settings = ["dram_bytes_per_second=20M", shared];
+        let noticed: Arc<Mutex<Noticed>> = Arc::default();
+        let program = OnIdle { noticed: Arc::clone(&noticed), request: None, next: 0 };
+        let mut ssd = ssd("jasmine", &settings);
+        for at in 0..8 {
+            let (offset, buffer) = (at * PAGE, Buffer::new(PAGE as usize));
+            run(&mut ssd, RequestKind::Write, offset, buffer).result.expect("written");
+        }
+        ssd.attach(Box::new(program));
+        let start = ssd.now().0;
+        run(&mut ssd, RequestKind::Read, WINDOW, Buffer::new(PAGE as usize));
+        let from_start = |ns: u64| (ns - start) as f64;
+        {
+            let noticed = noticed.lock();
+            let channels: Vec<u32> = noticed.idle.iter().map(|(channel, _)| *channel).collect();
+            assert_eq!(channels, [0, 0], "{shared}");
+            close("idle, ns", from_start(noticed.idle[0].1), page, 0.001);
+            close("idle again, ns", from_start(noticed.idle[1].1), 2.0 * page, 0.001);
+            close("the first page, ns", from_start(noticed.came[0]), page + crossing, 0.001);
+            let second = (2.0 * page + crossing).max(page + 2.0 * crossing);
+            close("the second page, ns", from_start(noticed.came[1]), second, 0.001);
+        }
+        // The host's own reads leave channels idle, too.
+        run(&mut ssd, RequestKind::Read, 3 * PAGE, Buffer::new(PAGE as usize));
+        assert_eq!(noticed.lock().idle.last().expect("a notice").0, 3);
+    }
+}

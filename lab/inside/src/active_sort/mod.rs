@@ -148,13 +148,19 @@ impl ActiveSort {
             .find(|merge| overlap(merge.descriptor().interface.bytes(), range.clone()))
     }
 
-    /// Lets every merge make progress.
-    fn advance(&mut self, inside: &mut dyn Inside) {
+    /// All merges, in the order in which they are served now.
+    fn in_turn(&mut self) -> Vec<MergeId> {
         let mut ids: Vec<MergeId> = self.merges.keys().copied().collect();
         let turn = self.first.map_or(0, |first| ids.partition_point(|id| *id <= first));
         let turn = if turn == ids.len() { 0 } else { turn };
         ids.rotate_left(turn);
         self.first = ids.first().copied();
+        ids
+    }
+
+    /// Lets every merge make progress.
+    fn advance(&mut self, inside: &mut dyn Inside) {
+        let ids = self.in_turn();
         for id in &ids {
             self.merges.get_mut(id).expect("just listed").make_progress(inside);
         }
@@ -252,5 +258,12 @@ impl NearProgram for ActiveSort {
             }
         }
         self.advance(inside);
+    }
+
+    /// A channel is idle as soon as it has carried its page; the page itself comes later, because it still has to
+    /// cross the bus of the memory. The next read is started now.
+    fn channel_idle(&mut self, _channel: u32, inside: &mut dyn Inside) {
+        let ids = self.in_turn();
+        self.ask(&ids, inside);
     }
 }

@@ -225,8 +225,8 @@ fn outcome(measured: &[(u64, u64, DataSetSpeeds)], asked_first: f64) -> Outcome 
                 CALL_BYTES >> 20
             ),
             "The paper does not say whether its firmware asks for pages before it merges on or after; \
-             all rows but the one that says so are of the latter. The former hides more of the flash \
-             and is what the engine does by itself."
+             all rows but the one that says so are of the latter. It also asks whenever a channel has \
+             become idle, so that this hardly matters."
                 .into(),
             "A comparison of two keys is charged a word of four bytes at a time; the paper says \
              only that longer keys cost more."

@@ -22,16 +22,14 @@ fn outcome(task: SplitTask) -> Outcome {
         let of = |place| seconds(&PlacedJob::new(place, size, devices));
         of(hadoop) / of(place)
     };
-    let mut total =
-        OutcomeSection::new("predicted: the job, times as fast as Hadoop's mapper (11a)");
-    let mut maps = OutcomeSection::new("predicted: all maps, times as fast (11b)");
+    let mut total = OutcomeSection::new("follows: the job, times as fast as Hadoop's mapper (11a)");
+    let mut maps = OutcomeSection::new("follows: all maps, times as fast (11b)");
     for size in SIZES {
         total.both(format!("{size} GB"), JOB_GAIN, gain(PlacedJob::total, isc, size, 1));
         maps.both(format!("{size} GB"), JOB_GAIN, gain(PlacedJob::maps, isc, size, 1));
     }
     total.ours("1 GB, the same SSDlet on the host", gain(PlacedJob::total, native, 1, 1));
-    let mut devices =
-        OutcomeSection::new("predicted: two devices over one, times as fast (9, 12a)");
+    let mut devices = OutcomeSection::new("follows: two devices over one, times as fast (9, 12a)");
     let both = |place| PlacedJob::new(place, 10, 1).total() / PlacedJob::new(place, 10, 2).total();
     devices.both("in the devices", 2., both(isc));
     devices.both("Hadoop's mapper", 2., both(hadoop));
@@ -40,7 +38,7 @@ fn outcome(task: SplitTask) -> Outcome {
         JOB_GAIN,
         gain(PlacedJob::total, isc, 10, 2),
     );
-    let mut seconds = OutcomeSection::new("predicted: seconds; the paper has them in plots only");
+    let mut seconds = OutcomeSection::new("follows: seconds; the paper has them in plots only");
     for size in SIZES {
         seconds
             .ours(format!("{size} GB, Hadoop's mapper"), PlacedJob::new(hadoop, size, 1).total());

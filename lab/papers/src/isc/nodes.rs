@@ -19,7 +19,7 @@ pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
 
 fn outcome(mut task: SplitTask) -> Outcome {
     let SplitTask { isc, hadoop, native, .. } = task;
-    let mut gain = OutcomeSection::new("predicted: times as fast as Hadoop's mapper (15a)");
+    let mut gain = OutcomeSection::new("follows: times as fast as Hadoop's mapper (15a)");
     for nodes in NODES {
         let of = |place| PlacedJob::new(place, 16, nodes).total();
         gain.both(format!("16 GB, {nodes} nodes"), JOB_GAIN, of(hadoop) / of(isc));
@@ -27,13 +27,12 @@ fn outcome(mut task: SplitTask) -> Outcome {
     let native_gain = PlacedJob::new(hadoop, 16, 4).total() / PlacedJob::new(native, 16, 4).total();
     gain.ours("16 GB, 4 nodes, the same SSDlet on the hosts", native_gain);
     let mut linear =
-        OutcomeSection::new("predicted: 4 nodes over one, times as fast (15: almost linear)");
+        OutcomeSection::new("follows: 4 nodes over one, times as fast (15: almost linear)");
     for (name, place) in [("in the devices", isc), ("Hadoop's mapper", hadoop)] {
         let of = |nodes| PlacedJob::new(place, 16, nodes).total();
         linear.both(format!("16 GB, {name}"), 4., of(1) / of(4));
     }
-    let mut overlap =
-        OutcomeSection::new("predicted: 16 GB in devices over 8 GB by Hadoop (15b: 1)");
+    let mut overlap = OutcomeSection::new("follows: 16 GB in devices over 8 GB by Hadoop (15b: 1)");
     for nodes in NODES {
         let over =
             PlacedJob::new(isc, 16, nodes).total() / PlacedJob::new(hadoop, 8, nodes).total();
@@ -41,7 +40,7 @@ fn outcome(mut task: SplitTask) -> Outcome {
     }
     let half = PlacedJob::new(isc, 16, 2).total() / PlacedJob::new(hadoop, 16, 4).total();
     overlap.both("16 GB, 2 nodes in devices over 4 of Hadoop", 1., half);
-    let mut seconds = OutcomeSection::new("predicted: seconds; the paper has them in plots only");
+    let mut seconds = OutcomeSection::new("follows: seconds; the paper has them in plots only");
     for size in SIZES {
         for nodes in NODES {
             let of = |place| PlacedJob::new(place, size, nodes).total();

@@ -17,7 +17,7 @@ fn outcome(mut task: SplitTask) -> Outcome {
     let of = |place| PlacedJob::new(place, 1, 2);
     let [isc, hadoop, native] = [task.isc, task.hadoop, task.native].map(of);
     let mut processor =
-        OutcomeSection::new("predicted: processor of the host, times less (13a, 14a)");
+        OutcomeSection::new("follows: processor of the host, times less (13a, 14a)");
     processor.both("average over the job", PROCESSOR_TOTAL, hadoop.cores() / isc.cores());
     processor.both(
         "average while a map task runs",
@@ -32,12 +32,12 @@ fn outcome(mut task: SplitTask) -> Outcome {
     read.both("Hadoop's mapper, over the input", 1., hadoop.read_bytes() / f64::from(1 << 30));
     read.ours("in the device, MB", isc.read_bytes() / 1e6);
     read.ours("the same SSDlet on the host, times less", hadoop.read_bytes() / native.read_bytes());
-    let mut memory = OutcomeSection::new("predicted: memory of the host (13c, 14c)");
+    let mut memory = OutcomeSection::new("follows: memory of the host (13c, 14c)");
     memory.both("times less", MEMORY, hadoop.memory_bytes() / isc.memory_bytes());
     memory.ours("chosen: heaps of four tasks, MB", HEAP_BYTES / 1e6);
     let implied = (hadoop.read_bytes() - MEMORY * isc.read_bytes()) / (MEMORY - 1.);
     memory.ours("heaps with which it would be 3 times, MB", implied / 1e6);
-    let mut ridges = OutcomeSection::new("predicted: rounds of tasks (13)");
+    let mut ridges = OutcomeSection::new("follows: rounds of tasks (13)");
     ridges.both("ridges", RIDGES, isc.rounds() as f64);
     let bars = vec![
         ("the paper's, processor in all".to_owned(), PROCESSOR_TOTAL, true),

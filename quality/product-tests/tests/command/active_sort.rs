@@ -48,11 +48,14 @@ fn reading_a_merge_is_as_fast_as_the_paper_says() {
     let outcome = outcome("activesort-throughput", "64MB");
     within_percent(&outcome, "plain read, MB/s", 3.);
     within_percent(&outcome, "plain write, MB/s", 3.);
-    within_percent(&outcome, "32 KB records, 4-byte key, pages asked for first", 5.);
-    // The aim of the next three is 5 %.
-    missed(&outcome, "32 KB records, 4-byte key", 107.5881);
-    missed(&outcome, "merged over plain read, 32 KB records", 0.7805);
-    missed(&outcome, "merged over plain write, 32 KB records", 1.6424);
+    for what in [
+        "32 KB records, 4-byte key",
+        "32 KB records, 4-byte key, pages asked for first",
+        "merged over plain read, 32 KB records",
+        "merged over plain write, 32 KB records",
+    ] {
+        within_percent(&outcome, what, 5.);
+    }
     // Fitted at 128 MB.
     within_points(&outcome, "fall from 32 KB to 128-byte records, percent", 0.5);
     // Small records and long keys cost more, as long as the processor is the limit. Where flash is, at
@@ -78,10 +81,9 @@ fn sorting_moves_the_bytes_of_table_3_and_takes_the_time_of_figure_9() {
     {
         within_percent(&outcome, what, 1.);
     }
-    // The aim is 5 points. At the paper's 2 GB they are 45.5 and 45.8. They miss it since programs use the bus of the
-    // memory; before, "direct" met it at 256 MB and missed it by 0.1 at 2 GB.
-    missed(&outcome, "1 GB, direct", 45.3285);
-    missed(&outcome, "1 GB, buffered", 45.7176);
+    // The aim is 5 points.
+    missed(&outcome, "1 GB, direct", 47.7198);
+    within_points(&outcome, "1 GB, buffered", 5.);
     let sections = outcome["sections"].as_array().expect("sections");
     let says = |section: &&Value| section["title"].as_str().expect("text").starts_with("what the");
     let statements = sections.iter().find(says).expect("statements");
@@ -90,11 +92,9 @@ fn sorting_moves_the_bytes_of_table_3_and_takes_the_time_of_figure_9() {
     }
 }
 
-/// Layouts on which skipping is slower than waiting, and our own ratios.
-const SLOWER_WHEN_SKIPPING: [(&str, f64); 2] = [
-    ("chunks in turn, staggered chunks", 0.921),
-    ("16 records of each in turn, aligned chunks", 0.960),
-];
+/// The layout on which skipping is slower than waiting, and our own ratio.
+const SLOWER_WHEN_SKIPPING: [(&str, f64); 1] =
+    [("16 records of each in turn, staggered chunks", 0.996)];
 
 #[test]
 fn skipping_busy_channels_beats_waiting_and_is_beaten_by_queues() {
@@ -107,10 +107,10 @@ fn skipping_busy_channels_beats_waiting_and_is_beaten_by_queues() {
         for start in ["aligned chunks", "staggered chunks"] {
             let layout = format!("{keys}, {start}");
             let found = gain(&layout);
-            // The aim is that skipping is never slower. Two layouts miss it (docs/lab/active-sort.md).
+            // The aim is that skipping is never slower. One layout misses it (docs/lab/active-sort.md).
             match SLOWER_WHEN_SKIPPING.iter().find(|(slower, _)| *slower == layout) {
                 Some((_, own)) => assert!((found - own).abs() < 0.001, "{layout}: {found}"),
-                None => assert!(found > 0.97, "{layout}: {found}"),
+                None => assert!(found >= 1., "{layout}: {found}"),
             }
             let rate = |policy: &str| gain(&format!("{keys}, {start}, {policy}"));
             assert!(rate("queues at them") > 0.98 * rate("skips busy channels"));

@@ -1,11 +1,13 @@
 """The pairs of jobs that isc.py measured, as a comparison looks them up."""
 
 import json
+from collections import Counter
 from dataclasses import fields, replace
 
 from papers.outcome import CompareError, over
 from papers.statistics import mean, median
 
+from .. import measured
 from ...near.pairs import CONTENDERS, Pair
 
 _DECIDING = [field.name for field in fields(Pair) if field.name != "round"]
@@ -62,11 +64,21 @@ class Study:
             call["name"] + ""
             sum(call["wall_s"]) + sum(call["cpu_s"]) + sum(call["node_cpu_s"])
 
+    def measured(self):
+        """When, how often and with which build it was measured, in lines."""
+        counts = Counter(replace(pair, round=1) for pair, _ in self._pairs)
+        return measured.pairs([one for _, one in self._pairs], list(counts.values()))
+
     def _rounds(self, pair):
         """Both runs of each round."""
         for one, result in self._pairs:
             if one == replace(pair, round=one.round) and all(_well(result, who) for who in CONTENDERS):
                 yield tuple(result[who] for who in CONTENDERS)
+
+    def _figures(self, pair, figure):
+        """A figure of both runs, of each round that has it for both."""
+        found = (tuple(map(figure, runs)) for runs in self._rounds(pair))
+        return [both for both in found if None not in both]
 
     def series(self, pair):
         """The processor seconds by time of stock and of the node, in the first round that has both; or None."""
@@ -79,12 +91,12 @@ class Study:
 
     def both(self, pair, figure):
         """The medians of a figure, of stock and of the node; or None."""
-        rounds = list(self._rounds(pair))
-        return tuple(median(map(figure, runs)) for runs in zip(*rounds)) if rounds else None
+        rounds = self._figures(pair, figure)
+        return tuple(map(median, zip(*rounds))) if rounds else None
 
     def gain(self, pair, figure):
         """Stock's figure over the node's in each round; the median, or None."""
-        gains = [over(figure(stock), figure(node)) for stock, node in self._rounds(pair)]
+        gains = [over(stock, node) for stock, node in self._figures(pair, figure)]
         return median(gains) if gains else None
 
     def least_heap(self, who):
@@ -114,7 +126,7 @@ def _well(result, who):
 def _check(run):
     """Reads what the comparisons read of a run."""
     elapsed_s(run) + run["wall_s"] + maps_s(run) + task_s(run) + sum(run["cpu_s"][name] for name in _PROCESSORS)
-    run["read_bytes"]["hdfs"] + run["read_bytes"]["calls"] + run["map_rss_bytes"]
+    run["read_bytes"]["hdfs"] + run["read_bytes"]["calls"] + run["map_rss_bytes"] + run["counters"].get("NODE_BYTES_READ", 0)
     if run.get("series"):
         sum(sum(run["series"][name]) for name in ("tasks", "node", "machine")) + run["series"]["every_s"]
 

@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 
 from papers.outcome import CompareError
 
+from .. import measured
 from ...ssd.cells import HDD, SSD, Cell
 
 DEVICES = ((HDD, "HDD"), (SSD, "SSD"))
@@ -29,6 +30,10 @@ class Study:
         for advice in self.predicted.values():
             for one in advice["combinations"]:
                 one["sort_mb"] + one["factor"] + one["block_mb"] + one["defer"] + one["seconds"]
+
+    def measured(self):
+        """When, how often and with which build it was measured, in lines."""
+        return measured.cells(self._entries.values(), self.scale)
 
     def stock(self, job, paper_gb, device=HDD, **more):
         """A cell of this study's scale, with the paper's defaults where nothing else is given."""

@@ -156,6 +156,14 @@ impl Flash {
         self.by_channel.remainder(die.into()) as u32
     }
 
+    /// The channel of the die or of the page whose step ends.
+    pub(crate) fn channel_of_step(&self, step: FlashEvent) -> u32 {
+        match step {
+            FlashEvent::Sensed { die } | FlashEvent::Settled { die } => self.channel_of(die),
+            FlashEvent::Carried { channel } => channel,
+        }
+    }
+
     /// Counts an operation that will come to `die`, from the decision on.
     pub(crate) fn expect(&mut self, die: u32) {
         let channel = self.channel_of(die);
