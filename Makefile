@@ -6,13 +6,15 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core install uninstall guests test test-build test-bench test-ci test-java test-cluster test-packaging test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make demo-disks   sort on an emulated hard disk and on an emulated SSD, with a page of each'
 	@echo 'make build        all programs, optimised, into target/release (also: make all)'
 	@echo 'make core         the command alone: sort, views, checks, test data'
+	@echo 'make install      what was built, with manual and completions, into PREFIX=/usr/local (also: DESTDIR, ONLY="merganser")'
+	@echo 'make uninstall    remove it'
 	@echo 'make wheel        the Python package for this machine, into target/wheels'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
@@ -26,6 +28,9 @@ help:
 
 # The programs: the command itself, and those that have its other commands.
 PROGRAMS := merganser merganser-tables-command merganser-near merganser-hadoop merganser-array-command merganser-lab
+# How they are compiled, and the folder in which they are then.
+PROFILE := release
+FROM := target/$(PROFILE)
 
 demo:
 	@.ci/setup base rust fuse
@@ -40,11 +45,19 @@ demo-disks:
 # With everything: `make all`.
 all build:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --release --locked $(PROGRAMS:%=-p %)
+	@$(CARGO) build --profile $(PROFILE) --locked $(PROGRAMS:%=-p %)
 
 core:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --release --locked -p merganser
+	@$(CARGO) build --profile $(PROFILE) --locked -p merganser
+
+# They compile nothing: build as yourself, and install as root. Options of make reach the script by its environment.
+export PREFIX DESTDIR ONLY
+install:
+	@packaging/install $(FROM)
+
+uninstall:
+	@packaging/install --remove
 
 # The SSDlets of near/wasm/guests, into target/guests. Tests compile them by the same script.
 guests:
@@ -54,7 +67,7 @@ guests:
 # Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
 # them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
-TESTS := test-bench test-campaign test-ci test-python test-rust test-wheel
+TESTS := test-bench test-campaign test-ci test-packaging test-python test-rust test-wheel
 TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel
 test:
 	@.ci/setup $(TESTED_WITH)
@@ -73,6 +86,10 @@ test-campaign:
 test-ci:
 	@.ci/setup base
 	@$(PYTHON) -m unittest discover -s .ci/tests
+
+test-packaging: test-build
+	@.ci/setup base
+	@BUILT=$(BUILT) $(PYTHON) -m unittest discover -s packaging/tests
 
 # Maven is quiet about tests that pass, so their totals are added up from its reports. The native library is that of
 # the build of the tests; an optimised one would take two minutes more.
