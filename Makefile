@@ -42,14 +42,15 @@ demo-disks:
 	@$(CARGO) build --profile demo --locked -p merganser -p merganser-lab
 	@$(PYTHON) lab/bench/demo.py --disks
 
-# With everything: `make all`.
+# With everything: `make all`. --version says the commit.
+WITH_COMMIT = export MERGANSER_COMMIT="$$(packaging/identity)";
 all build:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --profile $(PROFILE) --locked $(PROGRAMS:%=-p %)
+	@$(WITH_COMMIT) $(CARGO) build --profile $(PROFILE) --locked $(PROGRAMS:%=-p %)
 
 core:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --profile $(PROFILE) --locked -p merganser
+	@$(WITH_COMMIT) $(CARGO) build --profile $(PROFILE) --locked -p merganser
 
 # They compile nothing: build as yourself, and install as root. Options of make reach the script by its environment.
 export PREFIX DESTDIR ONLY

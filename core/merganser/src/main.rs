@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         parse: |words| CommandLine::of_words(words).map(|typed| typed.command),
         commands: CommandLine::command,
         run: command::run,
+        programs: Some(wings::installed),
     }
     .main()
 }
