@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo demo-disks all build core install uninstall guests test test-build test-bench test-ci test-java test-cluster test-packaging test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core install uninstall dist guests test test-build test-bench test-ci test-java test-cluster test-packaging test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -15,6 +15,7 @@ help:
 	@echo 'make core         the command alone: sort, views, checks, test data'
 	@echo 'make install      what was built, with manual and completions, into PREFIX=/usr/local (also: DESTDIR, ONLY="merganser")'
 	@echo 'make uninstall    remove it'
+	@echo 'make dist         archives, packages for Debian and Red Hat and bills of materials, into target/dist'
 	@echo 'make wheel        the Python package for this machine, into target/wheels'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
@@ -60,6 +61,13 @@ install:
 uninstall:
 	@packaging/install --remove
 
+# Also: TARGET=x86_64-unknown-linux-musl, for programs that run on every Linux.
+export TARGET
+dist:
+	@.ci/setup base rust fuse packages
+	@from="$$(packaging/build $(PROFILE))" && packaging/dist "$$from" target/dist
+	@ls -l target/dist
+
 # The SSDlets of near/wasm/guests, into target/guests. Tests compile them by the same script.
 guests:
 	@.ci/setup base rust guests
@@ -69,7 +77,7 @@ guests:
 # them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
 TESTS := test-bench test-campaign test-ci test-packaging test-python test-rust test-wheel
-TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel
+TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel packages
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
@@ -89,7 +97,7 @@ test-ci:
 	@$(PYTHON) -m unittest discover -s .ci/tests
 
 test-packaging: test-build
-	@.ci/setup base
+	@.ci/setup base packages
 	@BUILT=$(BUILT) $(PYTHON) -m unittest discover -s packaging/tests
 
 # Maven is quiet about tests that pass, so their totals are added up from its reports. The native library is that of

@@ -1,4 +1,4 @@
-//! What a program says after its name for `--version`: which sources it was made of, for which machines, and what it finds
+//! The lines of `--version` after the name: which sources the program was made of, for which machines, and what it finds
 //! here. Reports of faults begin with it.
 //!
 //! The commit comes from the variable `MERGANSER_COMMIT`, which `make build` and `make dist` set while they compile
