@@ -1,4 +1,4 @@
-"""`make dist`: what is in the packages, and that the same programs give the same bytes."""
+"""`make dist`: what is in the packages, that the same programs give the same bytes, and README's commands after an installation."""
 
 import hashlib
 import json
@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+
+import fresh_root
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = Path(os.environ.get("BUILT", ROOT / "target/debug"))
@@ -171,6 +173,47 @@ class Packages(unittest.TestCase):
         words = ["lintian", "--fail-on", "error", "--allow-root"]
         said = subprocess.run([*words, *map(str, sorted(self.made.glob("*.deb")))], capture_output=True, text=True)
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can change its root")
+    def test_the_commands_of_the_readme_in_a_fresh_root(self):
+        root = self.dir / "root"
+        fresh_root.make(root)
+        first = fresh_root.dpkg(root, "--install", self.made_of("merganser-near", ".deb"))
+        self.assertIn("merganser-near depends on merganser", first.stderr)
+        done = fresh_root.dpkg(root, "--install", *(self.made_of(program, ".deb") for program in PROGRAMS))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for program in PROGRAMS:
+            self.assertEqual(fresh_root.dpkg(root, "--verify", program).stdout, "")
+        page = (ROOT / "README.md").read_text(encoding="utf-8")
+        blocks = page.split("```")[1::2]
+        commands = [line for block in blocks for line in block.splitlines() if re.match(r"merganser |\$ ", line)]
+        commands = [re.split(r"   +", line.removeprefix("$ "))[0] for line in commands]
+        self.assertGreater(len(commands), 8)
+        self.run_in(root, "merganser generate --format lines --records 2000 -o big.txt && mkdir in")
+        shutil.copy(ROOT / "packaging/tests/table.parquet", root / "tmp/in/")
+        mounts = 0
+        for command in commands:
+            if "mount" not in command:
+                self.run_in(root, command)
+            elif Path("/dev/fuse").exists():
+                mounts += 1
+                # It works until it is unmounted.
+                shown = "until cmp sorted.txt /mnt/big 2>/dev/null; do sleep 0.1; kill -0 $pid; done"
+                self.run_in(root, f"set -e; {command} & pid=$!; {shown}; kill $pid; wait $pid || true; [ -z \"$(ls /mnt)\" ]")
+        self.assertEqual(mounts, int(Path("/dev/fuse").exists()))
+        self.assertIn("other programs: merganser-tables, merganser-near", self.run_in(root, "merganser --version"))
+        gone = fresh_root.dpkg(root, "--purge", *reversed(PROGRAMS))
+        self.assertEqual(gone.returncode, 0, gone.stderr)
+        self.assertFalse([path for path in (root / "usr").rglob("*merganser*")])
+
+    def run_in(self, root, command):
+        running = fresh_root.shell(root, command)
+        try:
+            out, err = running.communicate(timeout=30)
+        finally:
+            running.kill()
+        self.assertEqual(running.returncode, 0, f"{command}: {err}")
+        return out
 
 
 if __name__ == "__main__":
