@@ -190,7 +190,7 @@ class Packages(unittest.TestCase):
         commands = [re.split(r"   +", line.removeprefix("$ "))[0] for line in commands]
         self.assertGreater(len(commands), 8)
         self.run_in(root, "merganser generate --format lines --records 2000 -o big.txt && mkdir in")
-        shutil.copy(ROOT / "packaging/tests/table.parquet", root / "tmp/in/")
+        shutil.copy(ROOT / "quality/product-tests/tests/command/kept/table.parquet", root / "tmp/in/")
         mounts = 0
         for command in commands:
             if "mount" not in command:
