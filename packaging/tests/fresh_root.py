@@ -6,7 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
-# What a shell and the installation of a package need. tar and dpkg are run from outside.
+# Packages that README's commands need. dpkg is run from outside.
 NEEDED = ("dash", "coreutils", "grep", "sed", "diffutils")
 
 

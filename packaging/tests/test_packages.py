@@ -79,13 +79,20 @@ class Packages(unittest.TestCase):
         shutil.copyfile(self.built / "merganser", copy)
         copy.chmod(0o700)
         os.utime(copy, (1, 1))
+        # Packed before: one of this kind, which goes, and one for other machines, which stays.
+        again.mkdir()
+        for old in ("merganser-lab_0.0.9_amd64.deb", "merganser-0.1.0-x86_64-linux-musl.tar.gz"):
+            (again / old).write_text("")
         for built, to in ((self.built, first), (copy.parent, again)):
             done = pack(built, to, "merganser")
             self.assertEqual((done.returncode, done.stderr), (0, ""))
         names = sorted(path.name for path in first.iterdir())
         self.assertEqual(len(names), 5)
+        self.assertEqual(sorted(path.name for path in again.iterdir()), sorted([*names, "merganser-0.1.0-x86_64-linux-musl.tar.gz"]))
+        self.assertIn("-musl.tar.gz\n", (again / "SHA256SUMS").read_text())
         for name in names:
-            self.assertEqual((again / name).read_bytes(), (first / name).read_bytes(), name)
+            if name != "SHA256SUMS":
+                self.assertEqual((again / name).read_bytes(), (first / name).read_bytes(), name)
 
     def test_an_archive_is_a_prefix_whose_programs_find_one_another(self):
         to = self.dir / "unpacked"
