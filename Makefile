@@ -6,13 +6,16 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo demo-disks all build core guests test test-build test-bench test-ci test-java test-cluster test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core install uninstall dist guests test test-build test-bench test-ci test-java test-cluster test-packaging test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
 	@echo 'make demo-disks   sort on an emulated hard disk and on an emulated SSD, with a page of each'
 	@echo 'make build        all programs, optimised, into target/release (also: make all)'
 	@echo 'make core         the command alone: sort, views, checks, test data'
+	@echo 'make install      what was built, with manual and completions, into PREFIX=/usr/local (also: DESTDIR, ONLY="merganser")'
+	@echo 'make uninstall    remove it'
+	@echo 'make dist         archives, packages for Debian and Red Hat and bills of materials, into target/dist'
 	@echo 'make wheel        the Python package for this machine, into target/wheels'
 	@echo 'make test         all tests'
 	@echo 'make test-cluster  the long tests on Hadoop clusters (hadoop/java/cluster-tests)'
@@ -26,6 +29,9 @@ help:
 
 # The programs: the command itself, and those that have its other commands.
 PROGRAMS := merganser merganser-tables-command merganser-near merganser-hadoop merganser-array-command merganser-lab
+# How they are compiled, and the folder in which they are then.
+PROFILE := release
+FROM := target/$(PROFILE)
 
 demo:
 	@.ci/setup base rust fuse
@@ -37,14 +43,30 @@ demo-disks:
 	@$(CARGO) build --profile demo --locked -p merganser -p merganser-lab
 	@$(PYTHON) lab/bench/demo.py --disks
 
-# With everything: `make all`.
+# With everything: `make all`. --version says the commit.
+WITH_COMMIT = export MERGANSER_COMMIT="$$(packaging/identity)";
 all build:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --release --locked $(PROGRAMS:%=-p %)
+	@$(WITH_COMMIT) $(CARGO) build --profile $(PROFILE) --locked $(PROGRAMS:%=-p %)
 
 core:
 	@.ci/setup base rust fuse
-	@$(CARGO) build --release --locked -p merganser
+	@$(WITH_COMMIT) $(CARGO) build --profile $(PROFILE) --locked -p merganser
+
+# They compile nothing: build as yourself, and install as root. Options of make reach the script by its environment.
+export PREFIX DESTDIR ONLY
+install:
+	@packaging/install $(FROM)
+
+uninstall:
+	@packaging/install --remove
+
+# Also: TARGET=x86_64-unknown-linux-musl, for programs that run on every Linux.
+export TARGET
+dist:
+	@.ci/setup base rust fuse packages
+	@from="$$(packaging/build $(PROFILE))" && packaging/dist "$$from" target/dist
+	@ls -l target/dist
 
 # The SSDlets of near/wasm/guests, into target/guests. Tests compile them by the same script.
 guests:
@@ -54,8 +76,8 @@ guests:
 # Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
 # them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
-TESTS := test-bench test-campaign test-ci test-python test-rust test-wheel
-TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel
+TESTS := test-bench test-campaign test-ci test-packaging test-python test-rust test-wheel
+TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel packages
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
@@ -73,6 +95,10 @@ test-campaign:
 test-ci:
 	@.ci/setup base
 	@$(PYTHON) -m unittest discover -s .ci/tests
+
+test-packaging: test-build
+	@.ci/setup base packages
+	@BUILT=$(BUILT) $(PYTHON) -m unittest discover -s packaging/tests
 
 # Maven is quiet about tests that pass, so their totals are added up from its reports. The native library is that of
 # the build of the tests; an optimised one would take two minutes more.

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).resolve().parents[2]
 LINK = re.compile(r"\]\(([^)\s#]+)")
 # A path in backquotes. Placeholders and lists in braces are left out.
-NAMED = re.compile(r"`((?:core|near|hadoop|array|lab|quality|docs|python|\.ci)/[\w./-]+)`")
+NAMED = re.compile(r"`((?:core|near|hadoop|array|lab|quality|docs|python|packaging|\.ci)/[\w./-]+)`")
 # Figures of their days, in the words of their days.
 KEPT = "lab/bench/results/"
 # Made by a build, or written as a page says, with words in capitals for what differs.

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         parse: |words| VolumeLine::try_parse_from(words).map(|typed| typed.command),
         commands: VolumeLine::command,
         run: command::run,
+        programs: None,
     }
     .main()
 }

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         },
         commands: CommandLine::command,
         run: command::run,
+        programs: Some(wings::installed),
     }
     .main()
 }

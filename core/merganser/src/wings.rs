@@ -89,6 +89,13 @@ fn places_of(own: &Path, program: &str) -> io::Result<Vec<PathBuf>> {
     Ok(vec![folder.join(program), folder.join(APART).join(program)])
 }
 
+/// The programs of wings that are installed.
+pub(crate) fn installed() -> Vec<&'static str> {
+    let is_there =
+        |name: &&str| places(name).is_ok_and(|places| places.iter().any(|path| path.is_file()));
+    WINGS.iter().map(|wing| wing.program).filter(is_there).collect()
+}
+
 /// The commands of a wing, if it is installed.
 fn outline(wing: &Wing) -> Option<CommandOutline> {
     let path = places(wing.program).ok()?.into_iter().find(|path| path.is_file())?;

@@ -8,7 +8,7 @@
 //!   output      the output that a name means                standard  standard streams
 //!   results     sentences of the library of results         progress  a bar
 //!   report      what a command did, as page and as data     outline   the commands of another program
-//!   serving     servers of one process, and their heap
+//!   serving     servers of one process, and their heap      version   what --version says
 //! ```
 
 pub mod apart;
@@ -34,3 +34,4 @@ pub mod serving;
 pub mod shown;
 pub mod signals;
 pub mod standard;
+mod version;

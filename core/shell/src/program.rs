@@ -11,7 +11,7 @@ use rustix::process::{Resource, getrlimit};
 use crate::failure::Failure;
 use crate::outline::{CommandOutline, OUTLINE_WORD};
 use crate::signals::Cancel;
-use crate::{crash, failure, signals, standard};
+use crate::{crash, failure, signals, standard, version};
 
 /// Stack that the first thread needs, in bytes. Threads that are started have as much.
 const STACK_BYTES: u64 = 2 << 20;
@@ -27,6 +27,8 @@ pub struct Program<C> {
     pub commands: fn() -> clap::Command,
     /// Runs one of them to its end.
     pub run: fn(C, &Cancel) -> Result<(), Failure>,
+    /// Programs that it runs and that are installed, for `--version`; `None` if it runs no others.
+    pub programs: Option<fn() -> Vec<&'static str>>,
 }
 
 impl<C: 'static> Program<C> {
@@ -80,11 +82,16 @@ impl<C: 'static> Program<C> {
         let is_sort = failure::called() == "sort";
         if !refusal.use_stderr() {
             // Not styled: clap knows a terminal when it prints itself, and only then.
-            if io::stdout().is_terminal() && !is_sort {
+            let is_version = refusal.kind() == ErrorKind::DisplayVersion;
+            if io::stdout().is_terminal() && !is_sort && !is_version {
                 let _ = refusal.print();
                 return ExitCode::SUCCESS;
             }
             let mut text = refusal.render().to_string();
+            if is_version {
+                let programs = self.programs.map(|installed| installed());
+                text = version::text(text.trim_end(), programs.as_deref());
+            }
             if is_sort {
                 text = text.replace("merganser-sort ", "sort (merganser) ");
                 text = text.replace("merganser sort", "sort");

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         parse: |words| HadoopLine::try_parse_from(words).map(|typed| typed.command),
         commands: HadoopLine::command,
         run: command::run,
+        programs: None,
     }
     .main()
 }

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         parse: |words| LabLine::try_parse_from(words).map(|typed| typed.command),
         commands: LabLine::command,
         run: command::run,
+        programs: None,
     }
     .main()
 }

@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         parse: |words| NearLine::try_parse_from(words).map(|typed| typed.command),
         commands: NearLine::command,
         run: command::run,
+        programs: None,
     }
     .main()
 }

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
         parse: |words| TablesLine::try_parse_from(words).map(|typed| typed.command),
         commands: TablesLine::command,
         run: command::run,
+        programs: None,
     }
     .main()
 }

@@ -123,6 +123,14 @@ pub enum EngineChoice {
     Threads,
 }
 
+/// Whether the kernel has an io_uring that can do all that is needed, and lets this process have it.
+///
+/// # Errors
+/// Why not: [`EngineChoice::Auto`] means threads then.
+pub fn check_ring() -> io::Result<()> {
+    ring::check()
+}
+
 /// Which engine is at work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {

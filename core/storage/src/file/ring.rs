@@ -113,6 +113,11 @@ impl Drop for Ring {
     }
 }
 
+/// Whether a ring can be had.
+pub(super) fn check() -> io::Result<()> {
+    build(1).map(drop)
+}
+
 fn build(queue_depth: u32) -> io::Result<IoUring> {
     if queue_depth >= ENTRIES_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no ring is that deep"));

@@ -4,6 +4,7 @@
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
 //! - `help`: the help texts, the manual and the completions, as golden files
+//! - `kept`: files of released versions, which later ones read
 //! - `mistakes`: mistakes of users, and the sentence that each one gets; few descriptors
 //! - `node`: sessions of a node, as a process; memory, refusals
 //! - `generate`: test data, judged by `sha256sum`
@@ -37,6 +38,8 @@ mod generate;
 mod hdfs;
 #[cfg(feature = "whole")]
 mod help;
+#[cfg(feature = "whole")]
+mod kept;
 #[cfg(feature = "whole")]
 mod magic;
 #[cfg(feature = "whole")]

@@ -72,6 +72,32 @@ fn programs_are_found_next_to_the_command_and_apart() {
     assert!(stdout(&listed).contains("wordcount"), "{}", stderr(&listed));
 }
 
+/// The first line is for programs, which read its second word; the others are for reports of faults.
+#[test]
+fn the_version_says_what_is_installed() {
+    let dir = folder();
+    let bin = dir.path().join("bin");
+    install("merganser", &bin);
+    let said = |program: &str, words: &[&str]| {
+        let said = Command::new(bin.join(program)).args(words).output().expect("it starts");
+        assert_eq!((said.status.code(), stderr(&said).as_str()), (Some(0), ""));
+        stdout(&said)
+    };
+    let alone = said("merganser", &["--version"]);
+    let first = alone.lines().next().expect("a line");
+    assert!(first.starts_with("merganser 0.") && first.ends_with(')'), "{alone}");
+    assert!(alone.contains("\ntarget: ") && alone.contains("\nio_uring: "), "{alone}");
+    assert!(alone.ends_with("\nother programs: none\n"), "{alone}");
+    assert_eq!(said("merganser", &["-V"]), alone);
+    install("merganser-near", &dir.path().join("libexec/merganser"));
+    install("merganser-array", &bin);
+    let three = said("merganser", &["--version"]);
+    assert!(three.ends_with("\nother programs: merganser-near, merganser-array\n"), "{three}");
+    let array = said("merganser-array", &["--version"]);
+    assert_eq!(array.lines().next(), Some(first.replace("merganser", "merganser-array").as_str()));
+    assert_eq!(array.lines().count(), 3, "{array}");
+}
+
 /// Advice on a modelled disk asks the program that has the models, as a user would.
 #[test]
 fn advice_without_the_models_says_what_is_missing() {
