@@ -202,7 +202,7 @@ class SortedFiles(unittest.TestCase):
         self.assertIn("--key: a view has an order of its own", self.run_here("verify", "all.view", "--key", "key", status=2))
         self.assertIn("all.view", self.run_here("sort", "-m", *files, "--view", "all.view", "--key", "key", "--key", "text", status=2))
         self.run_here("recover", ".")
-        # Who makes the view is told that it is no copy.
+        # The command says that the view is no copy.
         words = ["sort", "-m", *files, "--view", "other.view", "--key", "key", "--key", "text"]
         made = subprocess.run([command(), *words], cwd=self.folder, capture_output=True, timeout=120, check=True)
         says = b"merganser: other.view: holds no rows; they stay in the inputs, so keep these files where they are\n"

@@ -24,7 +24,7 @@ def run(times, **more):
 
 
 def stocks(times, **more):
-    """A run of stock Hadoop, with which no node worked."""
+    """A run of stock Hadoop, without a node."""
     one = run(times, **more)
     one["cpu_s"]["node"] = 0.0
     return one

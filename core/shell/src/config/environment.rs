@@ -1,4 +1,4 @@
-//! Variables of the environment that stand for options which are not given: for containers, and for whoever sorts every day.
+//! Variables of the environment that take the place of options that are left out: for containers and profiles of shells.
 
 use std::fmt::Display;
 use std::str::FromStr;

@@ -69,7 +69,7 @@ pub(super) fn run(config: &TableSortConfig, cancel: &Cancel) -> Result<(), Failu
             let done = sort(TableOutput::View { folder, name: view_name(path) })?;
             unfinished.publish()?;
             if done.in_files {
-                // Who takes the view for a copy may remove the only one.
+                // A user who takes the view for a copy may remove the only one.
                 notice(&format!(
                     "{}: holds no rows; they stay in the inputs, so keep these files where they are",
                     shown::name(path)
