@@ -1,6 +1,7 @@
 //! Emulated disks: what is written, what ends them, and whether their times are the model's.
 
 mod file_system;
+mod stalls;
 mod times;
 
 use std::collections::BTreeSet;
