@@ -11,7 +11,8 @@
 //! In each of these states, each file is lost, damaged or replaced, too. Then the advice of `recover` (the
 //! shipped [`judge`]) is followed to the letter, and every command is run: no record that was on the disk is gone.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
+use std::fmt::{self, Debug, Formatter};
 
 use merganser_sort::journal::SortPhase;
 
@@ -19,42 +20,164 @@ use super::protocol;
 use super::protocol::{ConsumeRefusal, ConsumeSteps, InputState, WorkProgress};
 use crate::unfinished::{Evidence, NextStep, NoteFacts, SortFacts, WorkFacts, judge};
 
-/// A record: the file that it came with, and which one of that file's two.
-type ModelRecord = (u8, u8);
+/// Records, as bits: those of file `n` are bits `2 * n` and `2 * n + 1`. Their order is that of the bits.
+///
+/// Millions of disks are compared and kept, so a disk is one piece of memory without pointers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct RecordSet(u16);
+
+/// The number of a file that is not one of the story's.
+const STRANGER: u8 = 7;
+
+impl RecordSet {
+    /// The two records that a new file has.
+    fn of_file(id: u8) -> Self {
+        RecordSet(0b11 << (2 * id))
+    }
+
+    /// The first of them, as many as this.
+    fn first(self, count: usize) -> Self {
+        let (mut first, mut rest) = (RecordSet::default(), self);
+        for _ in 0..count {
+            let lowest = rest.lowest();
+            first = first.with(lowest);
+            rest = rest.without(lowest);
+        }
+        first
+    }
+
+    fn lowest(self) -> Self {
+        RecordSet(self.0 & self.0.wrapping_neg())
+    }
+
+    fn with(self, other: Self) -> Self {
+        RecordSet(self.0 | other.0)
+    }
+
+    fn without(self, other: Self) -> Self {
+        RecordSet(self.0 & !other.0)
+    }
+
+    fn and(self, other: Self) -> Self {
+        RecordSet(self.0 & other.0)
+    }
+
+    fn is_subset(self, other: Self) -> bool {
+        self.without(other).is_empty()
+    }
+
+    fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    fn clear(&mut self) {
+        self.0 = 0;
+    }
+}
+
+impl Debug for RecordSet {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let there = (0..16).filter(|bit| self.0 >> bit & 1 == 1);
+        f.debug_set().entries(there.map(|bit| (bit / 2, bit % 2))).finish()
+    }
+}
+
+/// The names of inputs and results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum ModelName {
+    In,
+    Other,
+    Out,
+}
+
+use ModelName::{In, Other, Out};
+
+const NAMES: [ModelName; 3] = [In, Other, Out];
+
+/// What there is under each name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ByName<T>([Option<T>; 3]);
+
+impl<T> Default for ByName<T> {
+    fn default() -> Self {
+        ByName([const { None }; 3])
+    }
+}
+
+impl<T> ByName<T> {
+    fn get(&self, name: ModelName) -> Option<&T> {
+        self.0[name as usize].as_ref()
+    }
+
+    fn get_mut(&mut self, name: ModelName) -> Option<&mut T> {
+        self.0[name as usize].as_mut()
+    }
+
+    fn insert(&mut self, name: ModelName, value: T) {
+        self.0[name as usize] = Some(value);
+    }
+
+    fn remove(&mut self, name: ModelName) -> Option<T> {
+        self.0[name as usize].take()
+    }
+
+    fn has(&self, name: ModelName) -> bool {
+        self.get(name).is_some()
+    }
+
+    fn names(&self) -> impl Iterator<Item = ModelName> {
+        NAMES.into_iter().filter(|&name| self.has(name))
+    }
+
+    fn values(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().flatten()
+    }
+}
 
 /// A file: its identity (a new file has a new one), and its records.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct ModelFile {
     id: u8,
-    /// The records that it was made of, in order.
-    content: Vec<ModelRecord>,
-    records: BTreeSet<ModelRecord>,
+    /// The records that it was made of.
+    content: RecordSet,
+    records: RecordSet,
     /// Whether something was appended since the file was made.
     appended: bool,
 }
 
 impl ModelFile {
-    fn new(id: u8, content: Vec<ModelRecord>) -> Self {
-        ModelFile { id, records: content.iter().copied().collect(), content, appended: false }
+    fn new(id: u8, content: RecordSet) -> Self {
+        ModelFile { id, records: content, content, appended: false }
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct ModelJournal {
     command: ModelCommand,
     phase: PhaseNote,
     /// The file under the input's name when the sort began.
     input: u8,
     /// Its records.
-    content: Vec<ModelRecord>,
+    content: RecordSet,
     /// How many of them are in runs.
     taken: usize,
     /// The file that is the result.
     result: Option<u8>,
 }
 
-/// [`SortPhase`], ordered and hashed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+impl ModelJournal {
+    /// The records that are in runs, as it says.
+    fn named(&self) -> RecordSet {
+        self.content.first(self.taken)
+    }
+}
+
+/// [`SortPhase`], which is not hashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum PhaseNote {
     Sorting,
     Sorted,
@@ -74,16 +197,16 @@ impl From<PhaseNote> for SortPhase {
 }
 
 /// The folder of unfinished work of a result.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct ModelWork {
     journal: Option<ModelJournal>,
     /// Whether the note says that the input loses its bytes.
     note: Evidence<()>,
     /// Whether the journal is there and can't be read.
     bad_journal: bool,
-    runs: BTreeSet<ModelRecord>,
+    runs: RecordSet,
     /// The output, before it has its name.
-    partial: Option<BTreeSet<ModelRecord>>,
+    partial: Option<RecordSet>,
     resume: ResumeNote,
     /// Whether the view in the folder has the marker: parts of it may be given back.
     marked: bool,
@@ -92,7 +215,7 @@ struct ModelWork {
 }
 
 /// The resume point of the copy of the runs to the output.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 enum ResumeNote {
     #[default]
     Absent,
@@ -116,7 +239,7 @@ impl ModelWork {
         });
         WorkFacts {
             stranger: self.stranger,
-            records: !self.runs.is_empty() || self.partial.as_ref().is_some_and(|p| !p.is_empty()),
+            records: !self.runs.is_empty() || self.partial.is_some_and(|p| !p.is_empty()),
             whole_view: false,
             journal: match journal {
                 _ if self.bad_journal => Evidence::Damaged,
@@ -141,18 +264,18 @@ impl ModelWork {
 }
 
 /// `sort --consume INPUT -o OUTPUT`, by names.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct ModelCommand {
-    input: &'static str,
-    output: &'static str,
+    input: ModelName,
+    output: ModelName,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct ModelDisk {
-    files: BTreeMap<&'static str, ModelFile>,
+    files: ByName<ModelFile>,
     /// Inputs under their hidden names.
-    hidden: BTreeMap<&'static str, ModelFile>,
-    work: BTreeMap<&'static str, ModelWork>,
+    hidden: ByName<ModelFile>,
+    work: ByName<ModelWork>,
     /// Files that were there or appeared, so that a new one gets a new number.
     born: u8,
 }
@@ -164,42 +287,40 @@ const FILES_MAX: u8 = 3;
 const EVENTS_MAX: usize = 4;
 
 impl ModelDisk {
-    fn make(&mut self, name: &'static str) {
+    fn make(&mut self, name: ModelName) {
         self.born += 1;
         let id = self.born;
-        self.files.insert(name, ModelFile::new(id, vec![(id, 0), (id, 1)]));
+        self.files.insert(name, ModelFile::new(id, RecordSet::of_file(id)));
+    }
+
+    /// The records of all files.
+    fn in_files(&self) -> RecordSet {
+        let files = self.files.values().chain(self.hidden.values());
+        files.fold(RecordSet::default(), |all, file| all.with(file.records))
     }
 
     /// Every record that can still be had, by reading a file or by repeating a command.
-    fn reachable(&self) -> BTreeSet<ModelRecord> {
-        let mut all = BTreeSet::new();
-        let files = self.files.values().chain(self.hidden.values());
-        all.extend(files.flat_map(|file| file.records.iter().copied()));
+    fn reachable(&self) -> RecordSet {
+        let mut all = self.in_files();
         for work in self.work.values() {
             // Published records belong to the result, even if the result is removed later.
-            if let Some(journal) = work.journal.as_ref().filter(|_| !work.is_published()) {
+            if let Some(journal) = work.journal.filter(|_| !work.is_published()) {
                 // A run that the journal does not name yet is removed by the command that continues.
-                let named =
-                    |record: &&ModelRecord| journal.content[..journal.taken].contains(record);
-                all.extend(work.runs.iter().filter(named).copied());
-                all.extend(work.partial.iter().flatten().copied());
+                all = all.with(work.runs.and(journal.named()));
+                all = all.with(work.partial.unwrap_or_default());
             }
         }
         all
     }
 
     /// Every record that is on the disk at all, also where no journal says any more whose it is.
-    fn existing(&self) -> BTreeSet<ModelRecord> {
-        let files = self.files.values().chain(self.hidden.values());
-        let mut all: BTreeSet<_> = files.flat_map(|file| file.records.iter().copied()).collect();
+    fn existing(&self) -> RecordSet {
+        let mut all = self.in_files();
         for work in self.work.values().filter(|work| !work.is_published()) {
             // A run that a journal does not name yet was not finished: its records are the input's.
-            let journal = work.journal.as_ref().filter(|_| !work.bad_journal);
-            let counts = |record: &&ModelRecord| {
-                journal.is_none_or(|journal| journal.content[..journal.taken].contains(record))
-            };
-            all.extend(work.runs.iter().filter(counts).copied());
-            all.extend(work.partial.iter().flatten().copied());
+            let journal = work.journal.filter(|_| !work.bad_journal);
+            all = all.with(journal.map_or(work.runs, |journal| work.runs.and(journal.named())));
+            all = all.with(work.partial.unwrap_or_default());
         }
         all
     }
@@ -230,22 +351,22 @@ struct ModelRun {
     /// The journal, kept when it was removed.
     journal: Option<ModelJournal>,
     /// The records of files that were removed as inputs.
-    removed: Vec<ModelRecord>,
+    removed: RecordSet,
     /// The records of the file that the result replaced, as the command said.
-    replaced: BTreeSet<ModelRecord>,
+    replaced: RecordSet,
 }
 
 impl ModelRun {
     fn new(disk: &ModelDisk, command: ModelCommand, changes_left: usize) -> Self {
         let work = disk.work.get(command.output);
-        let journal = work.and_then(|work| work.journal.clone());
+        let journal = work.and_then(|work| work.journal);
         ModelRun {
-            disk: disk.clone(),
+            disk: *disk,
             command,
             changes_left,
             journal,
-            removed: Vec::new(),
-            replaced: BTreeSet::new(),
+            removed: RecordSet::default(),
+            replaced: RecordSet::default(),
         }
     }
 
@@ -257,23 +378,17 @@ impl ModelRun {
         self.changes_left = self.changes_left.checked_sub(1).ok_or(ModelEnd::Crash)?;
         let mut work = self.disk.work.remove(self.command.output).unwrap_or_default();
         change(&mut self.disk, &mut work);
-        self.journal = work.journal.clone().or(self.journal.take());
+        self.journal = work.journal.or(self.journal);
         self.disk.work.insert(self.command.output, work);
         Ok(())
     }
 
     fn work(&self) -> ModelWork {
-        self.disk.work.get(self.command.output).cloned().unwrap_or_default()
+        self.disk.work.get(self.command.output).copied().unwrap_or_default()
     }
 
     fn journal(&self) -> &ModelJournal {
         self.journal.as_ref().expect("begun")
-    }
-
-    /// The records that are in runs, as the journal says.
-    fn named_runs(&self) -> BTreeSet<ModelRecord> {
-        let journal = self.journal();
-        journal.content[..journal.taken].iter().copied().collect()
     }
 
     /// Whether the input is not the file that the journal knows.
@@ -356,8 +471,8 @@ impl ConsumeSteps for ModelRun {
     fn begin(&mut self) -> Result<(), ModelEnd> {
         let command = self.command;
         let file = self.disk.files.get(command.input).ok_or(ModelEnd::Missing)?;
-        let (input, content) = (file.id, file.content.clone());
-        if self.disk.hidden.contains_key(command.input) {
+        let (input, content) = (file.id, file.content);
+        if self.disk.hidden.has(command.input) {
             return Err(ModelEnd::Claimed);
         }
         let phase = PhaseNote::Sorting;
@@ -382,7 +497,7 @@ impl ConsumeSteps for ModelRun {
         if self.work().note != Evidence::Says(()) {
             self.change(|_, work| work.note = Evidence::Says(()))?;
         }
-        if !self.named_runs().is_subset(&self.work().runs) {
+        if !self.journal().named().is_subset(self.work().runs) {
             return Err(ModelEnd::Damaged);
         }
         loop {
@@ -393,13 +508,14 @@ impl ConsumeSteps for ModelRun {
             if self.look(0)? != InputState::Input {
                 return Err(ModelEnd::OtherInput);
             }
-            let record = self.journal().content[taken];
-            self.change(|_, work| _ = work.runs.insert(record))?;
+            let record = self.journal().content.without(self.journal().named()).lowest();
+            self.change(|_, work| work.runs = work.runs.with(record))?;
             self.claim()?;
             self.change(|_, work| work.journal.as_mut().expect("begun").taken += 1)?;
             self.change(|disk, _| {
                 let file = disk.hidden.get_mut(command.input).filter(|file| file.id == id);
-                _ = file.expect("claimed").records.remove(&record);
+                let records = &mut file.expect("claimed").records;
+                *records = records.without(record);
             })?;
         }
         self.change(|_, work| work.journal.as_mut().expect("begun").phase = PhaseNote::Sorted)
@@ -407,7 +523,7 @@ impl ConsumeSteps for ModelRun {
 
     fn verify(&self) -> Result<(), ModelEnd> {
         let work = self.work();
-        let is_whole = work.marked || self.named_runs().is_subset(&work.runs);
+        let is_whole = work.marked || self.journal().named().is_subset(work.runs);
         if is_whole { Ok(()) } else { Err(ModelEnd::Damaged) }
     }
 
@@ -417,9 +533,9 @@ impl ConsumeSteps for ModelRun {
         if self.look(0)? == InputState::Written {
             return Err(ModelEnd::Refused(ConsumeRefusal::Written(0)));
         }
-        let content = self.disk.hidden[input].content.clone();
+        let content = self.disk.hidden.get(input).expect("claimed").content;
         self.change(|disk, _| _ = disk.hidden.remove(input))?;
-        self.removed.extend(content);
+        self.removed = self.removed.with(content);
         Ok(())
     }
 
@@ -437,10 +553,10 @@ impl ConsumeSteps for ModelRun {
                 // The records that were given back of the runs are nowhere else.
                 return Err(ModelEnd::Damaged);
             }
-            if !self.named_runs().is_subset(&work.runs) {
+            if !self.journal().named().is_subset(work.runs) {
                 return Err(ModelEnd::Damaged);
             }
-            self.change(|_, work| work.partial = Some(work.runs.clone()))?;
+            self.change(|_, work| work.partial = Some(work.runs))?;
             self.change(|_, work| work.resume = ResumeNote::Started)?;
             self.change(|_, work| work.marked = true)?;
             self.change(|_, work| work.resume = ResumeNote::Complete)?;
@@ -449,10 +565,10 @@ impl ConsumeSteps for ModelRun {
         }
         if self.work().partial.is_some() {
             let output = self.command.output;
-            if self.is_output(0) && self.disk.files.contains_key(output) {
+            if self.is_output(0) && self.disk.files.has(output) {
                 return Err(ModelEnd::NameTaken);
             }
-            let replaced = self.disk.files.get(output).map(|old| old.records.clone());
+            let replaced = self.disk.files.get(output).map(|old| old.records);
             self.change(|disk, work| {
                 disk.born += 1;
                 work.journal.as_mut().expect("begun").result = Some(disk.born);
@@ -460,9 +576,9 @@ impl ConsumeSteps for ModelRun {
             self.change(|disk, work| {
                 let id = work.journal.as_ref().expect("begun").result.expect("just noted");
                 let records = work.partial.take().expect("just seen");
-                disk.files.insert(output, ModelFile::new(id, records.into_iter().collect()));
+                disk.files.insert(output, ModelFile::new(id, records));
             })?;
-            self.replaced.extend(replaced.unwrap_or_default());
+            self.replaced = self.replaced.with(replaced.unwrap_or_default());
         }
         self.change(|_, work| work.runs.clear())
     }
@@ -487,11 +603,11 @@ impl ConsumeSteps for ModelRun {
 fn outside(disk: &ModelDisk) -> Vec<ModelDisk> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut ModelDisk)| {
-        let mut next = disk.clone();
+        let mut next = *disk;
         change(&mut next);
         all.push(next);
     };
-    for name in ["in", "other", "out"] {
+    for name in NAMES {
         match disk.files.get(name) {
             None if disk.born < FILES_MAX => with(&|disk| disk.make(name)),
             None => {}
@@ -502,13 +618,13 @@ fn outside(disk: &ModelDisk) -> Vec<ModelDisk> {
             Some(_) => {}
         }
     }
-    for name in disk.hidden.keys().filter(|name| !disk.hidden[*name].appended) {
+    for name in disk.hidden.names() {
         // By a program that had the file open.
         with(&|disk| disk.hidden.get_mut(name).expect("there").appended = true);
     }
-    if disk.files.contains_key("out") {
+    if disk.files.has(Out) {
         with(&|disk| {
-            disk.files.remove("out");
+            disk.files.remove(Out);
         });
     }
     all
@@ -516,17 +632,17 @@ fn outside(disk: &ModelDisk) -> Vec<ModelDisk> {
 
 /// The commands of every story.
 const COMMANDS: [ModelCommand; 4] = [
-    ModelCommand { input: "in", output: "out" },
-    ModelCommand { input: "other", output: "out" },
-    ModelCommand { input: "in", output: "in" },
-    ModelCommand { input: "in", output: "other" },
+    ModelCommand { input: In, output: Out },
+    ModelCommand { input: Other, output: Out },
+    ModelCommand { input: In, output: In },
+    ModelCommand { input: In, output: Other },
 ];
 
 #[test]
 fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
     let mut start = ModelDisk::default();
-    start.make("in");
-    let (mut seen, mut waiting) = (HashSet::new(), VecDeque::from([(start.clone(), 0)]));
+    start.make(In);
+    let (mut seen, mut waiting) = (HashSet::new(), VecDeque::from([(start, 0)]));
     seen.insert(start);
     let mut known = HashSet::new();
     let (mut crashes, mut successes, mut refusals, mut checked) = (0u64, 0u64, 0u64, 0u64);
@@ -551,7 +667,7 @@ fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
             }
         }
         for next in reached {
-            if next.born <= FILES_MAX && events < EVENTS_MAX && seen.insert(next.clone()) {
+            if next.born <= FILES_MAX && events < EVENTS_MAX && seen.insert(next) {
                 waiting.push_back((next, events + 1));
             }
         }
@@ -570,50 +686,52 @@ fn nothing_is_lost_from_any_state_by_any_crash_or_command() {
 fn check_recover(disk: &ModelDisk, known: &mut HashSet<ModelDisk>) -> u64 {
     // One loss makes the same disk of many states.
     let mut all = losses(disk);
-    all.retain(|disk| known.insert(disk.clone()));
+    all.retain(|disk| known.insert(*disk));
     for disk in &all {
-        for (output, work) in &disk.work {
+        for output in disk.work.names() {
+            let work = disk.work.get(output).expect("there");
             let verdict = judge(&work.facts(disk));
-            let mut next = disk.clone();
+            let mut next = *disk;
             match verdict.next_step() {
                 NextStep::Remove => _ = next.work.remove(output),
                 NextStep::Repeat => {
-                    let journal = work.journal.as_ref();
                     // Without a readable journal it is a copy, whose view this folder is itself.
-                    let Some(journal) = journal.filter(|_| !work.bad_journal) else { continue };
+                    let Some(journal) = work.journal.filter(|_| !work.bad_journal) else {
+                        continue;
+                    };
                     let mut run = ModelRun::new(disk, journal.command, usize::MAX);
                     let _ended = protocol::run(&mut run);
-                    still_there(disk, &run.disk, &run.replaced, "repeated as recover says");
+                    still_there(disk, &run.disk, run.replaced, "repeated as recover says");
                     continue;
                 }
                 NextStep::CopyOut | NextStep::Keep => {}
             }
-            still_there(disk, &next, &BTreeSet::new(), "as recover says");
+            still_there(disk, &next, RecordSet::default(), "as recover says");
             if verdict.may_clear() {
-                let mut cleared = disk.clone();
+                let mut cleared = *disk;
                 cleared.work.remove(output);
-                still_there(disk, &cleared, &BTreeSet::new(), "cleared for other work");
+                still_there(disk, &cleared, RecordSet::default(), "cleared for other work");
             }
         }
         for command in COMMANDS {
             let mut run = ModelRun::new(disk, command, usize::MAX);
             let _ended = protocol::run(&mut run);
-            still_there(disk, &run.disk, &run.replaced, "any command");
+            still_there(disk, &run.disk, run.replaced, "any command");
         }
     }
     all.len() as u64
 }
 
-fn still_there(before: &ModelDisk, after: &ModelDisk, replaced: &BTreeSet<ModelRecord>, why: &str) {
-    let lost = &(&before.existing() - &after.existing()) - replaced;
+fn still_there(before: &ModelDisk, after: &ModelDisk, replaced: RecordSet, why: &str) {
+    let lost = before.existing().without(after.existing()).without(replaced);
     assert!(lost.is_empty(), "{why}: lost {lost:?}\nbefore {before:?}\nafter {after:?}");
 }
 
 /// The disk, and the disk with one file lost, damaged or replaced.
 fn losses(disk: &ModelDisk) -> Vec<ModelDisk> {
-    let mut all = vec![disk.clone()];
+    let mut all = vec![*disk];
     let mut with = |change: &dyn Fn(&mut ModelDisk)| {
-        let mut next = disk.clone();
+        let mut next = *disk;
         change(&mut next);
         if next != *disk {
             all.push(next);
@@ -643,14 +761,15 @@ fn losses(disk: &ModelDisk) -> Vec<ModelDisk> {
         },
         &|work| work.stranger = true,
     ];
-    for output in disk.work.keys() {
+    for output in disk.work.names() {
         for change in changes {
             with(&|disk| change(disk.work.get_mut(output).expect("there")));
         }
     }
-    for input in disk.hidden.keys() {
+    let stranger = ModelFile::new(STRANGER, RecordSet::of_file(STRANGER));
+    for input in disk.hidden.names() {
         with(&|disk| _ = disk.hidden.remove(input));
-        with(&|disk| _ = disk.hidden.insert(*input, ModelFile::new(99, vec![(99, 0)])));
+        with(&|disk| disk.hidden.insert(input, stranger));
     }
     all
 }
@@ -659,12 +778,10 @@ fn losses(disk: &ModelDisk) -> Vec<ModelDisk> {
 fn check(before: &ModelDisk, run: &ModelRun, command: ModelCommand, ended: &Result<(), ModelEnd>) {
     let after = &run.disk;
     let story = || format!("{command:?} {ended:?}\nbefore {before:?}\nafter {after:?}");
-    let lost = &(&before.reachable() - &after.reachable()) - &run.replaced;
+    let lost = before.reachable().without(after.reachable()).without(run.replaced);
     assert!(lost.is_empty(), "lost {lost:?}: {}", story());
-    let removed: BTreeSet<ModelRecord> = run.removed.iter().copied().collect();
-    let sorted: BTreeSet<ModelRecord> =
-        run.journal.iter().flat_map(|j| j.content.clone()).collect();
-    assert!(removed.is_subset(&sorted), "removed unread: {}", story());
+    let sorted = run.journal.map(|journal| journal.content).unwrap_or_default();
+    assert!(run.removed.is_subset(sorted), "removed unread: {}", story());
     if ended.is_ok() {
         // The result may be gone again when the command only cleaned up behind it.
         let left = before.work.get(command.output);
@@ -674,7 +791,7 @@ fn check(before: &ModelDisk, run: &ModelRun, command: ModelCommand, ended: &Resu
         };
         let cleaned = left.is_some_and(is_delivered);
         let out = after.files.get(command.output);
-        assert!(cleaned || out.is_some_and(|out| out.records.is_superset(&sorted)), "{}", story());
+        assert!(cleaned || out.is_some_and(|out| sorted.is_subset(out.records)), "{}", story());
         assert_eq!(after.work.get(command.output), Some(&ModelWork::default()), "{}", story());
         if let Some(file) = after.files.get(command.input) {
             assert!(run.journal().result == Some(file.id), "a newer input: {}", story());
