@@ -73,15 +73,15 @@ guests:
 	@.ci/setup base rust guests
 	@for language in c rust assemblyscript; do near/wasm/guests/build $$language target/guests; done
 
-# Tests wait a lot, so those in Java run next to the others. They print when all have ended. A failure stops none of
-# them: one run shows all that fail.
+# Tests wait a lot, so those in Java and in Python run next to the others. They print when all have ended. A failure stops
+# none of them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
-TESTS := test-bench test-campaign test-ci test-packaging test-python test-rust test-wheel
+TESTS := --beside test-java --beside test-python test-rust test-packaging test-wheel test-bench test-campaign test-ci
 TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel packages
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
-	@.ci/steps --all --beside test-java $(TESTS)
+	@.ci/steps --all $(TESTS)
 	@.ci/steps test-times
 
 test-bench:
@@ -194,7 +194,7 @@ wing-test:
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:
 	@.ci/steps fmt names clippy doc deny test-build
-	@.ci/steps --all --beside test-java bench-smoke campaign-smoke $(TESTS)
+	@.ci/steps --all $(TESTS) bench-smoke campaign-smoke
 
 fmt:
 	@.ci/setup base rust java
