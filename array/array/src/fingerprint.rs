@@ -12,7 +12,7 @@ pub(crate) const FINGERPRINT_BYTES: usize = 20;
 pub(crate) type Fingerprint = [u8; FINGERPRINT_BYTES];
 
 /// The fingerprint of `page`.
-pub(crate) fn of(hash: Hash, page: &PageBytes) -> Fingerprint {
+pub(crate) fn of_page(hash: Hash, page: &PageBytes) -> Fingerprint {
     match hash {
         Hash::Blake3 => {
             let full = blake3::hash(page);

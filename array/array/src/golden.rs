@@ -181,13 +181,13 @@ fn table_blocks_are_these_bytes() {
 
     // Two map blocks and one segment.
     let kinds = Kinds { dedup: false, sums: true };
-    let layout = VolumeLayout::of(509, 1, 16, kinds, 4096);
+    let layout = VolumeLayout::of_sizes(509, 1, 16, kinds, 4096);
     let states = BlockStates { slots: vec![1, 2, 0], used: vec![128], sums: vec![5, 6, 0] };
     let blocks = states.encode(7);
     pinned("states.txt", &blocks[0][..]);
     let payload = crate::states::states_of(&blocks[0][..], 0, 7).expect("sound");
     assert_eq!(BlockStates::decode(&layout, payload), states);
-    let old = VolumeLayout::of(509, 1, 16, Kinds { sums: false, ..kinds }, 4096);
+    let old = VolumeLayout::of_sizes(509, 1, 16, Kinds { sums: false, ..kinds }, 4096);
     let bytes = read_dump("states-2.txt");
     let payload = crate::states::states_of(&bytes, 0, 7).expect("sound");
     assert_eq!(BlockStates::decode(&old, payload), BlockStates { sums: Vec::new(), ..states });
@@ -207,14 +207,14 @@ fn an_index_block_is_these_bytes() {
 fn fingerprints_are_those_of_other_programs() {
     let page = [b'a'; 4096];
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let sha1 = hex(&fingerprint::of(Hash::Sha1, &page));
+    let sha1 = hex(&fingerprint::of_page(Hash::Sha1, &page));
     assert_eq!(sha1, "8c51fb6a0b587ec95ca74acfa43df7539b486297");
-    let zeros = hex(&fingerprint::of(Hash::Sha1, &[0; 4096]));
+    let zeros = hex(&fingerprint::of_page(Hash::Sha1, &[0; 4096]));
     assert_eq!(zeros, "1ceaf73df40e531df3bfb26b4fb7cd95fb7bff1d");
     let mut put = [0; 8];
     put_u32(&mut put, 2, 0x0102_0304);
     assert_eq!(put, [0, 0, 4, 3, 2, 1, 0, 0]);
-    let blake3 = hex(&fingerprint::of(Hash::Blake3, &page));
+    let blake3 = hex(&fingerprint::of_page(Hash::Blake3, &page));
     assert_eq!(blake3, hex(&blake3::hash(&page).as_bytes()[..20]));
     assert!(blake3.starts_with(&format!("{:032x}", crate::content_hash(&page))));
     // lab/bench/traces/record.py gives it the number 0.

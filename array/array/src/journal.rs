@@ -346,7 +346,7 @@ mod tests {
 
     /// A ring of 16 blocks.
     fn ring() -> (Arc<dyn Storage>, VolumeLayout) {
-        let layout = VolumeLayout::of(508, 4, 16, Kinds { dedup: false, sums: true }, 4096);
+        let layout = VolumeLayout::of_sizes(508, 4, 16, Kinds { dedup: false, sums: true }, 4096);
         (MemoryStorage::from_bytes("ring", &vec![0; layout.end() as usize]), layout)
     }
 

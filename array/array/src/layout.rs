@@ -73,7 +73,7 @@ impl VolumeLayout {
         }
         let make = |segments| {
             let kinds = Kinds { dedup: settings.dedup.is_some(), sums: true };
-            Self::of(volume_pages, segments, journal / BLOCK, kinds, stripe)
+            Self::of_sizes(volume_pages, segments, journal / BLOCK, kinds, stripe)
         };
         // The number of segments that fit: each needs its pages and what describes them.
         let (mut low, mut high) = (0, bytes / (SEGMENT_PAGES * BLOCK) + 1);
@@ -99,7 +99,7 @@ impl VolumeLayout {
     }
 
     /// The layout of these numbers.
-    pub(crate) fn of(
+    pub(crate) fn of_sizes(
         volume_pages: u64,
         segments: u64,
         journal_blocks: u64,

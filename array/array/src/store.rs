@@ -296,7 +296,7 @@ impl PageStore {
                 }
                 return Ok(());
             }
-            fingerprint = fingerprint::of(hash, content);
+            fingerprint = fingerprint::of_page(hash, content);
             if let Some(place) = self.find_equal(&fingerprint, crc, content)? {
                 self.counters.pages_fingerprinted += 1;
                 self.counters.pages_duplicate += 1;

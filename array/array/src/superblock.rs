@@ -213,7 +213,7 @@ impl Superblock {
     /// The layout of the volume on an array with stripes of `stripe` bytes.
     pub(crate) fn layout(&self, stripe: u64) -> VolumeLayout {
         let kinds = Kinds { dedup: self.dedup, sums: self.sums };
-        VolumeLayout::of(self.volume_pages, self.segments, self.journal_blocks, kinds, stripe)
+        VolumeLayout::of_sizes(self.volume_pages, self.segments, self.journal_blocks, kinds, stripe)
     }
 
     /// Writes both copies, durable one after the other.

@@ -18,7 +18,7 @@ use crate::config::{SortConfig, SortTask};
 pub(crate) struct AdvisedCommand(Vec<OsString>);
 
 impl AdvisedCommand {
-    fn of<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Self {
+    fn of_words<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Self {
         AdvisedCommand(words.into_iter().map(OsStr::to_owned).collect())
     }
 
@@ -67,19 +67,19 @@ impl AdvisedCommand {
         ];
         let consume = consume.then_some(OsStr::new("--consume"));
         let are_absolute = view.is_absolute() && output.is_absolute();
-        are_absolute.then(|| Self::of(words.into_iter().chain(consume)))
+        are_absolute.then(|| Self::of_words(words.into_iter().chain(consume)))
     }
 
     /// Removes a folder that was seen to hold nothing that is nowhere else.
     pub(crate) fn remove_folder(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
-        Some(Self::of([OsStr::new("rm"), OsStr::new("-r"), path.as_os_str()]))
+        Some(Self::of_words([OsStr::new("rm"), OsStr::new("-r"), path.as_os_str()]))
     }
 
     /// Removes a file that has another name.
     pub(crate) fn remove_file(path: &Path) -> Option<Self> {
         let path = std::path::absolute(path).ok()?;
-        Some(Self::of([OsStr::new("rm"), path.as_os_str()]))
+        Some(Self::of_words([OsStr::new("rm"), path.as_os_str()]))
     }
 
     /// For a shell, without characters that control the terminal.

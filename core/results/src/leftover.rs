@@ -196,7 +196,7 @@ fn work(path: &Path) -> Leftover {
     let read = || {
         let files: Arc<dyn Directory> =
             FileDirectory::open_own(path).map_err(ResultsError::Named)?;
-        WorkContents::of(path, &files)
+        WorkContents::of_path(path, &files)
     };
     match read() {
         Ok(contents) => read_work(path, contents),

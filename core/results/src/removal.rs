@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    fn of(path: &Path) -> CString {
+    fn of_path(path: &Path) -> CString {
         CString::new(path.as_os_str().as_bytes()).expect("no zero byte")
     }
 
@@ -112,10 +112,10 @@ mod tests {
         }
         symlink(&other, folder.join("link")).expect("linked");
         symlink("nowhere", folder.join("dangling")).expect("linked");
-        remove_folder(&of(&folder)).expect("removed");
+        remove_folder(&of_path(&folder)).expect("removed");
         assert!(!folder.exists());
         assert_eq!(fs::read(other.join("kept")).expect("there"), b"kept");
-        assert_eq!(remove_folder(&of(&folder)), Err(Errno::NOENT));
+        assert_eq!(remove_folder(&of_path(&folder)), Err(Errno::NOENT));
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
                     }
                 });
             }
-            let name = of(&folder);
+            let name = of_path(&folder);
             thread::spawn(move || {
                 for _ in 0..3 {
                     let _ = remove_folder(&name);
@@ -159,7 +159,7 @@ mod tests {
         fs::create_dir(&other).expect("made");
         fs::write(other.join("kept"), "kept").expect("written");
         symlink(&other, &link).expect("linked");
-        assert!(remove_folder(&of(&link)).is_err());
+        assert!(remove_folder(&of_path(&link)).is_err());
         assert!(other.join("kept").exists());
     }
 
@@ -172,7 +172,7 @@ mod tests {
             fs::create_dir_all(&inner).expect("made");
             fs::write(inner.join("part-00000.parquet"), "rows").expect("written");
         }
-        remove_folder(&of(&folder)).expect("removed");
+        remove_folder(&of_path(&folder)).expect("removed");
         assert!(!folder.exists());
     }
 
@@ -181,7 +181,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("1");
         fs::create_dir_all(folder.join("2/3/4/5/6/7/8/9")).expect("made");
-        assert!(remove_folder(&of(&folder)).is_err());
+        assert!(remove_folder(&of_path(&folder)).is_err());
         assert!(folder.join("2/3/4/5/6/7/8/9").exists());
     }
 }

@@ -23,7 +23,7 @@ pub enum Stopped {
 impl Stopped {
     /// Whether `error` is, or was caused by, one of these.
     #[must_use]
-    pub fn of(error: &io::Error) -> Option<Self> {
+    pub fn of_error(error: &io::Error) -> Option<Self> {
         inner(error)
     }
 }

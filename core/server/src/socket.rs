@@ -56,7 +56,7 @@ impl UnixSocket {
         clear(path)?;
         // The system takes a byte more than clients do.
         SocketAddr::from_pathname(path).map_err(|_| ListenError::PathTooLong)?;
-        let hidden = Hidden::of(&folder);
+        let hidden = Hidden::of_folder(&folder);
         let listener = listen(&hidden.0)?;
         fs::set_permissions(&hidden.0, Permissions::from_mode(mode))?;
         let file = Mutex::new(identity(&hidden.0));
@@ -111,7 +111,7 @@ struct Hidden(PathBuf);
 
 impl Hidden {
     /// In a folder that this process has locked.
-    fn of(folder: &File) -> Self {
+    fn of_folder(folder: &File) -> Self {
         let name = format!("/proc/self/fd/{}/.merganser-{}", folder.as_raw_fd(), process::id());
         let hidden = Hidden(name.into());
         // Of a process that was killed here.

@@ -104,7 +104,7 @@ fn panicked(panic: &PanicHookInfo<'_>) {
         end(format_args!("{message}"));
     }
     for (error, what) in [(libc::ENOMEM, "memory"), (libc::EAGAIN, "thread")] {
-        let named = |text: &str| CrashLine::of(format_args!("{text} {error}")).is_in(message);
+        let named = |text: &str| CrashLine::of_text(format_args!("{text} {error}")).is_in(message);
         if named("os error") || named("code:") {
             end(format_args!("the system has no {what} left for this process; {LESS}"));
         }

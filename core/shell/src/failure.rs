@@ -49,7 +49,7 @@ pub enum Failure {
 impl Failure {
     /// An error on `path`, as the system tells it.
     pub fn on(path: &Path, error: &io::Error) -> Self {
-        let failure = Self::of(error, || format!("{}: {}", shown::name(path), plain(error)));
+        let failure = Self::of_error(error, || format!("{}: {}", shown::name(path), plain(error)));
         match error.kind() {
             io::ErrorKind::NotFound => failure.and(consumed(path)),
             _ => failure,
@@ -58,21 +58,21 @@ impl Failure {
 
     /// An error on an input.
     pub fn on_input(input: &impl fmt::Display, error: &io::Error) -> Self {
-        Self::of(error, || format!("{input}: {}", plain(error)))
+        Self::of_error(error, || format!("{input}: {}", plain(error)))
     }
 
     /// An error whose own text names the file.
     pub fn named(error: &io::Error) -> Self {
-        Self::of(error, || plain(error))
+        Self::of_error(error, || plain(error))
     }
 
     /// An error on standard output.
     pub fn on_stdout(error: &io::Error) -> Self {
-        Self::of(error, || format!("standard output: {}", plain(error)))
+        Self::of_error(error, || format!("standard output: {}", plain(error)))
     }
 
-    fn of(error: &io::Error, sentence: impl Fn() -> String) -> Self {
-        match Stopped::of(error) {
+    fn of_error(error: &io::Error, sentence: impl Fn() -> String) -> Self {
+        match Stopped::of_error(error) {
             Some(Stopped::Cancelled) => Failure::Cancelled,
             Some(Stopped::ClosedPipe) => Failure::ClosedPipe,
             None if is_foreign(error) && OFFERS_NO_DECOMPRESS.get().is_some() => {
@@ -466,7 +466,7 @@ mod tests {
             let inner =
                 merganser_sort::error::InputError { name: "in".to_owned(), cause: stopped.into() };
             let error = io::Error::new(io::ErrorKind::BrokenPipe, inner);
-            assert_eq!(Stopped::of(&error), Some(stopped));
+            assert_eq!(Stopped::of_error(&error), Some(stopped));
             let failure = Failure::from(merganser_sort::Error::Io(error));
             assert_eq!((failure.status(), failure.sentence()), (status, None));
         }

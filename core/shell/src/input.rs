@@ -317,7 +317,7 @@ impl InputReader {
     pub fn is_packed(&self, content: ContentKind) -> bool {
         let mut head = [0; HEAD_BYTES];
         let read = self.file.read_at(&mut head, 0);
-        self.whole && read.is_ok_and(|read| magic::of(&head[..read], content).is_some())
+        self.whole && read.is_ok_and(|read| magic::of_head(&head[..read], content).is_some())
     }
 
     /// How many bytes it has, from where it is read, if that is known.

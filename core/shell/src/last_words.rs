@@ -7,7 +7,7 @@ use crate::failure;
 
 /// Prints one line to stderr without memory of the heap, and without a lock.
 pub(crate) fn tell(what: fmt::Arguments<'_>) {
-    CrashLine::of(format_args!("{}: {what}", failure::called())).write();
+    CrashLine::of_text(format_args!("{}: {what}", failure::called())).write();
 }
 
 /// One line of text that takes no memory of the heap.
@@ -18,7 +18,7 @@ pub(crate) struct CrashLine {
 
 impl CrashLine {
     /// As much of it as has room.
-    pub(crate) fn of(text: fmt::Arguments<'_>) -> Self {
+    pub(crate) fn of_text(text: fmt::Arguments<'_>) -> Self {
         let mut line = CrashLine { bytes: [0; 1024], len: 0 };
         let _ = line.write_fmt(text);
         line
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn lines_are_cut_and_hold_no_controls() {
-        let line = CrashLine::of(format_args!("a\x1b[2Jb\n{}", "x".repeat(5000)));
+        let line = CrashLine::of_text(format_args!("a\x1b[2Jb\n{}", "x".repeat(5000)));
         assert_eq!(line.len, 1023);
         assert!(line.bytes.starts_with(b"a [2Jb x"));
-        let found = |number, text| CrashLine::of(format_args!("code: {number}")).is_in(text);
+        let found = |number, text| CrashLine::of_text(format_args!("code: {number}")).is_in(text);
         assert!(found(12, "Os { code: 12, kind }") && found(12, "code: 12"));
         assert!(!found(12, "code: 122") && !found(12, "code"));
     }

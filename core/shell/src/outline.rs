@@ -83,7 +83,7 @@ enum ArgKind {
 }
 
 impl ArgKind {
-    fn of(action: &ArgAction) -> Self {
+    fn of_action(action: &ArgAction) -> Self {
         match action {
             ArgAction::Append => ArgKind::Append,
             ArgAction::SetTrue => ArgKind::True,
@@ -119,7 +119,7 @@ fn leaked(text: &str) -> &'static str {
 impl CommandOutline {
     /// That of `command` and of all below it.
     #[must_use]
-    pub fn of(command: &Command) -> Self {
+    pub fn of_command(command: &Command) -> Self {
         let mut built = command.clone();
         built.build();
         Self::of_built(&built, command)
@@ -132,7 +132,7 @@ impl CommandOutline {
             let built = built_command.get_arguments().find(|known| known.get_id() == arg.get_id());
             let excludes = built_command.get_arg_conflicts_with(arg);
             let excludes = excludes.iter().map(|other| other.get_id().to_string()).collect();
-            ArgOutline::of(built.unwrap_or(arg), arg, excludes)
+            ArgOutline::of_arg(built.unwrap_or(arg), arg, excludes)
         };
         let below = |below: &Command| {
             let built = built_command.find_subcommand(below.get_name()).expect("it is below");
@@ -148,7 +148,7 @@ impl CommandOutline {
             is_hidden: command.is_hide_set(),
             lacks_help: command.is_disable_help_flag_set(),
             args: command.get_arguments().map(arg).collect(),
-            groups: command.get_groups().map(GroupOutline::of).collect(),
+            groups: command.get_groups().map(GroupOutline::of_group).collect(),
             commands: command.get_subcommands().map(below).collect(),
         }
     }
@@ -193,7 +193,7 @@ impl CommandOutline {
 }
 
 impl GroupOutline {
-    fn of(group: &ArgGroup) -> Self {
+    fn of_group(group: &ArgGroup) -> Self {
         GroupOutline {
             id: group.get_id().to_string(),
             args: group.get_args().map(ToString::to_string).collect(),
@@ -211,7 +211,7 @@ impl GroupOutline {
 }
 
 impl ArgOutline {
-    fn of(built: &Arg, arg: &Arg, excludes: Vec<String>) -> Self {
+    fn of_arg(built: &Arg, arg: &Arg, excludes: Vec<String>) -> Self {
         let takes_values = arg.get_action().takes_values();
         let value = |value: &PossibleValue| ValueOutline {
             name: value.get_name().to_owned(),
@@ -240,7 +240,7 @@ impl ArgOutline {
                 true => arg.get_default_values().iter().map(|v| v.display().to_string()).collect(),
                 false => Vec::new(),
             },
-            action: ArgKind::of(arg.get_action()),
+            action: ArgKind::of_action(arg.get_action()),
             number: number.map(|range| (range.min_values(), range.max_values())),
             index: built.get_index(),
             is_required: arg.is_required_set(),

@@ -50,7 +50,7 @@ impl<C: 'static> Program<C> {
     fn command(&self) -> ExitCode {
         let words: Vec<_> = std::env::args_os().collect();
         if words.len() == 2 && words[1] == OUTLINE_WORD {
-            let outline = CommandOutline::of(&(self.commands)());
+            let outline = CommandOutline::of_command(&(self.commands)());
             let text = serde_json::to_string(&outline).expect("plain data");
             return match standard::print(format!("{text}\n")) {
                 Ok(()) => ExitCode::SUCCESS,

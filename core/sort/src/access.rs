@@ -43,19 +43,19 @@ impl KeyAccess for DirectAccess {
 
     #[inline]
     fn load(self, record: &[u8], _kept: &mut ()) -> u64 {
-        let prefix = prefix_in(record, self.0.place.of(record), 0);
+        let prefix = prefix_in(record, self.0.place.of_record(record), 0);
         if self.0.descending { !prefix } else { prefix }
     }
 
     #[inline]
     fn widen(self, record: &[u8], _kept: &(), prefix: u64) -> u128 {
-        let next = prefix_in(record, self.0.place.of(record), 8);
+        let next = prefix_in(record, self.0.place.of_record(record), 8);
         join(prefix, if self.0.descending { !next } else { next })
     }
 
     #[inline]
     fn compare_keys(self, a: (&[u8], &()), b: (&[u8], &())) -> Ordering {
-        let order = self.0.place.of(a.0).cmp(self.0.place.of(b.0));
+        let order = self.0.place.of_record(a.0).cmp(self.0.place.of_record(b.0));
         if self.0.descending { order.reverse() } else { order }
     }
 

@@ -90,7 +90,7 @@ pub struct MemoryShare {
 impl MemoryShare {
     /// The part of `memory_bytes`, in bytes.
     #[must_use]
-    pub fn of(self, memory_bytes: u64) -> u64 {
+    pub fn of_memory(self, memory_bytes: u64) -> u64 {
         (memory_bytes / self.share).max(self.bytes_min)
     }
 
@@ -299,12 +299,12 @@ mod tests {
                 let part = MemoryShare { share, bytes_min };
                 for bytes in (0..700).chain([(1 << 40) + 7]) {
                     let fits = |memory: u64| {
-                        memory.checked_sub(part.of(memory)).is_some_and(|left| left >= bytes)
+                        memory.checked_sub(part.of_memory(memory)).is_some_and(|left| left >= bytes)
                     };
                     let least = part.least_beside(bytes);
                     assert!(fits(least), "{part:?} {bytes} {least}");
                     assert!(least == 0 || !fits(least - 1), "{part:?} {bytes} {least}");
-                    assert!(part.of(part.least_with(bytes)) >= bytes);
+                    assert!(part.of_memory(part.least_with(bytes)) >= bytes);
                 }
             }
         }

@@ -16,7 +16,7 @@ pub struct Hold {
 impl Hold {
     /// A hold that lasts as long as `locked` is open.
     #[must_use]
-    pub fn of(locked: File) -> Self {
+    pub fn of_locked(locked: File) -> Self {
         Hold { _file: Some(locked) }
     }
 }

@@ -40,7 +40,7 @@ pub enum RequestHashes {
 impl RequestHashes {
     /// The content of a request that writes `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8], hash: ContentHash) -> RequestHashes {
+    pub fn of_bytes(bytes: &[u8], hash: ContentHash) -> RequestHashes {
         let pages = (bytes.len() as u64).div_ceil(CONTENT_BYTES);
         if !(2..=CONTENT_PAGES_MAX).contains(&pages) {
             return RequestHashes::Whole(hash(bytes));

@@ -123,7 +123,7 @@ pub enum RefusalKind {
 }
 
 impl ClientError {
-    fn of(status: &tonic::Status) -> Self {
+    fn of_status(status: &tonic::Status) -> Self {
         if is_broken(status) {
             let mut cause: &dyn std::error::Error = status;
             while let Some(deeper) = cause.source() {
@@ -155,7 +155,7 @@ impl ClientError {
     /// Why a connection can't be made, or broke, from the deepest cause.
     fn of_cause(cause: &dyn std::error::Error) -> Self {
         let told = cause.to_string();
-        match CertificateFault::of(&told) {
+        match CertificateFault::of_text(&told) {
             Some(fault) => ClientError::Certificate(fault),
             // Rust adds the number of the system's error.
             None => {
@@ -359,9 +359,9 @@ impl NodeClient {
             let both = async { tokio::join!(call, feed) };
             let (answer, fed) = self.stop.unless_set(both).await?;
             fed?;
-            let mut answers = answer.map_err(|e| ClientError::of(&e))?.into_inner();
+            let mut answers = answer.map_err(|e| ClientError::of_status(&e))?.into_inner();
             let answer = self.stop.within(ANSWER_PATIENCE, answers.message()).await?;
-            let answer = answer.map_err(|e| ClientError::of(&e))?;
+            let answer = answer.map_err(|e| ClientError::of_status(&e))?;
             let answer = answer.ok_or_else(|| ClientError::Protocol("no answer".to_owned()))?;
             json(&answer.app_metadata)
         })
@@ -408,7 +408,7 @@ impl NodeClient {
     /// Waits for a call that has no stream.
     fn answered<T>(&self, call: impl Future<Output = Result<T, tonic::Status>>) -> Result<T> {
         let answer = self.runtime.block_on(self.stop.within(ANSWER_PATIENCE, call))?;
-        answer.map_err(|status| ClientError::of(&status))
+        answer.map_err(|status| ClientError::of_status(&status))
     }
 }
 

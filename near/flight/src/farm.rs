@@ -146,7 +146,7 @@ impl SessionFarm {
         progress: &dyn Progress,
     ) -> Result<FarmReport, FarmError> {
         let output = self.opened().description.output.clone();
-        let meter = FarmMeter::of(self.members.len(), progress);
+        let meter = FarmMeter::of_nodes(self.members.len(), progress);
         let ended = self.ended;
         thread::scope(|scope| {
             let mut streams = Vec::with_capacity(self.members.len());

@@ -199,7 +199,7 @@ impl MemoryLender for AdmissionLender {
     fn lend(&self, bytes: u64) -> Result<Loan, SsdletError> {
         let demand = Demand { memory_bytes: bytes, memory_least_bytes: bytes, threads: 0 };
         let permit = self.0.take(demand, Some(LOAN_PATIENCE), &|| false);
-        permit.map(Loan::of).map_err(|_| NotNow::Memory { bytes }.into())
+        permit.map(Loan::of_permit).map_err(|_| NotNow::Memory { bytes }.into())
     }
 }
 

@@ -173,7 +173,7 @@ impl MapRun<'_, '_> {
         let how = Combining { combine, value, encoding: Encoding::of_unreduced(combine) };
         // Without spills, its memory is for the writer of a view.
         let state = Spills::new(options, &shares, how, &output)?;
-        let meeting = Meeting::of(self.workers);
+        let meeting = Meeting::of_workers(self.workers);
         let settings = KeyedSettings {
             combine,
             value,

@@ -70,7 +70,7 @@ struct Least {
 }
 
 impl Least {
-    fn of(
+    fn of_ssdlet(
         description: &SsdletDescription,
         inputs: &[MapInput],
         options: &MapOptions,
@@ -135,7 +135,7 @@ pub fn least_memory_bytes(
     to_view: bool,
 ) -> u64 {
     let used = options.budget.limit_bytes() - options.budget.free_bytes();
-    used.saturating_add(Least::of(description, inputs, options, to_view).bytes())
+    used.saturating_add(Least::of_ssdlet(description, inputs, options, to_view).bytes())
 }
 
 impl MapOptions {
@@ -166,7 +166,7 @@ impl MapShares {
     ) -> Result<Self, Error> {
         let (budget, workers) = (&options.budget, options.threads.max(1) as u64);
         let free = budget.free_bytes();
-        let least = Least::of(description, inputs, options, to_view);
+        let least = Least::of_ssdlet(description, inputs, options, to_view);
         let Some(spare) = free.checked_sub(least.bytes()) else {
             return Err(Error::Memory {
                 owner: "mapping",

@@ -127,7 +127,7 @@ pub(super) struct Meeting {
 }
 
 impl Meeting {
-    pub(super) fn of(workers: usize) -> Self {
+    pub(super) fn of_workers(workers: usize) -> Self {
         Meeting { missing: Mutex::new(workers), changed: Condvar::new() }
     }
 

@@ -88,7 +88,7 @@ impl Commands {
         let mut guard = Command::new("/bin/sh");
         guard.args(["-c", "read -r line; kill -s KILL 0"]).process_group(0);
         guard.stdin(self.reader.try_clone()?).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut group = ProcessGroup::of(guard.spawn()?)?;
+        let mut group = ProcessGroup::of_leader(guard.spawn()?)?;
         let (said, writer) = io::pipe()?;
         let output = match run.output {
             Some(file) => Stdio::from(file),
@@ -154,7 +154,7 @@ struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    fn of(leader: Child) -> io::Result<Self> {
+    fn of_leader(leader: Child) -> io::Result<Self> {
         let id = pid_of(&leader)?;
         Ok(ProcessGroup { leader, id, command: None })
     }

@@ -38,14 +38,14 @@ impl FolderContent {
     ///
     /// # Errors
     /// The system's own; folders in folders without an end.
-    pub(super) fn of(path: &Path) -> io::Result<Self> {
+    pub(super) fn of_path(path: &Path) -> io::Result<Self> {
         level(path, LEVELS_MAX, false)
     }
 
     /// The same, and syncs it.
     ///
     /// # Errors
-    /// As [`FolderContent::of`].
+    /// As [`FolderContent::of_path`].
     pub(super) fn synced(path: &Path) -> io::Result<Self> {
         level(path, LEVELS_MAX, true)
     }
@@ -154,10 +154,10 @@ mod tests {
     fn every_change_of_a_tree_is_another_content() {
         let place = tempfile::tempdir().expect("a folder");
         let at = |name: &str| place.path().join(name);
-        let content = || FolderContent::of(place.path()).expect("read");
+        let content = || FolderContent::of_path(place.path()).expect("read");
         fs::write(at(OUT_NAME), b"abc").expect("written");
         assert_eq!(content(), FolderContent { bytes: 3, crc: crc32c::crc32c(b"abc") });
-        assert_eq!(content(), FolderContent::of(&at(OUT_NAME)).expect("read"));
+        assert_eq!(content(), FolderContent::of_path(&at(OUT_NAME)).expect("read"));
         assert_eq!(content(), FolderContent::synced(place.path()).expect("synced"));
         let mut seen = vec![content().crc];
         let mut is_new = |what: &str| {

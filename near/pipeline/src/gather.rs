@@ -108,7 +108,7 @@ impl PipelineContext<'_> {
         let content = match worked.content {
             alone if alone.bytes == bytes => alone,
             // The command has made other files, too.
-            _ => FolderContent::of(&out).map_err(PipelineError::file(&out))?,
+            _ => FolderContent::of_path(&out).map_err(PipelineError::file(&out))?,
         };
         fs::rename(&out, partial).map_err(PipelineError::file(partial))?;
         Ok(content)

@@ -61,7 +61,7 @@ impl PlainNames {
     ///
     /// # Errors
     /// The system's; `Unsupported` where the folder's name is not plain and there is no `/proc`.
-    pub fn of(folder: &Path) -> io::Result<Self> {
+    pub fn of_folder(folder: &Path) -> io::Result<Self> {
         let named =
             |base: PathBuf, handle| PlainNames { folder: folder.to_owned(), base, _handle: handle };
         if is_plain(folder.as_os_str().as_bytes()) {
@@ -105,7 +105,7 @@ mod tests {
         {
             let folder = place.path().join(name);
             std::fs::create_dir(&folder).expect("made");
-            let names = PlainNames::of(&folder).expect("a name");
+            let names = PlainNames::of_folder(&folder).expect("a name");
             std::fs::write(folder.join("000001.part"), name).expect("written");
             let seen = names.name(&folder.join("000001.part"));
             assert!(is_plain(seen.as_bytes()), "{name}");

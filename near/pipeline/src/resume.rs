@@ -28,7 +28,7 @@ pub(super) fn continue_work(
     record: &PipelineRecord,
 ) -> Result<Option<(PipelineJournal, PipelineProgress)>, PipelineError> {
     let path = folder.journal();
-    let mut done = PipelineProgress::of(&path.display().to_string(), record)?;
+    let mut done = PipelineProgress::of_record(&path.display().to_string(), record)?;
     let is_begun = done.merged.is_some() || !done.ran.iter().all(Vec::is_empty);
     let what = changed(&record.header.work, &settings.work(), &record.header.inputs, inputs);
     if let Some(what) = what {
@@ -84,7 +84,7 @@ fn compare_items(
                 None => folder.part(cut.k),
                 Some(stage) => folder.stage(cut.k, &plan.stages[stage].name),
             };
-            compare(&path, FolderContent::of(&path), bytes, crc)?;
+            compare(&path, FolderContent::of_path(&path), bytes, crc)?;
             kept.insert(path);
         }
     }
@@ -107,7 +107,7 @@ fn compare_whole(
     if settings.stages.iter().any(|stage| stage.keep) {
         return compare_items(plan, folder, done).map(drop);
     }
-    compare(&partial, FolderContent::of(&partial), bytes, done.merged_crc).map(drop)
+    compare(&partial, FolderContent::of_path(&partial), bytes, done.merged_crc).map(drop)
 }
 
 /// Checks what was found at `path`; gives its checksum.

@@ -161,7 +161,8 @@ impl<'a> PipelineContext<'a> {
             count_seconds: 0.0,
         };
         let commands = Commands::new().map_err(PipelineError::file(folder.path()))?;
-        let names = PlainNames::of(folder.path()).map_err(PipelineError::file(folder.path()))?;
+        let names =
+            PlainNames::of_folder(folder.path()).map_err(PipelineError::file(folder.path()))?;
         Ok(PipelineContext {
             settings,
             plan,

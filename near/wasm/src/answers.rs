@@ -47,7 +47,7 @@ fn bytes_of(of: Type) -> Option<usize> {
 impl AnswerForm {
     /// For a guest that declares `output`.
     #[must_use]
-    pub fn of(output: &SsdletOutput) -> Self {
+    pub fn of_output(output: &SsdletOutput) -> Self {
         match *output {
             SsdletOutput::Keyed { key, value, combine } => AnswerForm::Keyed {
                 key_bytes: bytes_of(key),
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     fn keyed(key: Type, value: Type, combine: Combine) -> AnswerForm {
-        AnswerForm::of(&SsdletOutput::Keyed { key, value, combine })
+        AnswerForm::of_output(&SsdletOutput::Keyed { key, value, combine })
     }
 
     fn words() -> AnswerForm {

@@ -53,7 +53,7 @@ impl Guest {
         limits: &WasmLimits,
     ) -> Result<Self, SsdletError> {
         let memory_bytes = compiled.declared.memory_within(limits)?;
-        let answers = AnswerForm::of(&compiled.declared.output);
+        let answers = AnswerForm::of_output(&compiled.declared.output);
         let name = compiled.declared.name.clone();
         let state = GuestState::new(name.clone(), answers, memory_bytes);
         let no_store =
@@ -68,13 +68,13 @@ impl Guest {
         }
         let started = compiled.instance.instantiate(&mut store);
         let instance = started.map_err(|error| ended(&mut store, "its start", &error, limits))?;
-        let mut guest =
-            Self::of(store, instance, limits.clone(), allowance, compiled).map_err(no_store)?;
+        let mut guest = Self::of_store(store, instance, limits.clone(), allowance, compiled)
+            .map_err(no_store)?;
         guest.begin(instance, args)?;
         Ok(guest)
     }
 
-    fn of(
+    fn of_store(
         mut store: Store<GuestState>,
         instance: Instance,
         limits: WasmLimits,

@@ -131,11 +131,11 @@ fn compile(
     timed: bool,
     lender: &dyn MemoryLender,
 ) -> Result<Compiled, SsdletError> {
-    let declared = Declared::of(bytes)?;
+    let declared = Declared::of_module(bytes)?;
     // The first module of a process is not to pay for the engine.
     let engine = engine(timed)?;
     let refused = |detail: &dyn std::fmt::Display| crate::failed(&declared.name, detail);
-    let size = ModuleSize::of(bytes).map_err(|detail| refused(&detail))?;
+    let size = ModuleSize::of_module(bytes).map_err(|detail| refused(&detail))?;
     let _memory = memory(&size, lender, &refused)?;
     let begun = Instant::now();
     // Only binary: the text format is not compiled in.

@@ -72,7 +72,7 @@ impl Declared {
     ///
     /// # Errors
     /// No WebAssembly, no section or more than one, a section that makes no sense, another version.
-    pub fn of(module: &[u8]) -> Result<Self, SsdletError> {
+    pub fn of_module(module: &[u8]) -> Result<Self, SsdletError> {
         let section = find(module).map_err(SsdletError::Failed)?;
         let refused = |detail: String| {
             let detail = crate::plain(detail.as_bytes());
@@ -302,11 +302,11 @@ mod tests {
     }
 
     fn sentence(module: &[u8]) -> String {
-        Declared::of(module).expect_err("refused").to_string()
+        Declared::of_module(module).expect_err("refused").to_string()
     }
 
     fn of_json(json: &str) -> Result<Declared, SsdletError> {
-        Declared::of(&module(&[("other", "x"), (SECTION, json)]))
+        Declared::of_module(&module(&[("other", "x"), (SECTION, json)]))
     }
 
     #[test]

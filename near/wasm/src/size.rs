@@ -45,7 +45,7 @@ impl ModuleSize {
     ///
     /// # Errors
     /// When it is damaged, or has more of something than a guest may have.
-    pub(crate) fn of(module: &[u8]) -> Result<Self, String> {
+    pub(crate) fn of_module(module: &[u8]) -> Result<Self, String> {
         const CUSTOM: u8 = 0;
         const FUNCTIONS: u8 = 3;
         const START: u8 = 8;
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     fn size(text: &str) -> Result<ModuleSize, String> {
-        ModuleSize::of(&wat::parse_str(format!("(module {text})")).expect("well-formed"))
+        ModuleSize::of_module(&wat::parse_str(format!("(module {text})")).expect("well-formed"))
     }
 
     #[test]
@@ -185,9 +185,11 @@ mod tests {
             let section = [&[1, body.len() as u8][..], &body].concat();
             [b"\0asm\x01\0\0\0\x0a", &[section.len() as u8][..], &section].concat()
         };
-        assert_eq!(ModuleSize::of(&module(10)).expect("500,000").locals, 500_000);
+        assert_eq!(ModuleSize::of_module(&module(10)).expect("500,000").locals, 500_000);
         assert!(
-            ModuleSize::of(&module(11)).expect_err("550,000").contains("550000 local variables")
+            ModuleSize::of_module(&module(11))
+                .expect_err("550,000")
+                .contains("550000 local variables")
         );
     }
 
@@ -196,9 +198,13 @@ mod tests {
         let whole =
             wat::parse_str("(module (func (local i32) nop) (func nop))").expect("well-formed");
         for cut in 9..whole.len() {
-            let _ = ModuleSize::of(&whole[..cut]);
+            let _ = ModuleSize::of_module(&whole[..cut]);
         }
-        assert!(ModuleSize::of(&whole[..whole.len() - 1]).expect_err("cut").contains("cut short"));
+        assert!(
+            ModuleSize::of_module(&whole[..whole.len() - 1])
+                .expect_err("cut")
+                .contains("cut short")
+        );
     }
 
     #[test]

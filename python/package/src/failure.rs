@@ -167,7 +167,7 @@ fn of_results(error: &ResultsError) -> Class {
 }
 
 fn of_io(error: &io::Error) -> Class {
-    if Stopped::of(error) == Some(Stopped::Cancelled) {
+    if Stopped::of_error(error) == Some(Stopped::Cancelled) {
         return Class::Cancelled;
     }
     // The engine's own errors come through the layers below it, and the system's have names around them.

@@ -109,12 +109,12 @@ pub(crate) fn run(bytes: &[u8]) {
         let mut module = b"\0asm\x01\0\0\0\0".to_vec();
         module.extend([len as u8 & 0x7f | 0x80, (len >> 7) as u8, name.len() as u8]);
         module.extend([name, text].concat());
-        is_sentence(Declared::of(&module));
-        is_sentence(Declared::of(text));
+        is_sentence(Declared::of_module(&module));
+        is_sentence(Declared::of_module(text));
     }
     GuestsCase::Answer { call, output, given, chunk } => {
         let mut found = CollectedOutput::default();
-        let answers = AnswerForm::of(&output_of(output));
+        let answers = AnswerForm::of_output(&output_of(output));
         let out = &mut Emitter::collecting(&mut found);
         let taken = match call % 3 {
             0 => answers.records(given, out),

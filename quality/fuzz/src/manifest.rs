@@ -23,7 +23,7 @@ fn segment_of_run(folder: &Arc<dyn Directory>) -> Segment {
     for i in 0..1000 {
         builder.append(format!("{i:07}\n").as_bytes()).expect("appends");
     }
-    Segment::of(&builder.finish("{}", false).expect("finishes"))
+    Segment::of_run(&builder.finish("{}", false).expect("finishes"))
 }
 
 fn read(view: &View) -> Result<()> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arbitrary::Arbitrary;
 use merganser_sort::Budget;
-use merganser_sort::run::magic::{ContentKind, Deed, TABLE, of};
+use merganser_sort::run::magic::{ContentKind, Deed, TABLE, of_head};
 use merganser_sort::run::packed::Unpacked;
 use merganser_storage::Storage;
 use merganser_storage::memory::MemoryStorage;
@@ -45,7 +45,7 @@ pub(crate) fn run(bytes: &[u8]) {
     let piped = all(&mut Unpacked::of_stream("in".to_owned(), pipe, content, &budget));
     assert_eq!(stored, piped);
     assert!(budget.peak_bytes() <= MEMORY_BYTES);
-    if of(&bytes, content).is_some_and(|found| matches!(found.deed, Deed::Refuse(_))) {
+    if of_head(&bytes, content).is_some_and(|found| matches!(found.deed, Deed::Refuse(_))) {
         assert_eq!(stored, None);
     }
 }

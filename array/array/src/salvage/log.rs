@@ -61,7 +61,7 @@ impl Scan {
         Scan { blocks, found }
     }
 
-    fn of(&self, seq: u64) -> impl Iterator<Item = &FoundHeader> {
+    fn of_seq(&self, seq: u64) -> impl Iterator<Item = &FoundHeader> {
         self.found.get(&seq).into_iter().flatten()
     }
 
@@ -72,13 +72,13 @@ impl Scan {
             let ring = LogRing::new(self.blocks, place);
             (place.at < self.blocks && ring.fits(pages)).then(|| ring.next(pages))
         };
-        let mut own = self.of(head.seq).filter_map(|found| {
+        let mut own = self.of_seq(head.seq).filter_map(|found| {
             let facts = &found.header.facts;
             let resident = place(head, facts.pages())?;
             let is_there = facts.chain == head.chain && resident.place.at == found.at;
             is_there.then(|| (resident, facts.clone(), found.chain))
         });
-        let mut copies = self.of(head.seq + 1).filter_map(|next| {
+        let mut copies = self.of_seq(head.seq + 1).filter_map(|next| {
             let facts = next.header.before.as_ref()?;
             let resident = place(head, facts.pages())?;
             let behind = RingPlace {
@@ -236,7 +236,7 @@ impl SalvagedRecords {
         let behind = (found.at + 1 + u64_of(facts.pages())) % scan.blocks;
         let follows =
             |next: &FoundHeader| next.header.facts.chain == found.chain && next.at == behind;
-        let is_followed = scan.of(found.header.seq + 1).any(follows);
+        let is_followed = scan.of_seq(found.header.seq + 1).any(follows);
         is_followed
             || facts.pages() == 0
             || self.sound_pages(found.at + 1, facts).any(|is_sound| is_sound)

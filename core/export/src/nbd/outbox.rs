@@ -323,19 +323,19 @@ mod tests {
     use super::super::{IN_FLIGHT, IN_FLIGHT_BYTES_MAX};
     use super::*;
 
-    fn of(room: &Arc<ReplyRoom>) -> Arc<Outbox> {
+    fn of_room(room: &Arc<ReplyRoom>) -> Arc<Outbox> {
         Outbox::new(IN_FLIGHT, Arc::clone(room), Arc::new(Presence::new()))
     }
 
     /// A connection with room of its own.
     fn alone() -> Arc<Outbox> {
-        of(&ReplyRoom::new(IN_FLIGHT_BYTES_MAX))
+        of_room(&ReplyRoom::new(IN_FLIGHT_BYTES_MAX))
     }
 
     #[test]
     fn connections_share_room_and_each_has_its_own() {
         let room = ReplyRoom::new(2 * READ_BYTES_MAX);
-        let (greedy, late) = (of(&room), of(&room));
+        let (greedy, late) = (of_room(&room), of_room(&room));
         let held: Vec<_> = (0..3).map(|_| greedy.admit(READ_BYTES_MAX).expect("open")).collect();
         // All that is shared is taken; what is a connection's own is not.
         assert!(!greedy.has_room(&mut greedy.lock(), 1));

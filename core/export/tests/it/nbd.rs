@@ -142,7 +142,7 @@ impl Served {
 
     /// A client that is through the handshake of the export `view`.
     fn client(&self, structured: bool) -> Client {
-        Client::of(&self.socket(), b"view", structured)
+        Client::of_export(&self.socket(), b"view", structured)
     }
 
     /// Ends it; gives what `run` said.

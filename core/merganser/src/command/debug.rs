@@ -57,7 +57,7 @@ impl<'a, W: Write> Marked<'a, W> {
     }
 
     fn write_line(&mut self) -> io::Result<()> {
-        let text = marked(&self.front, &self.marks.of(&self.front));
+        let text = marked(&self.front, &self.marks.of_line(&self.front));
         self.front.clear();
         self.inner.write_all(&text)
     }

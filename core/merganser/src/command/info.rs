@@ -103,7 +103,7 @@ fn refuse_other(path: &Path, storage: &FileStorage) -> Result<(), Failure> {
     if head.starts_with(&HEADER_MAGIC) || (end == FOOTER_MAGIC && read >= end.len()) {
         return Ok(());
     }
-    let is = magic::of(&head[..read], ContentKind::Text)
+    let is = magic::of_head(&head[..read], ContentKind::Text)
         .map_or_else(|| "is".to_owned(), |magic| format!("is {}, and", magic.what));
     let name = shown::name(path);
     Err(format!("{name}: {is} no run or view; name the folder of a view, or a run in it").into())

@@ -160,6 +160,6 @@ mod tests {
         cancel.set(libc::SIGINT);
         let error =
             write(&RandomLines::new(0), 0..u64::MAX, 2, &mut Vec::new(), &HiddenBar(cancel));
-        assert_eq!(Stopped::of(&error.expect_err("cancelled")), Some(Stopped::Cancelled));
+        assert_eq!(Stopped::of_error(&error.expect_err("cancelled")), Some(Stopped::Cancelled));
     }
 }

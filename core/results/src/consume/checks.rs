@@ -30,7 +30,7 @@ impl Inputs {
     ///
     /// # Errors
     /// When one is not a name of a file.
-    pub(super) fn of(job: &ConsumeJob<'_>) -> Result<Self, ConsumeError> {
+    pub(super) fn of_job(job: &ConsumeJob<'_>) -> Result<Self, ConsumeError> {
         let mut inputs = Inputs { paths: Vec::new(), shown: Vec::new() };
         for input in job.inputs {
             let ResultSource::File(path) = input else { return Err(ConsumeError::Stream) };
@@ -135,7 +135,7 @@ fn refuse_packed(path: &Path, shown: &Path, content: ContentKind) -> Result<(), 
     open_input(path, false)
         .and_then(|file| file.take(HEAD_BYTES as u64).read_to_end(&mut head))
         .map_err(ResultsError::on(shown))?;
-    let Some(magic) = magic::of(&head, content) else { return Ok(()) };
+    let Some(magic) = magic::of_head(&head, content) else { return Ok(()) };
     if let Deed::Refuse(advice) = magic.deed {
         let foreign = Foreign { what: magic.what, advice, inside: false };
         return Err(ResultsError::on(shown)(foreign.into()).into());

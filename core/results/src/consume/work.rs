@@ -65,7 +65,7 @@ impl<'a> ConsumeWork<'a> {
         progress: &'a dyn Progress,
         tell: &'a dyn Fn(&Notice),
     ) -> Result<Option<Self>, ConsumeError> {
-        let inputs = Inputs::of(job)?;
+        let inputs = Inputs::of_job(job)?;
         let target = Target::new(job.output)?;
         let is_view = job.is_view;
         let replaces = replaced(&inputs, &target)?;

@@ -139,7 +139,7 @@ impl Write for ResultOutput {
 impl Write for OutputTarget {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let is_told = |error: &io::Error| {
-            error.kind() != io::ErrorKind::Interrupted && Stopped::of(error).is_none()
+            error.kind() != io::ErrorKind::Interrupted && Stopped::of_error(error).is_none()
         };
         match self {
             OutputTarget::Stdout(stream) => {

@@ -56,7 +56,7 @@ impl PipelineProgress {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if they contradict one another.
-    pub fn of(file: &str, record: &PipelineRecord) -> Result<Self, Error> {
+    pub fn of_record(file: &str, record: &PipelineRecord) -> Result<Self, Error> {
         let mut done = PipelineProgress::default();
         let stages = record.header.work.stages.len();
         for (line, event) in record.events.iter().enumerate() {
@@ -144,6 +144,6 @@ impl PipelineRecord {
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn check(&self, file: &str) -> Result<(), Error> {
-        PipelineProgress::of(file, self).map(drop)
+        PipelineProgress::of_record(file, self).map(drop)
     }
 }

@@ -39,13 +39,13 @@ impl WorkContents {
     ///
     /// # Errors
     /// When it can't be listed.
-    pub fn of(path: &Path, files: &Arc<dyn Directory>) -> Result<Self, ResultsError> {
+    pub fn of_path(path: &Path, files: &Arc<dyn Directory>) -> Result<Self, ResultsError> {
         let mut trouble = None;
         let journal = evidence(SortJournal::read(files), &mut trouble);
         let note = evidence(WorkNote::read(files), &mut trouble);
         let resume = evidence(Resume::read(files), &mut trouble);
         let pipeline = evidence(pipeline::left_in(path), &mut trouble);
-        let names = Names::of(path)?;
+        let names = Names::of_path(path)?;
         let facts = WorkFacts {
             stranger: names.stranger.is_some(),
             records: names.records,
@@ -121,7 +121,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(path: &Path) -> Result<Self, ResultsError> {
+    fn of_path(path: &Path) -> Result<Self, ResultsError> {
         let on_path = ResultsError::on(path);
         let mut all = Names {
             stranger: None,

@@ -172,7 +172,7 @@ impl WorkFolder {
     /// When it may hold records that are nowhere else, or files of unknown origin.
     pub fn clear(&self, tell: &dyn Fn(&Notice)) -> Result<(), ResultsError> {
         let folder: Arc<dyn Directory> = self.directory()?;
-        let contents = WorkContents::of(&self.path, &folder)?;
+        let contents = WorkContents::of_path(&self.path, &folder)?;
         let verdict = judge(&contents.facts);
         // The name of a file that is not ours says more than that there is one.
         if !verdict.may_clear() && verdict != Verdict::Foreign {

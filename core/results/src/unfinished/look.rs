@@ -37,5 +37,5 @@ pub fn is_restored(found: &Metadata, known: &FileNote) -> bool {
 
 /// The identity of a file, and the outer signs of its content: size and times.
 pub fn note_of(found: &Metadata) -> FileNote {
-    FileNote::of(found)
+    FileNote::of_metadata(found)
 }

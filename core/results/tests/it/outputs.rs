@@ -31,7 +31,7 @@ fn a_pipe_without_a_reader_is_left_when_the_end_is_asked_for() {
     let asked = Arc::new(Asked(AtomicBool::new(true)));
     let refused = ResultOutput::open(&pipe, asked).err().expect("no reader");
     let ResultsError::File { path, error } = refused else { panic!("{refused}") };
-    assert_eq!((path, Stopped::of(&error)), (pipe, Some(Stopped::Cancelled)));
+    assert_eq!((path, Stopped::of_error(&error)), (pipe, Some(Stopped::Cancelled)));
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_reader_that_goes_away_ends_the_writes() {
     reader.read_exact(&mut first).expect("read");
     drop(reader);
     let ended = output.write_all(b"second").expect_err("no reader");
-    assert_eq!(Stopped::of(&ended), Some(Stopped::ClosedPipe));
+    assert_eq!(Stopped::of_error(&ended), Some(Stopped::ClosedPipe));
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl ReportForm {
     ///
     /// # Errors
     /// A name with another end.
-    pub fn of(path: &Path) -> Result<Self, Failure> {
+    pub fn of_path(path: &Path) -> Result<Self, Failure> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("html") => Ok(ReportForm::Html),
             Some("json") => Ok(ReportForm::Json),
@@ -56,7 +56,7 @@ impl ReportForm {
 /// A name that ends neither in .html nor in .json.
 pub fn report_file(typed: Option<PathBuf>) -> Result<Option<(PathBuf, ReportForm)>, Failure> {
     let Some(path) = typed else { return Ok(None) };
-    let form = ReportForm::of(&path)?;
+    let form = ReportForm::of_path(&path)?;
     Ok(Some((path, form)))
 }
 
@@ -90,7 +90,7 @@ impl ReportConfig {
                 None => Ok(None),
             };
         };
-        let form = ReportForm::of(&path)?;
+        let form = ReportForm::of_path(&path)?;
         for (figure, flag, what) in [(price, "--price", "dollars"), (power, "--power", "watts")] {
             if figure.is_some_and(|figure| !figure.is_finite() || figure <= 0.0) {
                 return Err(format!("{flag}: a number of {what} above 0").into());

@@ -42,7 +42,7 @@ pub(super) struct Efficiency {
 
 impl Efficiency {
     /// Of `bytes` and `records` sorted in `seconds`.
-    pub(super) fn of(
+    pub(super) fn of_work(
         bytes: u64,
         records: Option<u64>,
         seconds: f64,
@@ -81,7 +81,7 @@ mod tests {
             power_watts: Some(50.0),
             processor_joules: Some(7.0),
         };
-        let found = Efficiency::of(1_000_000_000, Some(10_000_000), 2.0, &machine);
+        let found = Efficiency::of_work(1_000_000_000, Some(10_000_000), 2.0, &machine);
         assert_eq!(
             found,
             Efficiency {
@@ -102,7 +102,7 @@ mod tests {
             power_watts: None,
             ..machine
         };
-        let found = Efficiency::of(14, None, 2.0, &machine);
+        let found = Efficiency::of_work(14, None, 2.0, &machine);
         assert_eq!((found.joules_of, found.bytes_per_joule), (Some("processors"), Some(2.0)));
         assert_eq!((found.bytes_per_second_per_disk, found.records_per_joule), (None, None));
     }

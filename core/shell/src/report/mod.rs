@@ -135,7 +135,7 @@ struct PageReport {
 }
 
 impl PageReport {
-    fn of(pages: BufferPages) -> Self {
+    fn of_pages(pages: BufferPages) -> Self {
         PageReport {
             huge: pages.are_huge(),
             huge_ns: pages.times().map(|times| times.huge_ns),
@@ -256,7 +256,12 @@ impl Watching<'_> {
                 usable,
                 used_share: used.cpu_seconds / (seconds * usable as f64),
             },
-            efficiency: Efficiency::of(sorted_bytes.unwrap_or(0), done.records, seconds, &machine),
+            efficiency: Efficiency::of_work(
+                sorted_bytes.unwrap_or(0),
+                done.records,
+                seconds,
+                &machine,
+            ),
             ssd_life: self.config.endurance_bytes.map(|endurance_bytes| SsdLife {
                 endurance_bytes,
                 written_bytes,
@@ -265,7 +270,7 @@ impl Watching<'_> {
             memory_limit_bytes: done.memory_limit_bytes,
             peak_rss_bytes: used.peak_rss_bytes,
             memory: done.memory,
-            buffer_pages: BufferPages::chosen().map(PageReport::of),
+            buffer_pages: BufferPages::chosen().map(PageReport::of_pages),
             io: done.io.into_iter().collect(),
             plan: done.plan.map(|explained| ReportedPlan::new(explained, took)),
             detail: BTreeMap::from([(done.command, done.detail)]),

@@ -89,7 +89,7 @@ impl BucketBatch {
                 part.key_bytes += (key_bytes + ENTRY_HEAD_BYTES) as u32;
             }
             if self.until_sample < len {
-                self.sample.push((bucket, SampleKey::of(access, order, record)));
+                self.sample.push((bucket, SampleKey::of_record(access, order, record)));
                 self.until_sample += SAMPLE_STEP_BYTES;
             }
             self.until_sample = self.until_sample.saturating_sub(len);

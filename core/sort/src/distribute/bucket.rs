@@ -124,7 +124,7 @@ pub(crate) struct PieceMemory {
 
 impl PieceMemory {
     /// The memory for a bucket of `bytes` bytes.
-    pub(crate) fn of(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
+    pub(crate) fn of_piece(bytes: u64, records: u64, key_bytes: u64, threads: usize) -> Self {
         let spans = bytes / SPAN_BYTES as u64 + threads as u64 + 2;
         let tags = (records + spans * SLAB_TAGS as u64) * TAG_BYTES as u64;
         // A stretch of keys ends where the next one does not fit: less than that one is lost.
@@ -141,7 +141,7 @@ impl PieceMemory {
     /// For a bucket of `bytes` bytes that is sorted in place.
     fn in_place(bytes: u64, records: u64) -> Self {
         let tags = (records * IN_PLACE_TAG_BYTES as u64).div_ceil(2).next_multiple_of(4096);
-        PieceMemory { input: 0, tags, in_place: true, ..Self::of(bytes, 0, 0, 1) }
+        PieceMemory { input: 0, tags, in_place: true, ..Self::of_piece(bytes, 0, 0, 1) }
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -181,7 +181,7 @@ impl BucketSet {
     pub(crate) fn memory(&self, piece: &BucketPiece, threads: usize) -> PieceMemory {
         let bucket = &self.buckets[piece.bucket];
         if piece.slice {
-            let mut memory = PieceMemory::of(piece.bytes, 0, 0, threads);
+            let mut memory = PieceMemory::of_piece(piece.bytes, 0, 0, threads);
             memory.tags = 0;
             return memory;
         }
@@ -192,11 +192,11 @@ impl BucketSet {
             return memory;
         }
         if threads == 1 && fixed.is_some() {
-            let mut memory = PieceMemory::of(bucket.bytes, 0, 0, threads);
+            let mut memory = PieceMemory::of_piece(bucket.bytes, 0, 0, threads);
             memory.tags = (bucket.records * FIXED_TAG_BYTES / 2).next_multiple_of(4096);
             return memory;
         }
-        PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads)
+        PieceMemory::of_piece(bucket.bytes, bucket.records, bucket.key_bytes, threads)
     }
 
     /// Memory for `piece` if it can be sorted in place, by any number of threads.
@@ -489,9 +489,9 @@ impl PieceSorter {
         let spans: Vec<Range<usize>> =
             starts.zip(cuts.iter().copied()).map(|(a, b)| a..b).collect();
         let threads = self.threads;
-        let need = PieceMemory::of(bucket.bytes, bucket.records, bucket.key_bytes, threads);
+        let need = PieceMemory::of_piece(bucket.bytes, bucket.records, bucket.key_bytes, threads);
         let memory = self.memory(need)?;
-        let chunk = Chunk::of(input, spans);
+        let chunk = Chunk::of_buffer(input, spans);
         let sorted = sort_chunk(&chunk, None, &set.order, set.unique, threads, memory)?;
         if sorted.resume.is_some() || !set.unique && sorted.records() != bucket.records {
             return Err(malformed("a bucket has not the records that were counted"));

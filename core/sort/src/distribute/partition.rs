@@ -27,7 +27,7 @@ pub(super) struct SampleKey {
 }
 
 impl SampleKey {
-    pub(super) fn of<A: KeyAccess>(access: A, order: &Order, record: &[u8]) -> Self {
+    pub(super) fn of_record<A: KeyAccess>(access: A, order: &Order, record: &[u8]) -> Self {
         let prefix = access.load(record, &mut A::Kept::default());
         let mut key = Vec::new();
         order.encode_full(record, &mut key);

@@ -134,7 +134,7 @@ impl DistributePlan {
         let records = (YARD as f64 / sample.record_bytes) as u64;
         let keys =
             if sample.key_bytes > 0.0 { records as f64 * (12.0 + sample.key_bytes) } else { 0.0 };
-        let one = PieceMemory::of(YARD, records, keys as u64, 1);
+        let one = PieceMemory::of_piece(YARD, records, keys as u64, 1);
         let held = 2 * threads as u64 * one.total() + 3 * one.output;
         let most =
             shares::of_stream(memory_bytes) as f64 / (held as f64 / YARD as f64) * BUCKET_SHARE;

@@ -169,7 +169,7 @@ fn keys_in(bytes: &[u8], order: &Order, sample: &mut Vec<SampleKey>) -> usize {
     with_access!(order, framing, access => {
         for _ in 0..RECORDS_PER_PLACE {
             let Some(len) = framing.next(rest) else { break };
-            sample.push(SampleKey::of(access, order, &rest[..len]));
+            sample.push(SampleKey::of_record(access, order, &rest[..len]));
             rest = &rest[len..];
         }
     });
@@ -188,7 +188,7 @@ pub(super) fn of_chunk(chunk: &Chunk, order: &Order, buckets: u64) -> Vec<Sample
             let mut rest = &chunk.bytes()[span.clone()];
             while let Some(len) = framing.first(rest) {
                 if until < len && key_bytes < KEY_BYTES_MAX {
-                    let key = SampleKey::of(access, order, &rest[..len]);
+                    let key = SampleKey::of_record(access, order, &rest[..len]);
                     key_bytes += key.key.len() + size_of::<SampleKey>();
                     sample.push(key);
                     until += step;

@@ -347,7 +347,7 @@ impl PieceStage {
     /// short.
     fn memory(&self, piece: &BucketPiece) -> PieceMemory {
         let exact = self.set.memory(piece, 1);
-        let usual = PieceMemory::of(self.usual_bytes, 0, 0, 1);
+        let usual = PieceMemory::of_piece(self.usual_bytes, 0, 0, 1);
         let input = if exact.in_place { 0 } else { usual.input.max(exact.input) };
         let usual = PieceMemory { input, output: usual.output.max(exact.output), ..exact };
         if 4 * usual.total() <= self.room { usual } else { exact }

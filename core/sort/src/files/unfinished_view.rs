@@ -110,7 +110,7 @@ impl Drop for UnfinishedView {
 fn noted(input: &Path) -> io::Result<NotedInput> {
     let found = fs::metadata(input)?;
     let path = JournalText::from(std::path::absolute(input)?.as_os_str());
-    Ok(NotedInput { path, file: Some(FileNote::of(&found)) })
+    Ok(NotedInput { path, file: Some(FileNote::of_metadata(&found)) })
 }
 
 /// Removes the folder that a killed process left at `work`. Its files prove that the inputs have all its records: there is

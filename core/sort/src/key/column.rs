@@ -22,7 +22,7 @@ pub(super) struct ColumnKey {
 
 impl ColumnKey {
     /// Parses a key of rows of this format, with this header; the error is the reason alone.
-    pub(super) fn of(
+    pub(super) fn of_text(
         text: &str,
         format: Format,
         header: Option<&CsvHeader>,
@@ -102,13 +102,13 @@ fn find(column: &str, has_header: bool, header: Option<&CsvHeader>) -> Result<us
 /// # Errors
 /// The reason why there is no such column.
 pub fn column_of(key: &str, format: Format, preamble: Option<&[u8]>) -> Result<usize, String> {
-    ColumnKey::of(key, format, header_of(format, preamble).as_ref()).map(|key| key.column)
+    ColumnKey::of_text(key, format, header_of(format, preamble).as_ref()).map(|key| key.column)
 }
 
 /// The names in the header of rows of this format, if they have one.
 pub(super) fn header_of(format: Format, preamble: Option<&[u8]>) -> Option<CsvHeader> {
     let row = preamble.filter(|_| format.has_header())?;
-    Some(CsvHeader::of(row, format.csv()?))
+    Some(CsvHeader::of_row(row, format.csv()?))
 }
 
 /// Whether the end of a key, where options are, has this one.
@@ -172,11 +172,11 @@ impl ColumnKeys {
     /// Appends the keys of `row`, with or without its newline.
     #[inline]
     pub(super) fn encode(&self, row: &[u8], out: &mut Vec<u8>) {
-        let (mut rest, mut next) = (CsvFields::of(row, self.framing), 0);
+        let (mut rest, mut next) = (CsvFields::of_row(row, self.framing), 0);
         let unseen = self.unseen.load(Ordering::Relaxed);
         for (key, (column, element)) in self.keys.iter().enumerate() {
             if *column < next {
-                (rest, next) = (CsvFields::of(row, self.framing), 0);
+                (rest, next) = (CsvFields::of_row(row, self.framing), 0);
             }
             let field = match rest.nth(*column - next) {
                 Some(field) => {

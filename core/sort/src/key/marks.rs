@@ -36,7 +36,7 @@ impl KeyMarks {
     /// The parts of `line`, which has no terminator: one for each key, and the whole line where it
     /// is compared last. A key that finds nothing has an empty part.
     #[must_use]
-    pub fn of(&self, line: &[u8]) -> Vec<Range<usize>> {
+    pub fn of_line(&self, line: &[u8]) -> Vec<Range<usize>> {
         let ends = self.keys.ends(line).into_iter().zip(&self.keys.keys);
         let mut parts: Vec<_> =
             ends.map(|((start, end), key)| part(line, start, end, key)).collect();
@@ -93,7 +93,7 @@ mod tests {
             stable: true,
             ..OrderSpec::new(Format::Lines { delimiter: b'\n' })
         };
-        let marks = spec.marks().expect("an order").of(line.as_bytes());
+        let marks = spec.marks().expect("an order").of_line(line.as_bytes());
         marks.into_iter().map(|part| line[part].to_owned()).collect()
     }
 

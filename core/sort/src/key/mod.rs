@@ -105,7 +105,7 @@ impl Place {
     /// The key's bytes in `record`.
     #[inline]
     #[must_use]
-    pub fn of(self, record: &[u8]) -> &[u8] {
+    pub fn of_record(self, record: &[u8]) -> &[u8] {
         match self {
             Place::Range { offset, len } => &record[offset..offset + len],
             Place::Line => &record[..record.len() - 1],
@@ -195,7 +195,7 @@ impl Order {
     pub fn encode(&self, record: &[u8], key: &mut Vec<u8>) {
         match &self.keys {
             Keys::Direct(direct) => direct.encode(record, key),
-            Keys::Lines(keys) => keys.encode(Place::Line.of(record), key),
+            Keys::Lines(keys) => keys.encode(Place::Line.of_record(record), key),
             Keys::Columns(keys) => keys.encode(record, key),
             Keys::Fields(keys) => keys.iter().for_each(|field| field.encode(record, key)),
             Keys::Sequences(keys) => keys.encode(record, key),
@@ -269,7 +269,7 @@ impl DirectKey {
     /// before it is complemented, for the shorter of two keys must become the larger one.
     #[inline]
     fn encode(self, record: &[u8], out: &mut Vec<u8>) {
-        let bytes = self.place.of(record);
+        let bytes = self.place.of_record(record);
         if !self.descending {
             out.extend_from_slice(bytes);
             return;
@@ -284,7 +284,7 @@ impl DirectKey {
 
     #[inline]
     fn compare(self, a: &[u8], b: &[u8]) -> Ordering {
-        let ascending = self.place.of(a).cmp(self.place.of(b));
+        let ascending = self.place.of_record(a).cmp(self.place.of_record(b));
         if self.descending { ascending.reverse() } else { ascending }
     }
 }

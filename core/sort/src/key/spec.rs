@@ -217,7 +217,7 @@ impl OrderSpec {
         let header = header_of(self.format, preamble);
         let mut keys = Vec::new();
         for text in &self.keys {
-            let key = ColumnKey::of(text, self.format, header.as_ref())
+            let key = ColumnKey::of_text(text, self.format, header.as_ref())
                 .map_err(|reason| value(Setting::Key, text, reason))?;
             keys.push((key.column, self.effective(key.options, global)?.element(self.salt)));
         }

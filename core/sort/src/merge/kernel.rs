@@ -31,19 +31,19 @@ pub struct MergeCount {
 /// The first bytes of a key, as many as a node of the tree holds.
 pub(crate) trait KeyWord: Word {
     /// The word of a loaded record; `prefix` is its key's first eight bytes.
-    fn of<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self;
+    fn of_record<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self;
 }
 
 impl KeyWord for u64 {
     #[inline]
-    fn of<A: KeyAccess>(_access: A, _record: &[u8], _kept: &A::Kept, prefix: u64) -> Self {
+    fn of_record<A: KeyAccess>(_access: A, _record: &[u8], _kept: &A::Kept, prefix: u64) -> Self {
         prefix
     }
 }
 
 impl KeyWord for u128 {
     #[inline]
-    fn of<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self {
+    fn of_record<A: KeyAccess>(access: A, record: &[u8], kept: &A::Kept, prefix: u64) -> Self {
         access.widen(record, kept, prefix)
     }
 }
@@ -79,7 +79,7 @@ impl<'a, K: Default, W: KeyWord> Cursor<'a, K, W> {
         self.len = len;
         let record = &self.rest[..self.len];
         let prefix = access.load(record, &mut self.kept);
-        self.word = W::of(access, record, &self.kept, prefix);
+        self.word = W::of_record(access, record, &self.kept, prefix);
         true
     }
 }

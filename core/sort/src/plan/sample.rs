@@ -30,7 +30,7 @@ const IN_ORDER_MIN: u64 = 100;
 impl RecordSample {
     /// Looks at the whole records at the front of `bytes`.
     #[must_use]
-    pub fn of(order: &Order, bytes: &[u8]) -> Self {
+    pub fn of_bytes(order: &Order, bytes: &[u8]) -> Self {
         let (mut records, mut record_bytes, mut key_bytes) = (0u64, 0, 0);
         let mut fence_key_bytes = 0;
         let (mut falls, mut rises) = (false, 0);
@@ -41,7 +41,7 @@ impl RecordSample {
                 let record = &bytes[record_bytes..record_bytes + len];
                 let (own, compared) = match order.direct() {
                     Some(direct) => (
-                        direct.place.of(record).len(),
+                        direct.place.of_record(record).len(),
                         last.filter(|_| !falls).map(|last| order.compare(last, record)),
                     ),
                     None => {
@@ -64,7 +64,7 @@ impl RecordSample {
         if records == 0 && order.format().sequences().is_some() && !bytes.is_empty() {
             // One long sequence: a key of it is often short.
             let (len, key) = match order.direct() {
-                Some(direct) => (0, direct.place.of(bytes).len()),
+                Some(direct) => (0, direct.place.of_record(bytes).len()),
                 None => {
                     order.encode(bytes, &mut key);
                     (key.len(), key.len())

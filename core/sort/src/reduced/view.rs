@@ -84,9 +84,9 @@ impl RowsMemory {
     const PART: MemoryShare =
         MemoryShare { share: 8, bytes_min: CARRY_BYTES as u64 + REDUCER_BYTES };
 
-    fn of(budget: &Budget) -> Result<Self> {
+    fn of_budget(budget: &Budget) -> Result<Self> {
         let free_bytes = budget.free_bytes();
-        let bytes = Self::PART.of(free_bytes);
+        let bytes = Self::PART.of_memory(free_bytes);
         Ok(RowsMemory {
             budget: Budget::new(bytes),
             _part: budget.reserve(bytes, "reading rows")?,
@@ -130,7 +130,7 @@ impl ResultView {
     /// # Errors
     /// [`RowsError::NotAResult`] for another view; as [`View::open`].
     pub fn open(folder: &Arc<dyn Directory>, budget: &Budget, threads: usize) -> Result<Self> {
-        let memory = RowsMemory::of(budget)?;
+        let memory = RowsMemory::of_budget(budget)?;
         let view = View::open_to_reduce(folder, budget, threads);
         let view = view.map_err(|error| memory.beside(error))?;
         let manifest = view.manifest();

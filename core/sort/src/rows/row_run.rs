@@ -188,7 +188,7 @@ impl RowRunWriter {
         let mut first = vec![0; HEAD_BYTES];
         frame_lengths(key, value, &mut first);
         let (head, lengths) = first.split_at_mut(HEAD_BYTES);
-        head.copy_from_slice(&RowBlockHead::of(len, &[lengths, key, value]).bytes());
+        head.copy_from_slice(&RowBlockHead::of_stored(len, &[lengths, key, value]).bytes());
         let file = self.file()?;
         for bytes in [&first, key, value] {
             file.append(bytes)?;
@@ -217,7 +217,7 @@ impl RowRunWriter {
         self.file()?;
         let stored = if self.packs() { &mut self.packed } else { &mut self.block };
         let (head, bytes) = stored.split_at_mut(HEAD_BYTES);
-        head.copy_from_slice(&RowBlockHead::of(len, &[bytes]).bytes());
+        head.copy_from_slice(&RowBlockHead::of_stored(len, &[bytes]).bytes());
         self.file.as_mut().expect("made above").append(stored)?;
         self.block_most = self.block_most.max(len);
         self.block.clear();
@@ -352,7 +352,7 @@ struct RowBlockHead {
 
 impl RowBlockHead {
     /// That of a block with `len` bytes of rows, which are stored as these parts.
-    fn of(len: usize, stored: &[&[u8]]) -> Self {
+    fn of_stored(len: usize, stored: &[&[u8]]) -> Self {
         let bytes: usize = stored.iter().map(|part| part.len()).sum();
         let mut head = RowBlockHead { len: len as u32, stored: bytes as u32, crc: 0 };
         head.crc = crc32c::crc32c(&head.bytes()[..8]);
@@ -432,7 +432,7 @@ impl RowRunReader {
         let bytes = if packed { &mut self.stored } else { &mut self.block };
         bytes.resize(stored, 0);
         self.pieces.fill(bytes)?;
-        if RowBlockHead::of(len, &[bytes]) != head {
+        if RowBlockHead::of_stored(len, &[bytes]) != head {
             return Err(self.damaged(offset, NOT_WRITTEN));
         }
         if packed {

@@ -63,7 +63,7 @@ pub fn write_rows<E: From<Error>>(
     }
     let mut segments = Vec::new();
     if let Some((builder, _memory)) = builder {
-        segments.push(Segment::of(&builder.finish(&spec, true)?));
+        segments.push(Segment::of_run(&builder.finish(&spec, true)?));
     }
     let manifest = Manifest::new(name, order, Vec::new(), unix_ns(), segments);
     meant(manifest).write(folder)?;

@@ -125,7 +125,7 @@ impl ViewRuns {
             builder.append(&record)?;
             row(record.len() as u64)
         })? {}
-        let segment = Segment::of(&builder.finish(&spec, true)?);
+        let segment = Segment::of_run(&builder.finish(&spec, true)?);
         let mut written = self.written.lock();
         written.bytes += segment.bytes;
         written.records += records;

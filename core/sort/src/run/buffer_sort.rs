@@ -133,7 +133,8 @@ impl<'a> BufferKeys<'a> {
         let record = |at: usize| &self.records[at * self.record_bytes..][..self.record_bytes];
         if let Some(direct) = self.order.direct() {
             let flip = if direct.descending { u64::MAX } else { 0 };
-            numbers.for_each(|at| f(at, prefix_at(direct.place.of(record(at)), depth) ^ flip));
+            numbers
+                .for_each(|at| f(at, prefix_at(direct.place.of_record(record(at)), depth) ^ flip));
         } else {
             let mut key = Vec::with_capacity(self.key_bytes);
             numbers.for_each(|at| {
@@ -156,7 +157,7 @@ fn sort_tags(keys: &BufferKeys<'_>, tags: &mut [Tag], threads: usize) {
         .collect();
     on_threads(threads, parts.iter_mut().collect(), |part: &mut ThreadShare<'_>| {
         let ThreadShare { numbers, counts, .. } = part;
-        keys.for_each(numbers.clone(), 0, |_, prefix| counts[buckets.of(prefix)] += 1);
+        keys.for_each(numbers.clone(), 0, |_, prefix| counts[buckets.of_prefix(prefix)] += 1);
     });
     // Every part gets its own stretch of every bucket, in the order of the parts.
     let mut ends = Vec::with_capacity(buckets.count);
@@ -172,7 +173,7 @@ fn sort_tags(keys: &BufferKeys<'_>, tags: &mut [Tag], threads: usize) {
     }
     on_threads(threads, parts, |ThreadShare { numbers, mut room, .. }| {
         keys.for_each(numbers, 0, |number, prefix| {
-            let next = room[buckets.of(prefix)].next().expect("counted before");
+            let next = room[buckets.of_prefix(prefix)].next().expect("counted before");
             *next = Tag::new(prefix, number as u64, 0);
         });
     });
@@ -223,7 +224,7 @@ impl Buckets {
     }
 
     #[inline]
-    fn of(&self, prefix: u64) -> usize {
+    fn of_prefix(&self, prefix: u64) -> usize {
         ((prefix.clamp(self.least, self.greatest) - self.least) >> self.shift) as usize
     }
 }

@@ -59,7 +59,7 @@ impl Chunk {
     }
 
     /// Memory that holds whole records in `spans` already.
-    pub(crate) fn of(buffer: Buffer, spans: Vec<Range<usize>>) -> Self {
+    pub(crate) fn of_buffer(buffer: Buffer, spans: Vec<Range<usize>>) -> Self {
         Chunk { buffer, base: 0, spans, taken: Vec::new() }
     }
 

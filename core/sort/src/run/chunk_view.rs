@@ -73,7 +73,7 @@ impl Tagged for ChunkView<'_> {
     #[inline]
     fn key(&self, tag: Tag) -> &[u8] {
         match self.order.direct() {
-            Some(key) => key.place.of(self.record(tag)),
+            Some(key) => key.place.of_record(self.record(tag)),
             None => {
                 let at = tag.place() as usize + ENTRY_HEAD_BYTES;
                 &self.keys[at..at + self.head(tag).1]

@@ -56,7 +56,7 @@ pub(super) fn learn_alphabet(chunk: &Chunk, order: &Order) -> Option<KeyAlphabet
             if len <= LEARN_RECORD_BYTES {
                 let start = keys.len();
                 match order.direct() {
-                    Some(direct) => keys.extend_from_slice(direct.place.of(&rest[..len])),
+                    Some(direct) => keys.extend_from_slice(direct.place.of_record(&rest[..len])),
                     None => order.encode(&rest[..len], &mut keys),
                 }
                 keys.truncate(start + LEARN_BYTES);
@@ -203,7 +203,7 @@ impl Extraction<'_> {
                     LongRecords::note(&mut shared.long.lock(), at, len);
                 }
                 slab[*n] = if let Some(direct) = direct {
-                    let word = word_at(alphabet, direct.place.of(record), 0);
+                    let word = word_at(alphabet, direct.place.of_record(record), 0);
                     Tag::new(word ^ flip, at as u64, len)
                 } else {
                     key.clear();

@@ -192,7 +192,7 @@ const fn lettered(
 /// The row of a file that begins with `head`: its first [`HEAD_BYTES`], or all of it if it has fewer. `None` where the
 /// bytes are taken as they are.
 #[must_use]
-pub fn of(head: &[u8], content: ContentKind) -> Option<&'static Magic> {
+pub fn of_head(head: &[u8], content: ContentKind) -> Option<&'static Magic> {
     let found = TABLE.iter().find(|magic| magic.fits(head))?;
     let counts = match content {
         ContentKind::Text => true,
@@ -216,7 +216,7 @@ pub fn has_name_of_table(path: &Path) -> bool {
 #[must_use]
 pub fn is_table(head: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 4] = [b"PAR1", b"PARE", b"ARROW1\0\0", ARROW_STREAM];
-    of(head, ContentKind::Text).is_some_and(|found| BEGINNINGS.contains(&found.bytes))
+    of_head(head, ContentKind::Text).is_some_and(|found| BEGINNINGS.contains(&found.bytes))
 }
 
 impl Magic {
@@ -281,13 +281,14 @@ mod tests {
     fn every_row_is_found_and_none_hides_another() {
         for magic in TABLE {
             let bytes = example(magic);
-            let found = of(&bytes, ContentKind::Text).unwrap_or_else(|| panic!("{}", magic.what));
+            let found =
+                of_head(&bytes, ContentKind::Text).unwrap_or_else(|| panic!("{}", magic.what));
             assert_eq!(found, magic);
             assert!(magic.at + magic.bytes.len() <= HEAD_BYTES);
             assert!(magic.mask.is_empty() || magic.mask.len() == magic.bytes.len());
             let refused = matches!(magic.deed, Deed::Refuse(_));
-            assert_eq!(of(&bytes, ContentKind::Binary).is_none(), refused, "{}", magic.what);
-            assert_eq!(of(&bytes, ContentKind::AsStored), None);
+            assert_eq!(of_head(&bytes, ContentKind::Binary).is_none(), refused, "{}", magic.what);
+            assert_eq!(of_head(&bytes, ContentKind::AsStored), None);
         }
     }
 
@@ -298,25 +299,28 @@ mod tests {
             let bytes = example(magic);
             for len in 0..magic.at + magic.bytes.len() {
                 assert_ne!(
-                    of(&bytes[..len], ContentKind::Text),
+                    of_head(&bytes[..len], ContentKind::Text),
                     Some(magic),
                     "{} {len}",
                     magic.what
                 );
             }
         }
-        assert_eq!(of(b"", ContentKind::Text), None);
+        assert_eq!(of_head(b"", ContentKind::Text), None);
     }
 
     #[test]
     fn every_skippable_frame_and_size_of_block_is_known() {
         for low in 0..16 {
             let head = [0x50 | low, 0x2a, 0x4d, 0x18, 0, 0, 0, 0];
-            assert_eq!(of(&head, ContentKind::Binary).map(|magic| magic.deed), Some(Deed::Skip));
+            assert_eq!(
+                of_head(&head, ContentKind::Binary).map(|magic| magic.deed),
+                Some(Deed::Skip)
+            );
         }
         for digit in b'1'..=b'9' {
             let head = [b"BZh", &[digit][..], b"1AY&SY"].concat();
-            let deed = of(&head, ContentKind::Text).map(|magic| magic.deed);
+            let deed = of_head(&head, ContentKind::Text).map(|magic| magic.deed);
             assert_eq!(deed, Some(Deed::Unpack(Codec::Bzip2)));
         }
     }
@@ -352,7 +356,7 @@ mod tests {
             b"\xef\xbb\xbfid,name\n",
             b"\x1b[31mred\x1b[0m PAR1\n",
         ] {
-            assert_eq!(of(text, ContentKind::Text), None, "{}", text.escape_ascii());
+            assert_eq!(of_head(text, ContentKind::Text), None, "{}", text.escape_ascii());
         }
     }
 }

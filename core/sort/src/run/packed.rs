@@ -206,7 +206,7 @@ impl Unpacked {
         let mut head = Vec::with_capacity(HEAD_BYTES);
         reader.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         if self.content == ContentKind::Text
-            && let Some(magic) = magic::of(&head, ContentKind::Text)
+            && let Some(magic) = magic::of_head(&head, ContentKind::Text)
         {
             let advice = match magic.deed {
                 Deed::Refuse(advice) => advice,
@@ -298,7 +298,7 @@ impl Front {
             let cause = io::Error::new(io::ErrorKind::InvalidData, why);
             Err(Damage { packed: at, unpacked: 0, cause }.into())
         };
-        let deed = magic::of(head, content).map(|magic| (magic.what, magic.deed));
+        let deed = magic::of_head(head, content).map(|magic| (magic.what, magic.deed));
         Ok(FrontSearch::Front(match deed {
             Some((_, Deed::Skip)) => match head.get(4..SKIP_HEADER_BYTES as usize) {
                 Some(len) => {
@@ -310,7 +310,7 @@ impl Front {
             Some((_, Deed::Unpack(codec)))
                 if at == 0 || matches!(codec, Codec::Zstd | Codec::Lz4) =>
             {
-                Front::Packed { packing: Packing::of(codec, head, budget)?, skipped: at }
+                Front::Packed { packing: Packing::of_codec(codec, head, budget)?, skipped: at }
             }
             Some((what, Deed::Refuse(advice))) if at == 0 => {
                 return Err(Foreign { what, advice, inside: false }.into());
@@ -363,7 +363,7 @@ enum Packing {
 
 impl Packing {
     /// That of bytes of this kind, which begin with `head`.
-    fn of(codec: Codec, head: &[u8], budget: &Budget) -> io::Result<Packing> {
+    fn of_codec(codec: Codec, head: &[u8], budget: &Budget) -> io::Result<Packing> {
         Ok(match codec {
             Codec::Gzip => Packing::Gzip,
             Codec::Bzip2 => Packing::Bzip2,

@@ -56,10 +56,10 @@ impl KeyAlphabet {
         let (mut best, mut best_score) = (None, held(8) + held(8) / 8);
         // The longer the word, the fewer codes there are for it; the rarest bytes go first.
         for len in 9..=LEN_MAX {
-            let mut alphabet = Self::of(&counts, len);
+            let mut alphabet = Self::of_counts(&counts, len);
             while !alphabet.fits() {
                 counts[dropped.next()?] = 0;
-                alphabet = Self::of(&counts, len);
+                alphabet = Self::of_counts(&counts, len);
             }
             let score = keys.iter().map(|key| alphabet.exact(key, len)).sum();
             if score > best_score {
@@ -73,7 +73,7 @@ impl KeyAlphabet {
     }
 
     /// An own code for each byte that is counted, and for all between two of them one.
-    fn of(counts: &[u32; 256], len: usize) -> Self {
+    fn of_counts(counts: &[u32; 256], len: usize) -> Self {
         let mut codes = [0; 256];
         let mut code = 0;
         for gap in (0..256).collect::<Vec<_>>().chunk_by(|a, b| counts[*a] + counts[*b] == 0) {

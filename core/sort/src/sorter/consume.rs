@@ -192,7 +192,7 @@ impl Keeper<'_> {
         taken: &[(Arc<dyn Storage>, u64)],
     ) -> Result<()> {
         self.journal.header = JournalText(header.to_vec());
-        self.journal.runs = runs.iter().map(|run| Segment::of(run)).collect();
+        self.journal.runs = runs.iter().map(|run| Segment::of_run(run)).collect();
         let mut given = Vec::new();
         for (storage, upto) in taken {
             let is_it = |input: &Option<Arc<dyn Storage>>| {
@@ -276,7 +276,7 @@ impl Keeper<'_> {
         &mut self,
         runs: impl Iterator<Item = &'r Arc<Run>>,
     ) -> Result<()> {
-        self.journal.runs = runs.map(|run| Segment::of(run)).collect();
+        self.journal.runs = runs.map(|run| Segment::of_run(run)).collect();
         self.journal.write(&self.folder)
     }
 

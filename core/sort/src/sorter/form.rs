@@ -118,7 +118,7 @@ impl Sorter<'_> {
             let header = reader.preamble().unwrap_or_default().to_vec();
             if let Some(bucketed) = bucketed {
                 self.report.input_bytes += chunk.data_bytes() as u64;
-                let mut sorted = bucketed.of(&chunk, &mut memory);
+                let mut sorted = bucketed.of_chunk(&chunk, &mut memory);
                 return self.hand_out(&mut sorted, output, header, progress);
             }
             ahead = Some(FullChunk { chunk, last: reader.finished(), header });

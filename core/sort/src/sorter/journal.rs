@@ -66,7 +66,7 @@ pub struct FileNote {
 impl FileNote {
     /// The identity of a file, and the outer signs of its content: size and times.
     #[must_use]
-    pub fn of(found: &Metadata) -> Self {
+    pub fn of_metadata(found: &Metadata) -> Self {
         let nanoseconds =
             |seconds: i64, rest: i64| seconds.wrapping_mul(1_000_000_000).wrapping_add(rest);
         let born = found.created().ok().and_then(|born| born.duration_since(UNIX_EPOCH).ok());

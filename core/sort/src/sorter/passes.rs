@@ -98,7 +98,7 @@ impl Sorter<'_> {
                 if let Some(folder) = view {
                     // The merged runs have names there, but only the new run is part of the view.
                     for run in group.iter() {
-                        folder.remove_if_exists(&Segment::of(run).run)?;
+                        folder.remove_if_exists(&Segment::of_run(run).run)?;
                     }
                 }
             }
@@ -155,6 +155,6 @@ impl Sorter<'_> {
 
 /// The number in the name of a run in a view's folder; 0 for a run that has no name.
 fn run_number(run: &Arc<Run>) -> usize {
-    let name = Segment::of(run).run;
+    let name = Segment::of_run(run).run;
     name.strip_suffix(".run").and_then(|number| number.parse().ok()).unwrap_or(0)
 }

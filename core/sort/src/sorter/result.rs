@@ -23,7 +23,7 @@ impl Sorter<'_> {
         name: String,
         header: Vec<u8>,
     ) -> Result<()> {
-        let segments = self.runs.iter().map(|run| Segment::of(run)).collect();
+        let segments = self.runs.iter().map(|run| Segment::of_run(run)).collect();
         let now = unix_ns();
         let manifest = Manifest::new(name, self.options.order.clone(), header, now, segments);
         manifest.write(folder)?;

@@ -87,7 +87,7 @@ impl<'a> Sorter<'a> {
         let total_bytes = total_bytes(&inputs);
         let free_bytes = options.budget.free_bytes() + held_bytes - unpacking.kept_bytes;
         let limit_bytes = options.budget.limit_bytes();
-        let sample = RecordSample::of(&order, &sampled);
+        let sample = RecordSample::of_bytes(&order, &sampled);
         let plan = RunPlan::new(
             free_bytes,
             total_bytes,

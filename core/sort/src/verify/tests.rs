@@ -50,7 +50,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 fn model(records: &[&[u8]], order: &Order, unique: bool) -> Summary {
     let DirectKey { place, descending } = order.direct().expect("a direct key");
     let compare = |pair: &[&[u8]]| {
-        let order = place.of(pair[0]).cmp(place.of(pair[1]));
+        let order = place.of_record(pair[0]).cmp(place.of_record(pair[1]));
         if descending { order.reverse() } else { order }
     };
     let bad = |pair: &[&[u8]]| compare(pair).is_gt() || (unique && compare(pair).is_eq());

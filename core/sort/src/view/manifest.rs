@@ -125,7 +125,7 @@ impl Bucket {
 impl Segment {
     /// A whole run in the view's folder.
     #[must_use]
-    pub fn of(run: &Run) -> Self {
+    pub fn of_run(run: &Run) -> Self {
         Self::of_whole(&**run.storage(), run.footer())
     }
 

@@ -24,7 +24,7 @@ pub(crate) enum Unit {
 
 impl Unit {
     /// Place of fence `i` in its run.
-    fn of(self, run: &Run, i: usize) -> u64 {
+    fn of_run(self, run: &Run, i: usize) -> u64 {
         match self {
             Unit::Bytes => run.fence_position(i),
             Unit::Records => run.fence_record(i),
@@ -145,11 +145,11 @@ impl Pivot {
             let n = fences_left(segments, &self.bound, number, ranges[number].clone())?;
             lefts.push(n);
             if number == self.run {
-                let at = unit.of(run, self.fence);
+                let at = unit.of_run(run, self.fence);
                 place.add(at, at);
             } else {
-                let low = if n == 0 { 0 } else { unit.of(run, n - 1) };
-                place.add(low, unit.of(run, n));
+                let low = if n == 0 { 0 } else { unit.of_run(run, n - 1) };
+                place.add(low, unit.of_run(run, n));
             }
         }
         Ok(SeenRecords { lefts, place })
@@ -176,7 +176,7 @@ struct Search {
 
 impl Search {
     fn new(segments: &Segments, unit: Unit, target: u64) -> Self {
-        let all = segments.runs.iter().map(|run| unit.of(run, run.fences())).sum::<u64>();
+        let all = segments.runs.iter().map(|run| unit.of_run(run, run.fences())).sum::<u64>();
         Search {
             ranges: segments.runs.iter().map(|run| 0..run.fences()).collect(),
             last: None,

@@ -24,7 +24,7 @@ fn run(folder: &Arc<dyn Directory>, name: &str, format: Format, records: &[u8]) 
     let order = OrderSpec::new(format).compile(None).expect("an order");
     let mut builder = RunBuilder::new(writer, order).expect("there is memory");
     builder.append(records).expect("whole records");
-    Segment::of(&builder.finish("{}", true).expect("ends"))
+    Segment::of_run(&builder.finish("{}", true).expect("ends"))
 }
 
 /// A view of records of `format` over runs that were made as if they were of `made`.

@@ -17,8 +17,9 @@ const FRAMING: CsvFraming = CsvFraming { separator: b',', quotes: CsvQuotes::Laz
 fn ours(bytes: &[u8]) -> Option<Vec<Vec<Vec<u8>>>> {
     let format = Format::csv_rows(b',', false);
     let (mut rows, mut at) = (Vec::new(), 0);
-    let fields =
-        |row: &[u8]| CsvFields::of(row, FRAMING).map(|field| field.value().into_owned()).collect();
+    let fields = |row: &[u8]| {
+        CsvFields::of_row(row, FRAMING).map(|field| field.value().into_owned()).collect()
+    };
     while let Some(len) = format.record_len(&bytes[at..]) {
         rows.push(fields(&bytes[at..at + len]));
         at += len;

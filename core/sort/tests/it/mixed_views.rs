@@ -88,7 +88,7 @@ fn runs(
         let mut builder = RunBuilder::new(writer, order.clone()).expect("begins");
         let own: Vec<&[u8]> = records.iter().skip(run).step_by(3).copied().collect();
         builder.append(&own.concat()).expect("appends");
-        Segment::of(&builder.finish("{}", true).expect("ends"))
+        Segment::of_run(&builder.finish("{}", true).expect("ends"))
     });
     runs.collect()
 }

@@ -27,7 +27,7 @@ fn view(runs: &[Vec<String>], compression: Compression) -> View {
         let mut builder = RunBuilder::new(writer, spec.compile(None).expect("an order"))
             .expect("there is memory");
         builder.append(lines.concat().as_bytes()).expect("whole lines");
-        Segment::of(&builder.finish("{}", true).expect("ends"))
+        Segment::of_run(&builder.finish("{}", true).expect("ends"))
     });
     let segments = segments.collect();
     Manifest::new("x".to_owned(), spec, Vec::new(), 0, segments).write(&folder).expect("writes");

@@ -48,7 +48,7 @@ impl Attributes {
     ///
     /// # Errors
     /// The system's own.
-    pub fn of(file: &File) -> io::Result<Attributes> {
+    pub fn of_file(file: &File) -> io::Result<Attributes> {
         let found = file.metadata()?;
         let acl = at::attribute(file, ACL, ACL_BYTES_MAX)?;
         let group = acl.map_or(0o7, |acl| group_entry(&acl));
@@ -83,7 +83,7 @@ impl Attributes {
 }
 
 impl From<&Metadata> for Attributes {
-    /// Without a look at the file's ACL: [`Attributes::of`] is better where the file can be opened.
+    /// Without a look at the file's ACL: [`Attributes::of_file`] is better where the file can be opened.
     fn from(found: &Metadata) -> Attributes {
         Attributes { uid: found.uid(), gid: found.gid(), mode: found.mode() & 0o777 }
     }

@@ -55,7 +55,11 @@ mod tests {
         for name in names.iter().chain([&"/dev/../dev/./merganser-typing-error".into()]) {
             for refused in [check_new(name).err(), resolve_output(name).err()] {
                 let refused = refused.unwrap_or_else(|| panic!("{}: accepted", name.display()));
-                assert_eq!(FileRefusal::of(&refused), Some(FileRefusal::OfDevices), "{refused}");
+                assert_eq!(
+                    FileRefusal::of_error(&refused),
+                    Some(FileRefusal::OfDevices),
+                    "{refused}"
+                );
             }
             assert!(!typed.exists());
         }

@@ -284,7 +284,7 @@ impl Directory for FileDirectory {
         let until = Instant::now() + HOLD_PATIENCE;
         loop {
             match folder.try_lock_shared() {
-                Ok(()) => return Ok(Hold::of(folder)),
+                Ok(()) => return Ok(Hold::of_locked(folder)),
                 Err(TryLockError::Error(_)) => return Ok(Hold::default()),
                 Err(TryLockError::WouldBlock) if Instant::now() < until => {
                     std::thread::sleep(HOLD_PAUSE);

@@ -28,7 +28,7 @@ pub enum FileKind {
 impl FileKind {
     /// The kind that `stat` reported.
     #[must_use]
-    pub fn of(found: FileType) -> FileKind {
+    pub fn of_type(found: FileType) -> FileKind {
         match found {
             kind if kind.is_file() => FileKind::Regular,
             kind if kind.is_dir() => FileKind::Folder,

@@ -158,7 +158,7 @@ impl UnpublishedFile {
         let found = old.metadata()?;
         own::check_kind(&found, FileKind::Regular)?;
         guard(&folder.metadata()?, &found)?;
-        Attributes::of(&old)?.give_to(file)?;
+        Attributes::of_file(&old)?.give_to(file)?;
         Ok(true)
     }
 }

@@ -29,7 +29,7 @@ pub(super) const CAREFUL: OFlags =
     OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
 /// Why a file or folder is not used. It is inside the [`io::Error`] of the functions here;
-/// [`FileRefusal::of`] finds it.
+/// [`FileRefusal::of_error`] finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileRefusal {
     /// It is of another kind than it should be.
@@ -70,7 +70,7 @@ pub enum FileRefusal {
 impl FileRefusal {
     /// The refusal inside `error`, if it is one.
     #[must_use]
-    pub fn of(error: &io::Error) -> Option<FileRefusal> {
+    pub fn of_error(error: &io::Error) -> Option<FileRefusal> {
         let mut inner: Option<&(dyn std::error::Error + 'static)> = Some(error.get_ref()?);
         while let Some(error) = inner {
             if let Some(refusal) = error.downcast_ref::<FileRefusal>() {
@@ -130,7 +130,7 @@ pub fn user() -> u32 {
 
 /// Accepts a file of this kind and no other.
 pub(super) fn check_kind(found: &Metadata, expected: FileKind) -> Result<(), FileRefusal> {
-    let found = FileKind::of(found.file_type());
+    let found = FileKind::of_type(found.file_type());
     if found == expected { Ok(()) } else { Err(FileRefusal::Kind { found, expected }) }
 }
 

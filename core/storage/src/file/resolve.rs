@@ -133,7 +133,7 @@ impl ResolvedOutput {
     /// # Errors
     /// The system's own.
     pub fn attributes(&self) -> io::Result<Option<Attributes>> {
-        self.existing.as_ref().map(Attributes::of).transpose()
+        self.existing.as_ref().map(Attributes::of_file).transpose()
     }
 
     /// The open folder of a regular or absent file; none for other kinds.
@@ -192,7 +192,7 @@ impl ResolvedOutput {
             .existing
             .as_ref()
             .and_then(|file| file.metadata().ok())
-            .map_or(found, |m| FileKind::of(m.file_type()));
+            .map_or(found, |m| FileKind::of_type(m.file_type()));
         let refusal = FileRefusal::Kind { found, expected: FileKind::Regular };
         io::Error::new(io::ErrorKind::InvalidInput, refusal)
     }
@@ -218,11 +218,14 @@ fn look_once(path: &Path) -> io::Result<Option<ResolvedOutput>> {
         }
         // The walk may know more: the link, and its user.
         Err(e) => {
-            return Err(walk(path).err().filter(|e| FileRefusal::of(e).is_some()).unwrap_or(e));
+            return Err(walk(path)
+                .err()
+                .filter(|e| FileRefusal::of_error(e).is_some())
+                .unwrap_or(e));
         }
     };
     let found = existing.metadata()?;
-    let kind = match FileKind::of(found.file_type()) {
+    let kind = match FileKind::of_type(found.file_type()) {
         FileKind::Regular => OutputKind::Regular,
         FileKind::Fifo => OutputKind::Fifo,
         FileKind::CharDevice | FileKind::BlockDevice => OutputKind::Device,
@@ -340,7 +343,7 @@ pub(super) fn guard(folder: &Metadata, found: &Metadata) -> Result<(), FileRefus
     const STICKY_FOR_ALL: u32 = 0o1002;
     let shared = folder.mode() & STICKY_FOR_ALL == STICKY_FOR_ALL;
     if shared && found.uid() != own::user() && found.uid() != folder.uid() {
-        let kind = FileKind::of(found.file_type());
+        let kind = FileKind::of_type(found.file_type());
         return Err(FileRefusal::Planted { found: kind, owner: found.uid() });
     }
     Ok(())

@@ -58,7 +58,7 @@ fn make_fifo(path: &Path) {
 
 fn refusal<T>(result: io::Result<T>) -> FileRefusal {
     let error = result.err().expect("refused");
-    FileRefusal::of(&error).unwrap_or_else(|| panic!("another error: {error}"))
+    FileRefusal::of_error(&error).unwrap_or_else(|| panic!("another error: {error}"))
 }
 
 fn publish(path: &Path, content: &str) -> io::Result<()> {
@@ -96,7 +96,7 @@ fn f23_a_member_that_is_no_regular_file_is_named_and_never_waited_for() {
                 let error = directory.open(name, writable).err().expect("refused");
                 let expected = FileKind::Regular;
                 assert_eq!(
-                    FileRefusal::of(&error),
+                    FileRefusal::of_error(&error),
                     Some(FileRefusal::Kind { found, expected }),
                     "{error}"
                 );
@@ -474,7 +474,7 @@ fn an_acl_that_is_lost_widens_nothing() {
     }
     // The mask shows as the group's permissions.
     assert_eq!(mode(&old), 0o660);
-    let attributes = Attributes::of(&File::open(&old).expect("open")).expect("stat");
+    let attributes = Attributes::of_file(&File::open(&old).expect("open")).expect("stat");
     assert!(set(&new));
     let file = File::open(&new).expect("open");
     attributes.give_to(&file).expect("given");

@@ -193,7 +193,8 @@ impl OpenRange {
         let sums = &self.sums[(from / piece as u64 - self.first) as usize * CHECKSUM_BYTES..];
         let (sums, _) = sums.as_chunks::<CHECKSUM_BYTES>();
         for (n, (bytes, sum)) in bytes.chunks(piece).zip(sums).enumerate() {
-            let (expected, found) = (u32::from_be_bytes(*sum), self.header.checksum.of(bytes));
+            let (expected, found) =
+                (u32::from_be_bytes(*sum), self.header.checksum.of_bytes(bytes));
             if expected != found {
                 let detail = format!(
                     "the checksum of these {} bytes is {expected:08x} in its .meta, and they have {found:08x}",

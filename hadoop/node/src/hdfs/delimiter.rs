@@ -100,13 +100,13 @@ impl Delimiter {
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8]) -> Delimiter {
+    fn of_bytes(bytes: &[u8]) -> Delimiter {
         Delimiter::new(bytes, false).expect("clear")
     }
 
     #[test]
     fn ends_of_lines() {
-        let line = of(b"");
+        let line = of_bytes(b"");
         let end = |content, size, open| Some(RecordEnd { content, size, open });
         assert_eq!(line.find(b"ab\ncd"), end(2, 3, false));
         assert_eq!(line.find(b"ab\rcd"), end(2, 3, false));
@@ -133,11 +133,11 @@ mod tests {
             assert!(Delimiter::new(unclear, false).is_err(), "{unclear:?}");
         }
         for clear in [&b"a"[..], b"ab", b"||", b"\r\n", b"\n\n", b"abca", b"<end>"] {
-            assert_eq!(of(clear).bytes(), clear);
+            assert_eq!(of_bytes(clear).bytes(), clear);
         }
         Delimiter::new(b"|", true).expect("clear");
         Delimiter::new(b"||", true).expect_err("not with a limit");
-        let bars = of(b"||");
+        let bars = of_bytes(b"||");
         assert_eq!(bars.whole(b"a|||b||c"), 7);
         assert_eq!(bars.find(b"a|||").map(|end| end.size), Some(3));
     }

@@ -50,7 +50,7 @@ fn wrong_bytes(wrong: &[u8], unicode: Option<usize>) -> usize {
 mod tests {
     use super::*;
 
-    fn of(bytes: &[u8]) -> String {
+    fn of_bytes(bytes: &[u8]) -> String {
         let mut room = Vec::new();
         let text = decoded(bytes, &mut room, 100).expect("it is short").to_vec();
         String::from_utf8(text).expect("decoded")
@@ -79,12 +79,16 @@ mod tests {
             (b"\xf5\x80\x80\x80", 4, ""),
         ];
         for (bytes, replaced, rest) in cases {
-            assert_eq!(of(bytes), R.repeat(replaced) + rest, "{bytes:02x?}");
+            assert_eq!(of_bytes(bytes), R.repeat(replaced) + rest, "{bytes:02x?}");
             let within = [b"x", bytes, b" y"].concat();
-            assert_eq!(of(&within), format!("x{}{rest} y", R.repeat(replaced)), "{bytes:02x?}");
+            assert_eq!(
+                of_bytes(&within),
+                format!("x{}{rest} y", R.repeat(replaced)),
+                "{bytes:02x?}"
+            );
         }
-        assert_eq!(of(b"\xed\xa0\x80\xed\xb0\x80"), R.repeat(2), "a pair of surrogates");
-        assert_eq!(of("\u{d7ff}\u{e000}\u{10ffff}".as_bytes()), "\u{d7ff}\u{e000}\u{10ffff}");
+        assert_eq!(of_bytes(b"\xed\xa0\x80\xed\xb0\x80"), R.repeat(2), "a pair of surrogates");
+        assert_eq!(of_bytes("\u{d7ff}\u{e000}\u{10ffff}".as_bytes()), "\u{d7ff}\u{e000}\u{10ffff}");
     }
 
     /// All texts of `len` bytes of a few that decoders disagree about.
@@ -99,7 +103,7 @@ mod tests {
     fn all_texts_are_decoded_as_java_did() {
         let mut crc = crc32fast::Hasher::new();
         for bytes in (0..=4).flat_map(texts) {
-            crc.update(of(&bytes).as_bytes());
+            crc.update(of_bytes(&bytes).as_bytes());
             crc.update(b"\n");
         }
         assert_eq!(crc.finalize(), 0x7e50_4eda);
@@ -122,9 +126,9 @@ mod tests {
                 bytes.windows(2).any(|two| two[0] == 0xed && two[1] >= 0xa0 && two[1] < 0xc0);
             let lossy = String::from_utf8_lossy(&bytes);
             if surrogate {
-                assert!(of(&bytes).len() < lossy.len(), "{bytes:02x?}");
+                assert!(of_bytes(&bytes).len() < lossy.len(), "{bytes:02x?}");
             } else {
-                assert_eq!(of(&bytes), lossy, "{bytes:02x?}");
+                assert_eq!(of_bytes(&bytes), lossy, "{bytes:02x?}");
             }
         }
     }

@@ -31,7 +31,7 @@ pub enum Checksum {
 impl Checksum {
     /// The checksum of `bytes`.
     #[must_use]
-    pub fn of(self, bytes: &[u8]) -> u32 {
+    pub fn of_bytes(self, bytes: &[u8]) -> u32 {
         match self {
             Checksum::Null => 0,
             Checksum::Crc32 => crc32fast::hash(bytes),
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn checksums_are_the_published_ones() {
         // The check values of the two polynomials.
-        assert_eq!(Checksum::Crc32.of(b"123456789"), 0xcbf4_3926);
-        assert_eq!(Checksum::Crc32c.of(b"123456789"), 0xe306_9283);
+        assert_eq!(Checksum::Crc32.of_bytes(b"123456789"), 0xcbf4_3926);
+        assert_eq!(Checksum::Crc32c.of_bytes(b"123456789"), 0xe306_9283);
     }
 
     proptest! {

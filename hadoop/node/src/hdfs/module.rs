@@ -71,7 +71,7 @@ impl Modules {
     ) -> HdfsResult<Arc<dyn MapperModule>> {
         let compile = self.compile.as_ref().ok_or(HdfsError::Uploads)?;
         let mut compiled = compile(bytes, lender);
-        if let Some(NotNow::Code { .. }) = compiled.as_ref().err().and_then(NotNow::of) {
+        if let Some(NotNow::Code { .. }) = compiled.as_ref().err().and_then(NotNow::of_error) {
             // The compiler counts the code of all that are kept. A map that uses one has an `Arc` of its own.
             self.kept.lock().retain(|module| Arc::strong_count(module) > 1);
             compiled = compile(bytes, lender);
@@ -94,7 +94,7 @@ fn code_bytes(modules: &[Arc<dyn MapperModule>]) -> usize {
 
 /// Why a module is not taken.
 fn refused(error: &SsdletError) -> HdfsError {
-    match NotNow::of(error) {
+    match NotNow::of_error(error) {
         Some(why) => HdfsError::Busy { what: why.to_string() },
         None => HdfsError::Module { detail: error.to_string() },
     }

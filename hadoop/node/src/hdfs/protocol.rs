@@ -235,7 +235,7 @@ impl HdfsErrorKind {
         ]
     };
 
-    fn of(number: u16) -> Result<Self, BadMessage> {
+    fn of_number(number: u16) -> Result<Self, BadMessage> {
         let found = HdfsErrorKind::ALL.into_iter().find(|kind| *kind as u16 == number);
         found.ok_or_else(|| BadMessage(format!("there are no errors of kind {number}")))
     }
@@ -421,7 +421,7 @@ impl MapFrame {
             DATA => MapFrame::Data(std::mem::take(&mut rest.0).to_vec()),
             END => MapFrame::End(MapCounters::decode(&mut rest)?),
             ERROR => MapFrame::Error {
-                kind: HdfsErrorKind::of(rest.u16()?)?,
+                kind: HdfsErrorKind::of_number(rest.u16()?)?,
                 sentence: rest.rest_of_text()?,
             },
             HELLO_FRAME => MapFrame::Hello(Hello::decode(&mut rest)?),
@@ -515,7 +515,7 @@ impl MapServerState {
         let uploads = flag(rest)?;
         let totals = Totals::decode(rest)?;
         let folders = (0..rest.u16()?)
-            .map(|_| Ok((FolderState::of(rest.u8()?)?, rest.text()?)))
+            .map(|_| Ok((FolderState::of_number(rest.u8()?)?, rest.text()?)))
             .collect::<Result<_, BadMessage>>()?;
         Ok(MapServerState { hello, uploads, totals, folders })
     }

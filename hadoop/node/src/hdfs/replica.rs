@@ -51,7 +51,7 @@ impl FolderState {
         [Readable, Missing, Denied, Unused, Failed, Waiting]
     };
 
-    pub(super) fn of(number: u8) -> HdfsResult<Self, BadMessage> {
+    pub(super) fn of_number(number: u8) -> HdfsResult<Self, BadMessage> {
         let found = FolderState::ALL.into_iter().find(|state| *state as u8 == number);
         found.ok_or_else(|| BadMessage(format!("there is no state {number} of folders")))
     }
@@ -309,9 +309,9 @@ mod tests {
         symlink(dir.join("elsewhere"), &finalized).expect("made");
         assert_eq!(state_of(dir), FolderState::Denied);
         for state in FolderState::ALL {
-            assert_eq!(FolderState::of(state as u8), Ok(state));
+            assert_eq!(FolderState::of_number(state as u8), Ok(state));
         }
-        FolderState::of(6).expect_err("no state");
+        FolderState::of_number(6).expect_err("no state");
     }
 
     #[test]

@@ -99,7 +99,7 @@ macro_rules! numbered {
         pub enum $name { $($(#[$of])* $variant = $number,)* }
 
         impl $name {
-            fn of(number: u8) -> Result<Self, BadMessage> {
+            fn of_number(number: u8) -> Result<Self, BadMessage> {
                 match number {
                     $($number => Ok($name::$variant),)*
                     _ => Err(BadMessage(format!("there is no {} {number}", $what))),
@@ -235,12 +235,12 @@ impl MapRequest {
                 RECORD_BYTES_MAX_MIN..=NO_LIMIT,
             )?,
             partitions: within("partitions", rest.u32()?, 1..=PARTITIONS_MAX)?,
-            partitioner: Partitioner::of(rest.u8()?)?,
-            order: Order::of(rest.u8()?)?,
-            key: Writable::of(rest.u8()?)?,
-            value: Writable::of(rest.u8()?)?,
-            combine: CombineKind::of(rest.u8()?)?,
-            codec: Codec::of(rest.u8()?)?,
+            partitioner: Partitioner::of_number(rest.u8()?)?,
+            order: Order::of_number(rest.u8()?)?,
+            key: Writable::of_number(rest.u8()?)?,
+            value: Writable::of_number(rest.u8()?)?,
+            combine: CombineKind::of_number(rest.u8()?)?,
+            codec: Codec::of_number(rest.u8()?)?,
             memory_bytes: within("bytes of memory", rest.u64()?, 0..=MEMORY_BYTES_MAX)?,
             patience_ms: within("milliseconds of patience", rest.u32()?, 0..=PATIENCE_MS_MAX)?,
         })

@@ -235,7 +235,7 @@ impl MergeFrame {
             END => MergeFrame::End { records: rest.u64()?, compares: rest.u64()? },
             ERROR => {
                 let kind = rest.u16()?;
-                let kind = ShuffleErrorKind::of(kind)
+                let kind = ShuffleErrorKind::of_number(kind)
                     .ok_or_else(|| BadMessage(format!("there are no errors of kind {kind}")))?;
                 MergeFrame::Error { kind, sentence: rest.rest_of_text()? }
             }
@@ -253,7 +253,7 @@ impl MergeFrame {
 }
 
 impl ShuffleErrorKind {
-    fn of(number: u16) -> Option<Self> {
+    fn of_number(number: u16) -> Option<Self> {
         use ShuffleErrorKind::{Busy, Damaged, Io, Missing, Order, Request};
         [Busy, Damaged, Missing, Order, Io, Request].into_iter().find(|kind| *kind as u16 == number)
     }

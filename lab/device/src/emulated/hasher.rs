@@ -32,7 +32,7 @@ impl Hasher {
         let thread = spawn("hasher", move || {
             for (slot, operation) in waiting {
                 if let Operation::Write { buffer, .. } = &operation {
-                    let content = RequestHashes::of(buffer, hash);
+                    let content = RequestHashes::of_bytes(buffer, hash);
                     // Its flight is there, because its real operation has not begun.
                     shared.state.lock().flights[slot].request.content = Some(content);
                 }

@@ -22,7 +22,7 @@ pub struct PathTime {
 }
 
 impl PathTime {
-    fn of(self, request: &DeviceRequest) -> u64 {
+    fn of_request(self, request: &DeviceRequest) -> u64 {
         let ns_per_mib = match request.kind {
             RequestKind::Read => self.read_ns_per_mib,
             RequestKind::Write => self.write_ns_per_mib,
@@ -142,7 +142,7 @@ impl EmulationShared {
         }
         // Under the lock, so that arrivals are in the order of their times, and none comes later
         // than an event that the pacer has let happen.
-        let path_ns = self.clock.shown_for(self.path.of(&request));
+        let path_ns = self.clock.shown_for(self.path.of_request(&request));
         let arrival = SimTime(self.clock.now_ns().saturating_sub(path_ns));
         let number = state.next_number;
         state.next_number += 1;

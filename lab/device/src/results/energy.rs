@@ -62,7 +62,7 @@ impl DevicePower {
         self.sources
     }
 
-    fn of(&self, part: Component) -> f64 {
+    fn of_part(&self, part: Component) -> f64 {
         match part {
             Component::Link => self.link_watts,
             Component::Processor => self.processor_watts,
@@ -91,7 +91,7 @@ impl DevicePower {
         ] {
             let mine = uses.iter().filter(|used| used.part == part);
             let busy_ns: u128 = mine.map(|used| u128::from(used.busy.0)).sum();
-            let watts = self.of(part);
+            let watts = self.of_part(part);
             if watts > 0.0 && busy_ns > 0 {
                 let busy_seconds = busy_ns as f64 / 1e9;
                 let joules = watts * busy_seconds;

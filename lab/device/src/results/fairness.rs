@@ -102,7 +102,7 @@ pub struct Fairness {
 impl Fairness {
     /// Of the slowdowns of all streams; `None` without any.
     #[must_use]
-    pub fn of(slowdowns: &[f64]) -> Option<Fairness> {
+    pub fn of_slowdowns(slowdowns: &[f64]) -> Option<Fairness> {
         let least = slowdowns.iter().copied().reduce(f64::min)?;
         let greatest = slowdowns.iter().copied().reduce(f64::max)?;
         let speeds = || slowdowns.iter().map(|slowdown| 1.0 / slowdown);
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn fairness_is_one_if_all_are_slowed_down_alike() {
-        let of = |slowdowns: &[f64]| Fairness::of(slowdowns).expect("some");
+        let of = |slowdowns: &[f64]| Fairness::of_slowdowns(slowdowns).expect("some");
         assert_eq!(of(&[3.0, 3.0]), Fairness { least_over_greatest: 1.0, jain: 1.0 });
         // Speeds 1 and 1/4: (5/4)^2 / (2 (1 + 1/16)).
         let half = of(&[1.0, 4.0]);
         assert_eq!(half.least_over_greatest, 0.25);
         assert!((half.jain - 1.5625 / 2.125).abs() < 1e-12, "{half:?}");
         assert!((of(&[1.0, 1e12]).jain - 0.5).abs() < 1e-9);
-        assert_eq!(Fairness::of(&[]), None);
+        assert_eq!(Fairness::of_slowdowns(&[]), None);
     }
 }

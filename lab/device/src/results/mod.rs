@@ -241,7 +241,7 @@ impl DeviceResults {
     /// Whether the run was in a steady state; `None` if it was too short.
     #[must_use]
     pub fn steadiness(&self) -> Option<Steadiness> {
-        Steadiness::of(&self.series, self.elapsed_ns)
+        Steadiness::of_series(&self.series, self.elapsed_ns)
     }
 
     /// Seconds of virtual time.

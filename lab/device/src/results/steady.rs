@@ -34,7 +34,7 @@ pub struct SteadyWindow {
 
 impl SteadyWindow {
     /// The window of five values.
-    fn of(values: &[f64]) -> SteadyWindow {
+    fn of_values(values: &[f64]) -> SteadyWindow {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -84,7 +84,7 @@ pub struct Steadiness {
 impl Steadiness {
     /// The rounds of the requests of `series`, which ended at `end_ns`. `None` if they are too few.
     #[must_use]
-    pub fn of(series: &DeviceSeries, end_ns: u64) -> Option<Steadiness> {
+    pub fn of_series(series: &DeviceSeries, end_ns: u64) -> Option<Steadiness> {
         let whole = (end_ns / series.bin_ns()) as usize;
         let each = (whole / ROUNDS).max(1);
         if whole / each < WINDOW {
@@ -117,7 +117,8 @@ impl Steadiness {
         // A figure that a round lacks can't be compared from round to round.
         let whole = figures.into_iter().filter(|(_, rounds)| rounds.len() == count);
         let tracked = whole.map(|(name, rounds)| {
-            let windows: Vec<SteadyWindow> = rounds.windows(WINDOW).map(SteadyWindow::of).collect();
+            let windows: Vec<SteadyWindow> =
+                rounds.windows(WINDOW).map(SteadyWindow::of_values).collect();
             let reached = windows.iter().position(SteadyWindow::is_steady).map(|at| at + WINDOW);
             let last = windows[windows.len() - 1];
             Tracked { name, rounds, reached, last }
@@ -139,18 +140,18 @@ mod tests {
 
     #[test]
     fn a_window_has_the_range_and_the_slope_of_the_specification() {
-        let window = SteadyWindow::of(&[90.0, 110.0, 100.0, 90.0, 110.0]);
+        let window = SteadyWindow::of_values(&[90.0, 110.0, 100.0, 90.0, 110.0]);
         assert_eq!((window.mean, window.range), (100.0, 0.2));
         // Least squares: (-2*-10 + -1*10 + 1*-10 + 2*10) / 10 = 2 per round, 8 over the window.
         assert!((window.slope - 0.08).abs() < 1e-12, "{window:?}");
         assert!(window.is_steady());
-        assert!(!SteadyWindow::of(&[90.0, 110.0, 100.0, 90.0, 111.0]).is_steady(), "range");
+        assert!(!SteadyWindow::of_values(&[90.0, 110.0, 100.0, 90.0, 111.0]).is_steady(), "range");
         // A line that rises by 12 % is in the range, and is not steady.
-        let rising = SteadyWindow::of(&[94.0, 97.0, 100.0, 103.0, 106.0]);
+        let rising = SteadyWindow::of_values(&[94.0, 97.0, 100.0, 103.0, 106.0]);
         assert!(rising.range < RANGE && (rising.slope - 0.12).abs() < 1e-12 && !rising.is_steady());
-        let falling = SteadyWindow::of(&[106.0, 103.0, 100.0, 97.0, 94.0]);
+        let falling = SteadyWindow::of_values(&[106.0, 103.0, 100.0, 97.0, 94.0]);
         assert_eq!(falling.slope, rising.slope);
-        assert!(SteadyWindow::of(&[0.0; 5]).is_steady(), "nothing is steady, too");
+        assert!(SteadyWindow::of_values(&[0.0; 5]).is_steady(), "nothing is steady, too");
     }
 
     /// Requests that take longer and longer, then as long as the last: in rounds of 1 ms.
@@ -173,7 +174,7 @@ mod tests {
         let latencies: Vec<u64> =
             (0..10).map(|round| 100 * (round + 1)).chain([1000; 15]).collect();
         let (series, end_ns) = series(&latencies);
-        let found = Steadiness::of(&series, end_ns).expect("enough rounds");
+        let found = Steadiness::of_series(&series, end_ns).expect("enough rounds");
         assert_eq!(found.round_ns, 1_024_000);
         let [rate, latency, amplification] = &found.tracked[..] else { panic!("{found:?}") };
         assert_eq!((rate.name, rate.reached), ("requests per second", Some(5)));
@@ -187,7 +188,7 @@ mod tests {
     #[test]
     fn a_run_that_changes_to_its_end_is_not_steady() {
         let (series, end_ns) = series(&(0..25).map(|round| 100 << (round / 2)).collect::<Vec<_>>());
-        let found = Steadiness::of(&series, end_ns).expect("enough rounds");
+        let found = Steadiness::of_series(&series, end_ns).expect("enough rounds");
         assert!(!found.is_steady());
         assert_eq!(found.tracked[1].reached, None);
     }
@@ -196,10 +197,10 @@ mod tests {
     fn too_few_rounds_say_nothing() {
         let mut few = DeviceSeries::new(FlashBytes::default());
         few.add(3000, true, 5, None);
-        assert_eq!(Steadiness::of(&few, 4000), None);
+        assert_eq!(Steadiness::of_series(&few, 4000), None);
         // A round without requests has no latency.
         few.add(9000, true, 5, None);
-        let found = Steadiness::of(&few, 10_000).expect("ten rounds of 1 us");
+        let found = Steadiness::of_series(&few, 10_000).expect("ten rounds of 1 us");
         assert_eq!(found.tracked.len(), 1, "{found:?}");
         assert!(!found.is_steady());
     }

@@ -160,7 +160,7 @@ impl Storage for RecordedStorage {
         {
             let content = match (&operation, self.recorder.hash) {
                 (Operation::Write { buffer, .. }, Some(hash)) => {
-                    Some(RequestHashes::of(buffer, hash))
+                    Some(RequestHashes::of_bytes(buffer, hash))
                 }
                 _ => None,
             };

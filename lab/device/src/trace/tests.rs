@@ -24,7 +24,7 @@ fn refusal(text: &str, options: &TraceOptions) -> String {
     read_all(text, options).expect_err(text).to_string()
 }
 
-fn of(format: TraceFormat) -> TraceOptions {
+fn of_format(format: TraceFormat) -> TraceOptions {
     TraceOptions { format: Some(format), ..TraceOptions::default() }
 }
 
@@ -133,7 +133,7 @@ fn samples() -> Vec<(TraceFormat, String, Vec<Plain>)> {
 #[test]
 fn every_format_is_read_and_recognised() {
     for (format, text, expected) in samples() {
-        assert_eq!(read_all(&text, &of(format)).expect(&text), expected, "{format:?}");
+        assert_eq!(read_all(&text, &of_format(format)).expect(&text), expected, "{format:?}");
         // Times in whole nanoseconds or milliseconds: five numbers tell nothing.
         if format == TraceFormat::Mqsim {
             let error = refusal(&text, &TraceOptions::default());
@@ -151,7 +151,7 @@ fn every_format_is_read_and_recognised() {
     assert!(error.starts_with("the format is not clear from line 3, 'hello there': it is of none of merganser, disksim"), "{error}");
     let error = refusal("", &TraceOptions::default());
     assert!(error.ends_with("there is no request"), "{error}");
-    assert!(read_all("", &of(TraceFormat::Spc)).expect("nothing is no error").is_empty());
+    assert!(read_all("", &of_format(TraceFormat::Spc)).expect("nothing is no error").is_empty());
 }
 
 #[test]
@@ -266,7 +266,7 @@ fn every_field_that_is_wrong_is_named_with_line_and_column() {
         let header =
             if *format == TraceFormat::Merganser { format!("{HEADER}\n") } else { String::new() };
         let text = format!("{header}{good}\n{bad}\n");
-        let mut trace = read(text.as_bytes(), &of(*format)).expect("a format");
+        let mut trace = read(text.as_bytes(), &of_format(*format)).expect("a format");
         assert!(trace.next().is_some_and(|request| request.is_ok()), "{format:?}: {good}");
         let error = trace.next().expect("an error").expect_err(&bad).to_string();
         let line = if header.is_empty() { 2 } else { 3 };
@@ -281,7 +281,7 @@ fn every_field_that_is_wrong_is_named_with_line_and_column() {
 
 #[test]
 fn too_few_and_too_many_fields_are_named() {
-    let end = |text, format| refusal(text, &of(format));
+    let end = |text, format| refusal(text, &of_format(format));
     assert_eq!(
         end("1.0 0 16 8", TraceFormat::DiskSim),
         "line 1, column 11: found the line's end, expected five fields: ms, device, block, blocks, flags"
@@ -293,14 +293,14 @@ fn too_few_and_too_many_fields_are_named() {
     assert!(end("8,0 3 11 7.0 697", TraceFormat::Blkparse).contains("seven fields"));
     assert!(end("8,0 3 11 7.0 697 D W 16 +", TraceFormat::Blkparse).contains("sector + sectors"));
     assert!(end("0 R 0 8", TraceFormat::Merganser).contains("expected '# merganser trace 1'"));
-    let spc = read_all("0,16,8,R,7.0,a,b", &of(TraceFormat::Spc));
+    let spc = read_all("0,16,8,R,7.0,a,b", &of_format(TraceFormat::Spc));
     assert_eq!(spc.expect("a producer's own fields").len(), 1);
 }
 
 #[test]
 fn a_second_unit_is_refused_chosen_or_placed() {
     let text = "0,0,512,R,0\n1,1,512,R,1\n0,2,512,R,2\n";
-    let with = |disks| TraceOptions { disks, ..of(TraceFormat::Spc) };
+    let with = |disks| TraceOptions { disks, ..of_format(TraceFormat::Spc) };
     let error = refusal(text, &with(Disks::Single));
     let expected = "line 2, column 1: found 'unit 1', expected unit 0 alone (choose one, or how to place them)";
     assert_eq!(error, expected);
@@ -322,7 +322,7 @@ fn a_second_unit_is_refused_chosen_or_placed() {
 fn times_and_addresses_are_scaled_and_bounded() {
     let text = "1.0 0 10 2 1\n3.0 0 100 2 1\n2.0 0 50 2 1\n";
     let all = |change: &dyn Fn(&mut TraceOptions)| {
-        let mut options = of(TraceFormat::DiskSim);
+        let mut options = of_format(TraceFormat::DiskSim);
         change(&mut options);
         let mut trace = read(text.as_bytes(), &options).expect("opened");
         let requests: Vec<_> = trace
@@ -354,7 +354,7 @@ fn times_and_addresses_are_scaled_and_bounded() {
 #[test]
 fn a_repeated_trace_goes_on_where_it_ended() {
     let text = "0.0 0 0 1 1\n2.0 0 1 1 1\n4.0 0 2 1 1\n";
-    let options = of(TraceFormat::DiskSim);
+    let options = of_format(TraceFormat::DiskSim);
     let mut repeat = Repeat::new(3, || read(text.as_bytes(), &options));
     let times: Result<Vec<_>, _> =
         repeat.by_ref().map(|r| r.map(|r| r.arrival.0 / 1_000_000)).collect();
@@ -368,7 +368,7 @@ fn a_repeated_trace_goes_on_where_it_ended() {
 #[test]
 fn queued_events_are_taken_instead_where_asked() {
     let (_, text, _) = samples().remove(5);
-    let options = TraceOptions { event: BlkparseEvent::Queued, ..of(TraceFormat::Blkparse) };
+    let options = TraceOptions { event: BlkparseEvent::Queued, ..of_format(TraceFormat::Blkparse) };
     let requests = read_all(&text, &options).expect("read");
     assert_eq!(requests, [(2197, Write, 223_490 * 512, 4096, None)]);
 }
@@ -383,15 +383,16 @@ fn a_trace_without_a_request_is_an_error_that_says_why() {
         Err(TraceError::NoRequest { lines: 2, why }) => why,
         other => panic!("{other:?}"),
     };
-    let of_blkparse = of(TraceFormat::Blkparse);
+    let of_blkparse = of_format(TraceFormat::Blkparse);
     for options in [&TraceOptions::default(), &of_blkparse] {
         assert_eq!(why(queued, options), NoRequest::OtherEvent { event: BlkparseEvent::Queued });
         assert_eq!(why(&completed, options), NoRequest::OtherLines);
     }
-    let of_queued = TraceOptions { event: BlkparseEvent::Queued, ..of(TraceFormat::Blkparse) };
+    let of_queued =
+        TraceOptions { event: BlkparseEvent::Queued, ..of_format(TraceFormat::Blkparse) };
     assert_eq!(why(&issued, &of_queued), NoRequest::OtherEvent { event: BlkparseEvent::Issued });
     assert_eq!(read_all(queued, &of_queued).expect("requests").len(), 2);
-    let bad = TraceOptions { skip_bad: 9, ..of(TraceFormat::Spc) };
+    let bad = TraceOptions { skip_bad: 9, ..of_format(TraceFormat::Spc) };
     assert_eq!(why("x\ny\n", &bad), NoRequest::BadLines);
     assert!(read_all("", &of_blkparse).expect("empty").is_empty());
     assert!(read_all("\n\n", &of_blkparse).expect("blank").is_empty());
@@ -473,7 +474,7 @@ proptest! {
     fn any_text_is_read_or_refused(text in "[ -~\n]{0,300}", scale in 0.0..4.0_f64, limit in 0..u64::MAX) {
         for format in TraceFormat::ALL {
             let address = AddressConversion::Wrapped(limit);
-            let options = TraceOptions { time_scale: scale, address, limit_bytes: Some(limit), ..of(format) };
+            let options = TraceOptions { time_scale: scale, address, limit_bytes: Some(limit), ..of_format(format) };
             for request in read(text.as_bytes(), &options).expect("a format was given").flatten() {
                 prop_assert!(request.offset + request.len <= limit);
             }
@@ -488,7 +489,7 @@ fn bad_lines_are_skipped_and_counted_as_far_as_allowed() {
     let text = format!("{HEADER}\n{text}");
     let with = |skip_bad| {
         let limit_bytes = Some(1 << 20);
-        let options = TraceOptions { skip_bad, limit_bytes, ..of(TraceFormat::Merganser) };
+        let options = TraceOptions { skip_bad, limit_bytes, ..of_format(TraceFormat::Merganser) };
         let mut trace = read(text.as_bytes(), &options).expect("a trace");
         let requests: Vec<_> = trace.by_ref().collect();
         (requests, trace.tally())

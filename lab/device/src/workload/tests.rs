@@ -334,7 +334,7 @@ fn equal_streams_are_slowed_down_alike() {
     let loads = [of(1, 16), of(2, 16)];
     let both = shares(&loads);
     let slowdowns: Vec<f64> = loads.iter().zip(&both).map(|(l, s)| alone(l, s)).collect();
-    let fairness = Fairness::of(&slowdowns).expect("two");
+    let fairness = Fairness::of_slowdowns(&slowdowns).expect("two");
     assert!(slowdowns.iter().all(|slowdown| (1.4..2.2).contains(slowdown)), "{slowdowns:?}");
     assert!(fairness.least_over_greatest > 0.95 && fairness.jain > 0.999, "{fairness:?}");
     // Next to 64 in flight, one at a time suffers more.

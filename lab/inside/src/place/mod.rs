@@ -108,7 +108,7 @@ impl FilePlacement {
     ///
     /// # Errors
     /// A file that can't be read by its addresses, or that changes at this moment.
-    pub fn of(file: &File) -> Result<FilePlacement, PlaceError> {
+    pub fn of_file(file: &File) -> Result<FilePlacement, PlaceError> {
         let before = version(file)?;
         file.sync_all()?;
         let raw = fiemap::extents(file).map_err(|error| match error.kind() {

@@ -120,13 +120,13 @@ fn bytes_are_where_it_says() {
         }
     }
     for (file, content) in files.iter().zip(&contents) {
-        let placement = FilePlacement::of(file).expect("placed");
+        let placement = FilePlacement::of_file(file).expect("placed");
         assert_eq!(placement.size(), content.len() as u64);
         assert!(placement.stretches().len() > 1, "{placement:?}");
         assert!(disk.bytes_of(&placement) == *content);
         placement.check_unchanged(file).expect("unchanged");
     }
-    let empty = FilePlacement::of(&disk.write("empty", b"")).expect("placed");
+    let empty = FilePlacement::of_file(&disk.write("empty", b"")).expect("placed");
     assert_eq!(empty.stretches(), []);
 }
 
@@ -135,17 +135,17 @@ fn what_is_not_there_is_refused_and_changes_are_seen() {
     let Some(disk) = Disk::new(64 << 20) else { return };
     let file = disk.write("allocated", b"begun");
     fallocate(file.as_fd(), FallocateFlags::empty(), 0, 1 << 20).expect("allocated");
-    let said = FilePlacement::of(&file).expect_err("unwritten").to_string();
+    let said = FilePlacement::of_file(&file).expect_err("unwritten").to_string();
     assert!(said.contains("never written"), "{said}");
     let file = disk.write("hole", b"begun");
     file.set_len(1 << 20).expect("longer");
-    assert!(matches!(FilePlacement::of(&file), Err(PlaceError::Hole { .. })));
+    assert!(matches!(FilePlacement::of_file(&file), Err(PlaceError::Hole { .. })));
     let folder = File::open(&disk.mounted).expect("there");
-    assert!(matches!(FilePlacement::of(&folder), Err(PlaceError::NotRegular)));
+    assert!(matches!(FilePlacement::of_file(&folder), Err(PlaceError::NotRegular)));
 
     use std::io::{Seek, Write};
     let mut file = disk.write("changes", &[7; 100_000]);
-    let placement = FilePlacement::of(&file).expect("placed");
+    let placement = FilePlacement::of_file(&file).expect("placed");
     file.rewind().expect("at its start");
     // Times are as exact as a tick of the kernel.
     std::thread::sleep(std::time::Duration::from_millis(20));
@@ -163,7 +163,7 @@ fn words_of_a_file_are_counted_by_addresses() {
     let Some(disk) = Disk::new(256 << 20) else { return };
     let input = text(700_000, 5);
     let file = disk.write("input", &input);
-    let placement = FilePlacement::of(&file).expect("placed");
+    let placement = FilePlacement::of_file(&file).expect("placed");
     let source = MemoryStorage::from_bytes("input", &input);
     let cuts = cut(&*source, 1_000_000, Format::Lines { delimiter: b'\n' }).expect("read");
     let mut records = Vec::new();
@@ -171,7 +171,7 @@ fn words_of_a_file_are_counted_by_addresses() {
         records.extend_from_slice(&input[record.start as usize..record.end as usize]);
     }
     let records_file = disk.write("split-records", &records);
-    let records_placement = FilePlacement::of(&records_file).expect("placed");
+    let records_placement = FilePlacement::of_file(&records_file).expect("placed");
 
     let open = Arc::new(builtin::open);
     let storage =

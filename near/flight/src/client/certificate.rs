@@ -27,7 +27,7 @@ pub enum CertificateFault {
 
 impl CertificateFault {
     /// The fault in a sentence of rustls, which has no other form that passes through the layers above it.
-    pub(super) fn of(told: &str) -> Option<Self> {
+    pub(super) fn of_text(told: &str) -> Option<Self> {
         let fault = told.strip_prefix("invalid peer certificate: ")?;
         let known = [
             ("CaUsedAsEndEntity", CertificateFault::IsAuthority),

@@ -132,7 +132,7 @@ impl<'a> RemoteRows<'a> {
                     self.tries += 1;
                     std::thread::sleep(PAUSE * 2_u32.pow(self.tries - 1));
                 }
-                Err(Broken::Status(status)) => return Err(ClientError::of(&status)),
+                Err(Broken::Status(status)) => return Err(ClientError::of_status(&status)),
                 Err(Broken::Given(error)) => return Err(error),
             }
         }

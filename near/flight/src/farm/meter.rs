@@ -29,7 +29,7 @@ pub(super) struct NodeMeter<'m, 'a> {
 }
 
 impl<'a> FarmMeter<'a> {
-    pub(super) fn of(nodes: usize, progress: &'a dyn Progress) -> Self {
+    pub(super) fn of_nodes(nodes: usize, progress: &'a dyn Progress) -> Self {
         progress.phase(MAPPING, None);
         FarmMeter { progress, all: Mutex::new(MeterTotals { unknown: nodes, total: 0, done: 0 }) }
     }
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn the_total_is_said_when_every_node_has_told_its_own() {
         let said = Said::default();
-        let meter = FarmMeter::of(3, &said);
+        let meter = FarmMeter::of_nodes(3, &said);
         let (mut one, mut two, mut three) = (meter.node(), meter.node(), meter.node());
         one.is_at(&status(SessionState::Running, 10, 100));
         two.is_at(&status(SessionState::Queued, 0, 0));

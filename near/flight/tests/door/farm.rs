@@ -10,7 +10,7 @@ use merganser_map::ssdlet::SsdletError;
 use merganser_serve::session::request::{OpenRequest, SessionRange};
 use merganser_sort::{Progress, Silent};
 
-use crate::harness::{GOOD, GOOD_SHA256, Node, node, node_with, of};
+use crate::harness::{GOOD, GOOD_SHA256, Node, node, node_with, of_ssdlet};
 
 /// Collects rows; wants at most `most`.
 struct Rows {
@@ -58,8 +58,8 @@ fn map(
     rows: &mut Rows,
     progress: &dyn Progress,
 ) -> Result<FarmReport, FarmError> {
-    let farm = SessionFarm::open(known, &of(ssdlet), None, &|| progress.cancelled())?;
-    farm.map(&[SessionRange::of(path)], rows, progress)
+    let farm = SessionFarm::open(known, &of_ssdlet(ssdlet), None, &|| progress.cancelled())?;
+    farm.map(&[SessionRange::of_path(path)], rows, progress)
 }
 
 fn run(nodes: &[Node], ssdlet: &str, rows: &mut Rows) -> Result<FarmReport, FarmError> {
@@ -92,13 +92,13 @@ fn keyed_rows_are_merged_and_ordered_ones_follow_the_nodes() {
 fn the_header_of_a_table_comes_once() {
     let project = OpenRequest {
         args: serde_json::json!({ "columns": ["b"], "header": true }),
-        ..of("project")
+        ..of_ssdlet("project")
     };
     let map = |texts: &[&str]| {
         let nodes = farm(texts);
         let mut rows = Rows::default();
         let farm = SessionFarm::open(&known(&nodes), &project, None, &|| false).expect("opened");
-        let mapped = farm.map(&[SessionRange::of("log")], &mut rows, &Silent);
+        let mapped = farm.map(&[SessionRange::of_path("log")], &mut rows, &Silent);
         mapped.map(|report| (report.rows, rows.records)).map_err(|e| e.to_string())
     };
     let (rows, records) = map(&["a,b\n1,2\n", "a,b\n", "a,b\n3,4\n5,6\n"]).expect("one table");
@@ -107,12 +107,12 @@ fn the_header_of_a_table_comes_once() {
     assert_eq!(told, Ok(b"b\n2\n3\n".to_vec()), "the columns that were asked for");
     let all = OpenRequest {
         args: serde_json::json!({ "columns": [1], "header": true }),
-        ..of("project")
+        ..of_ssdlet("project")
     };
     let nodes = farm(&["a,b\n1,2\n", "x,y\n3,4\n"]);
     let farm = SessionFarm::open(&known(&nodes), &all, None, &|| false).expect("opened");
     let told = farm
-        .map(&[SessionRange::of("log")], &mut Rows::default(), &Silent)
+        .map(&[SessionRange::of_path("log")], &mut Rows::default(), &Silent)
         .expect_err("two tables");
     assert!(told.to_string().starts_with(&nodes[1].known.address), "{told}");
 }
@@ -273,7 +273,7 @@ fn a_guest_goes_to_the_nodes_that_lack_it_and_take_it() {
     for module in [Some(GOOD), None] {
         let farm = SessionFarm::open(&known(&nodes), &open, module, &|| false).expect("opened");
         let mut rows = Rows::default();
-        farm.map(&[SessionRange::of("log")], &mut rows, &Silent).expect("copied");
+        farm.map(&[SessionRange::of_path("log")], &mut rows, &Silent).expect("copied");
         assert_eq!(rows.records, b"a\na\n");
     }
     let nodes = [takes(), node()];

@@ -215,7 +215,7 @@ impl Drop for Node {
     }
 }
 
-pub(crate) fn of(ssdlet: &str) -> OpenRequest {
+pub(crate) fn of_ssdlet(ssdlet: &str) -> OpenRequest {
     OpenRequest { ssdlet: Some(ssdlet.to_owned()), ..OpenRequest::default() }
 }
 
@@ -235,8 +235,8 @@ pub(crate) fn rows(client: &mut NodeClient, ticket: GetTicket) -> Result<Vec<(Ve
 
 /// Opens `ssdlet` on `paths`, and begins its run.
 pub(crate) fn begin(client: &mut NodeClient, ssdlet: &str, paths: &[&str]) -> Result<String> {
-    let session = client.open(&of(ssdlet))?.session;
-    let ranges = paths.iter().map(|path| SessionRange::of(*path)).collect();
+    let session = client.open(&of_ssdlet(ssdlet))?.session;
+    let ranges = paths.iter().map(|path| SessionRange::of_path(*path)).collect();
     client.set(&SetBody { session: session.clone(), ranges, run: true })?;
     Ok(session)
 }

@@ -20,7 +20,7 @@ use tonic::metadata::MetadataValue;
 use tonic::transport::Channel;
 use tonic::{Code, Request};
 
-use crate::harness::{LINES, Node, TOKEN, begin, node, node_with, of, rows, rows_of, tls};
+use crate::harness::{LINES, Node, TOKEN, begin, node, node_with, of_ssdlet, rows, rows_of, tls};
 
 /// A client without any manners: calls as they are typed.
 fn raw<T>(node: &Node, work: impl AsyncFnOnce(FlightServiceClient<Channel>) -> T) -> T {
@@ -123,15 +123,15 @@ fn messages_that_are_too_large_are_refused() {
         let action = Action::new("status", vec![b' '; 64 << 20]);
         let refused = client.do_action(action).await.map(|_| ()).expect_err("no token");
         assert_eq!(refused.code(), Code::Unauthenticated, "{refused:?}");
-        let many = vec![SessionRange::of("a"); 65_537];
+        let many = vec![SessionRange::of_path("a"); 65_537];
         let body =
             serde_json::to_vec(&SetBody { session: "x".to_owned(), ranges: many, run: false });
         let action = Action::new("set", body.expect("JSON"));
         client.do_action(with_token(action)).await.map(|_| ()).expect_err("no session");
     });
     let mut client = node.client();
-    let session = client.open(&of("copy")).expect("opened").session;
-    let ranges = vec![SessionRange::of("a"); 65_537];
+    let session = client.open(&of_ssdlet("copy")).expect("opened").session;
+    let ranges = vec![SessionRange::of_path("a"); 65_537];
     let refused =
         client.set(&SetBody { session, ranges, run: false }).expect_err("too many").to_string();
     assert!(refused.contains("at most 65536 ranges"), "{refused}");
@@ -140,7 +140,7 @@ fn messages_that_are_too_large_are_refused() {
 #[test]
 fn wrong_tickets_descriptors_and_calls_get_an_answer() {
     let node = node();
-    let session = node.client().open(&of("copy")).expect("opened").session;
+    let session = node.client().open(&of_ssdlet("copy")).expect("opened").session;
     raw(&node, async |mut client| {
         for ticket in [
             "",
@@ -206,7 +206,7 @@ async fn blob(session: &str, columns: Vec<ArrayRef>) -> Vec<FlightData> {
 #[test]
 fn blobs_that_make_no_sense_are_refused() {
     let node = node();
-    let session = node.client().open(&of("copy")).expect("opened").session;
+    let session = node.client().open(&of_ssdlet("copy")).expect("opened").session;
     let bytes = || Arc::new(BinaryArray::from(vec![&b"one\n"[..], b"two\n"])) as ArrayRef;
     raw(&node, async |mut client| {
         let mut put = async |messages: Vec<FlightData>| {
@@ -247,7 +247,7 @@ fn blobs_that_make_no_sense_are_refused() {
 #[test]
 fn a_blob_whose_put_is_cancelled_is_not_kept() {
     let node = node();
-    let session = node.client().open(&of("copy")).expect("opened").session;
+    let session = node.client().open(&of_ssdlet("copy")).expect("opened").session;
     for expected in [&[][..], &[("b".to_owned(), 6)]] {
         raw(&node, async |mut client| {
             for _ in 0..10 {

@@ -17,7 +17,7 @@ use merganser_flight::farm::{FarmError, SessionFarm};
 use merganser_flight::wire::{GetTicket as Wanted, SessionTicket, TextAs};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::harness::of;
+use crate::harness::of_ssdlet;
 
 /// What it answers to any call.
 #[derive(Debug, Clone, Copy)]
@@ -180,7 +180,7 @@ fn calls(known: &NodeAddress, stop: &StopFlag) -> Vec<(&'static str, ClientError
     let told = |done: Result<(), ClientError>| done.expect_err("it is hostile");
     vec![
         ("list", told(client().and_then(|mut c| c.list().map(drop)))),
-        ("open", told(client().and_then(|mut c| c.open(&of("copy")).map(drop)))),
+        ("open", told(client().and_then(|mut c| c.open(&of_ssdlet("copy")).map(drop)))),
         ("status", told(client().and_then(|mut c| c.status("s").map(drop)))),
         ("cancel", told(client().and_then(|mut c| c.cancel("s").map(drop)))),
         ("close", told(client().and_then(|mut c| c.close("s")))),
@@ -241,7 +241,7 @@ fn a_silent_node_does_not_keep_a_caller_that_wants_the_end() {
             });
             let begun = Instant::now();
             let is_cancelled = || cancelled.load(Ordering::Relaxed);
-            let opened = SessionFarm::open(&[known], &of("copy"), None, &is_cancelled);
+            let opened = SessionFarm::open(&[known], &of_ssdlet("copy"), None, &is_cancelled);
             assert!(matches!(opened.map(drop), Err(FarmError::Cancelled)));
             assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
         });

@@ -8,7 +8,7 @@ use merganser_flight::server::{BindError, FlightServer, Tls};
 use merganser_flight::wire::SetBody;
 use merganser_serve::session::request::SessionRange;
 
-use crate::harness::{begin, node, node_with, of, options, rows, rows_of, tls};
+use crate::harness::{begin, node, node_with, of_ssdlet, options, rows, rows_of, tls};
 
 fn told(known: &NodeAddress) -> String {
     let listed = NodeClient::connect(known).and_then(|mut client| client.list());
@@ -37,8 +37,9 @@ fn with_tls_plain_clients_and_other_authorities_are_refused() {
     assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("done").len(), 2);
     told(&NodeAddress { ca: None, ..node.known.clone() });
     let plain = [NodeAddress { ca: None, ..node.known.clone() }];
-    let refused =
-        SessionFarm::open(&plain, &of("copy"), None, &|| false).map(drop).expect_err("plain");
+    let refused = SessionFarm::open(&plain, &of_ssdlet("copy"), None, &|| false)
+        .map(drop)
+        .expect_err("plain");
     assert!(refused.to_string().ends_with("the node speaks TLS alone"), "{refused}");
     let other = tls().certificate;
     assert!(
@@ -133,8 +134,8 @@ fn paths_stay_below_the_data_folder() {
     let absolute = node.dir.path().join("secret").display().to_string();
     let mut client = node.client();
     for path in ["../secret", &absolute, "x/../../secret", "./secret", ""] {
-        let session = client.open(&of("copy")).expect("opened").session;
-        let body = SetBody { session, ranges: vec![SessionRange::of(path)], run: true };
+        let session = client.open(&of_ssdlet("copy")).expect("opened").session;
+        let body = SetBody { session, ranges: vec![SessionRange::of_path(path)], run: true };
         client.set(&body).expect_err(path);
     }
     let session = begin(&mut client, "copy", &["link"]).expect("looked at later");

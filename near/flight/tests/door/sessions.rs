@@ -10,7 +10,7 @@ use merganser_flight::wire::{GetTicket, SessionTicket, SetBody, TextAs};
 use merganser_serve::session::SessionState;
 use merganser_serve::session::request::{OpenRequest, SessionRange};
 
-use crate::harness::{GOOD, GOOD_SHA256, Proxy, begin, node, node_with, of, rows, rows_of};
+use crate::harness::{GOOD, GOOD_SHA256, Proxy, begin, node, node_with, of_ssdlet, rows, rows_of};
 
 fn count(word: &str, count: i64) -> (Vec<u8>, Vec<u8>) {
     (word.as_bytes().to_vec(), count.to_le_bytes().to_vec())
@@ -23,11 +23,11 @@ fn words_are_counted_on_the_node() {
     node.write("c.txt", "c\n");
     let mut client = node.client();
     assert!(client.list().expect("listed").ssdlets.iter().any(|s| s.name == "wordcount"));
-    let opened = client.open(&of("wordcount")).expect("opened");
+    let opened = client.open(&of_ssdlet("wordcount")).expect("opened");
     assert_eq!(opened.description.name, "wordcount");
     let session = opened.session;
     for path in ["a.txt", "c.txt", "a.txt"] {
-        let ranges = vec![SessionRange::of(path)];
+        let ranges = vec![SessionRange::of_path(path)];
         client.set(&SetBody { session: session.clone(), ranges, run: false }).expect("set");
     }
     let all = [count("a", 2), count("b", 4), count("c", 1)];
@@ -39,7 +39,7 @@ fn words_are_counted_on_the_node() {
     client
         .set(&SetBody {
             session: session.clone(),
-            ranges: vec![SessionRange::of("c.txt")],
+            ranges: vec![SessionRange::of_path("c.txt")],
             run: true,
         })
         .expect("a new run");
@@ -74,7 +74,7 @@ fn text_is_text_unless_it_is_not() {
 fn a_blob_stays_on_the_node_and_is_an_input() {
     let node = node();
     let mut client = node.client();
-    let session = client.open(&of("copy")).expect("opened").session;
+    let session = client.open(&of_ssdlet("copy")).expect("opened").session;
     let lines: Vec<u8> = (0..400_000).flat_map(|i| format!("{i}\n").into_bytes()).collect();
     let kept = client.put(&session, "part", &mut &lines[..]).expect("kept");
     assert_eq!(kept.bytes, lines.len() as u64);
@@ -103,7 +103,7 @@ impl Read for Broken {
 fn a_blob_whose_reader_fails_is_not_kept() {
     let node = node();
     let mut client = node.client();
-    let session = client.open(&of("copy")).expect("opened").session;
+    let session = client.open(&of_ssdlet("copy")).expect("opened").session;
     client.put(&session, "part", &mut &b"whole\n"[..]).expect("kept");
     let lines = b"line\n".repeat(1 << 20);
     for (name, bytes) in [("part", 0), ("part", 10), ("part", lines.len()), ("other", 10)] {
@@ -176,8 +176,8 @@ fn idle_sessions_end_and_there_are_so_many_at_most() {
         options.sessions.sessions_max = 2;
     });
     let mut client = node.client();
-    let sessions = [(); 2].map(|()| client.open(&of("copy")).expect("opened").session);
-    let busy = client.open(&of("copy")).expect_err("two are open").to_string();
+    let sessions = [(); 2].map(|()| client.open(&of_ssdlet("copy")).expect("opened").session);
+    let busy = client.open(&of_ssdlet("copy")).expect_err("two are open").to_string();
     assert!(busy.contains("busy"), "{busy}");
     let until = Instant::now() + Duration::from_secs(60);
     while client.list().expect("listed").sessions > 0 {
@@ -185,7 +185,7 @@ fn idle_sessions_end_and_there_are_so_many_at_most() {
         std::thread::sleep(Duration::from_millis(50));
     }
     client.status(&sessions[0]).expect_err("it was idle");
-    client.open(&of("copy")).expect("there is room again");
+    client.open(&of_ssdlet("copy")).expect("there is room again");
 }
 
 #[test]

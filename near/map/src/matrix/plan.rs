@@ -44,26 +44,27 @@ impl BlockPlan {
         budget: &Budget,
     ) -> Result<BlockPlan, Error> {
         let free_bytes = budget.free_bytes();
-        let least = BlockPlan::of::<T>(sides, STEP, STEP, SLICE as u64, 1);
+        let least = BlockPlan::of_sides::<T>(sides, STEP, STEP, SLICE as u64, 1);
         if least.bytes > free_bytes {
             // Says how much is needed.
             budget.reserve(least.bytes, OWNER)?;
         }
         let fits = |plan: &BlockPlan| plan.bytes <= free_bytes;
-        let with_threads = |threads| BlockPlan::of::<T>(sides, STEP, STEP, SLICE as u64, threads);
+        let with_threads =
+            |threads| BlockPlan::of_sides::<T>(sides, STEP, STEP, SLICE as u64, threads);
         let threads = (1..=threads).rev().find(|threads| fits(&with_threads(*threads)));
         let threads = threads.unwrap_or(1);
         let mut best = with_threads(threads);
         let mut k = K_MOST;
         while k >= SLICE as u64 {
             let grown = largest(sides.rows.max(sides.columns), |side| {
-                Some(BlockPlan::of::<T>(sides, side, side, k, threads)).filter(fits)
+                Some(BlockPlan::of_sides::<T>(sides, side, side, k, threads)).filter(fits)
             });
             // Memory that one side leaves over is for the other.
             let grown = grown.and_then(|square| {
-                let wide = |side| BlockPlan::of::<T>(sides, square.rows, side, k, threads);
+                let wide = |side| BlockPlan::of_sides::<T>(sides, square.rows, side, k, threads);
                 let wide = largest(sides.columns, |side| Some(wide(side)).filter(fits))?;
-                let tall = |side| BlockPlan::of::<T>(sides, side, wide.columns, k, threads);
+                let tall = |side| BlockPlan::of_sides::<T>(sides, side, wide.columns, k, threads);
                 largest(sides.rows, |side| Some(tall(side)).filter(fits))
             });
             if let Some(grown) =
@@ -76,7 +77,7 @@ impl BlockPlan {
         Ok(best)
     }
 
-    fn of<T: MatrixValue>(
+    fn of_sides<T: MatrixValue>(
         sides: Sides,
         rows: u64,
         columns: u64,

@@ -27,7 +27,7 @@ pub struct Loan(Option<Box<dyn Any + Send>>);
 impl Loan {
     /// Gives `permit` back when it is dropped.
     #[must_use]
-    pub fn of(permit: impl Any + Send) -> Self {
+    pub fn of_permit(permit: impl Any + Send) -> Self {
         Loan(Some(Box::new(permit)))
     }
 

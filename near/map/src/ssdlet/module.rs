@@ -57,7 +57,7 @@ pub enum NotNow {
 impl NotNow {
     /// The one that `error` carries.
     #[must_use]
-    pub fn of(error: &SsdletError) -> Option<&Self> {
+    pub fn of_error(error: &SsdletError) -> Option<&Self> {
         let SsdletError::Engine(merganser_sort::Error::Io(error)) = error else { return None };
         error.get_ref()?.downcast_ref()
     }

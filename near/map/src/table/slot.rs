@@ -131,14 +131,14 @@ const LEN: u64 = 0xa409_3822_299f_31d1;
 
 impl Seeds {
     pub(super) fn first() -> Self {
-        Self::of(0)
+        Self::of_number(0)
     }
 
     pub(super) fn next(self) -> Self {
-        Self::of(self.number + 1)
+        Self::of_number(self.number + 1)
     }
 
-    fn of(number: u64) -> Self {
+    fn of_number(number: u64) -> Self {
         let mix = |n: u64| fold(n ^ SECOND, FIRST) | 1;
         if number == 0 {
             return Seeds { number, first: FIRST, second: SECOND };

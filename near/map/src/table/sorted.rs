@@ -25,7 +25,7 @@ impl Table {
         self.close();
         let (arena, all) = (&self.arena, self.kind == TableKind::All);
         self.slots.sort_unstable_by(|a, b| compare_rows(a, b, arena, all));
-        SortedRows::of(self)
+        SortedRows::of_table(self)
     }
 
     /// Sorts the rows by the partition of their key, and within a partition as [`Table::into_sorted`].
@@ -41,7 +41,7 @@ impl Table {
             let partitions = a.partition().cmp(&b.partition());
             partitions.then_with(|| compare_rows(a, b, arena, all))
         });
-        SortedRows::of(self)
+        SortedRows::of_table(self)
     }
 
     /// Leaves nothing in the slots but rows, whose keys compare as numbers.
@@ -100,7 +100,7 @@ fn key_of<'a>(
 }
 
 impl SortedRows {
-    fn of(table: Table) -> Self {
+    fn of_table(table: Table) -> Self {
         let (key, number) = ([0; INLINE_BYTES], [0; 8]);
         SortedRows { table, next: 0, slot: EMPTY, key, number }
     }

@@ -21,7 +21,7 @@ impl FileMark {
     ///
     /// # Errors
     /// The system's own.
-    pub fn of(path: &Path) -> io::Result<Self> {
+    pub fn of_path(path: &Path) -> io::Result<Self> {
         if !path.metadata()?.is_file() {
             return Err(io::Error::other("is no regular file, and queries are read several times"));
         }

@@ -86,7 +86,7 @@ impl From<SsdletError> for SessionError {
                 SessionError::Invalid(error.to_string())
             }
             SsdletError::Engine(merganser_sort::Error::Cancelled) => SessionError::Cancelled,
-            error if NotNow::of(&error).is_some() => {
+            error if NotNow::of_error(&error).is_some() => {
                 let what = error.to_string();
                 let what = what.strip_suffix("; come again later").unwrap_or(&what).to_owned();
                 SessionError::Busy { what }

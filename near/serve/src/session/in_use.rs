@@ -165,7 +165,7 @@ mod tests {
         let ssdlet = builtin::open("wordcount", &json!({})).expect("built in");
         let id = "session".to_owned();
         let session = Session::new(id, (ssdlet, None), (1 << 20, 1), temp, ScratchSpace::new(0));
-        let set = SetRequest { ranges: vec![SessionRange::of("a")], run: false };
+        let set = SetRequest { ranges: vec![SessionRange::of_path("a")], run: false };
         session.set(&set, None).expect("open");
         let (first, begun) = session.begin().expect("ranges");
         assert!(begun.is_some());

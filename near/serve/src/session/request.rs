@@ -190,7 +190,7 @@ pub enum RangeSource<'a> {
 impl SessionRange {
     /// All of the file at `path`.
     #[must_use]
-    pub fn of(path: impl Into<String>) -> Self {
+    pub fn of_path(path: impl Into<String>) -> Self {
         SessionRange { path: Some(path.into()), ..SessionRange::default() }
     }
 
@@ -290,7 +290,7 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_at_the_end_and_never_behind_it() {
-        let range = |start, length| SessionRange { start, length, ..SessionRange::of("f") };
+        let range = |start, length| SessionRange { start, length, ..SessionRange::of_path("f") };
         assert_eq!(range(0, None).bytes(10).expect("all"), 0..10);
         assert_eq!(range(3, Some(4)).bytes(10).expect("inside"), 3..7);
         assert_eq!(range(3, Some(40)).bytes(10).expect("cut"), 3..10);
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn exactly_one_name_is_given() {
-        let both = SessionRange { blob: Some("b".to_owned()), ..SessionRange::of("a") };
+        let both = SessionRange { blob: Some("b".to_owned()), ..SessionRange::of_path("a") };
         both.source().expect_err("two");
         SessionRange::default().source().expect_err("none");
         let open = |text: &str| serde_json::from_str::<OpenRequest>(text);

@@ -12,14 +12,14 @@ pub(super) struct NumberCounts {
 
 impl NumberCounts {
     /// How often `number` occurred.
-    pub(super) fn of(&self, number: u64) -> u64 {
+    pub(super) fn of_number(&self, number: u64) -> u64 {
         let usual = u64::from((1..=self.once_up_to).contains(&number));
         self.others.get(&number).copied().unwrap_or(usual)
     }
 
     /// Counts `number` once more.
     pub(super) fn add(&mut self, number: u64) {
-        let count = self.of(number) + 1;
+        let count = self.of_number(number) + 1;
         self.others.insert(number, count);
         while let Some(next) = self.once_up_to.checked_add(1)
             && self.others.get(&next) == Some(&1)
@@ -47,15 +47,18 @@ mod tests {
     fn a_client_that_counts_takes_no_place() {
         let mut counts = NumberCounts::default();
         (1..=1000).for_each(|number| counts.add(number));
-        assert_eq!((counts.places(), counts.of(0), counts.of(1000), counts.of(1001)), (0, 0, 1, 0));
+        assert_eq!(
+            (counts.places(), counts.of_number(0), counts.of_number(1000), counts.of_number(1001)),
+            (0, 0, 1, 0)
+        );
         counts.add(7);
-        assert_eq!((counts.places(), counts.of(7)), (1, 2));
+        assert_eq!((counts.places(), counts.of_number(7)), (1, 2));
         counts.add(1002);
-        assert_eq!((counts.places(), counts.of(1001)), (2, 0));
+        assert_eq!((counts.places(), counts.of_number(1001)), (2, 0));
         counts.add(1001);
-        assert_eq!((counts.places(), counts.of(1002)), (1, 1));
+        assert_eq!((counts.places(), counts.of_number(1002)), (1, 1));
         counts.add(u64::MAX);
-        assert_eq!((counts.places(), counts.of(u64::MAX)), (2, 1));
+        assert_eq!((counts.places(), counts.of_number(u64::MAX)), (2, 1));
     }
 
     proptest! {
@@ -67,7 +70,7 @@ mod tests {
                 counts.add(number);
                 *expected.entry(number).or_default() += 1;
                 for number in 0..14 {
-                    prop_assert_eq!(counts.of(number), expected.get(&number).copied().unwrap_or(0));
+                    prop_assert_eq!(counts.of_number(number), expected.get(&number).copied().unwrap_or(0));
                 }
             }
         }

@@ -422,7 +422,7 @@ impl Seen {
                         answers.asked = NumberCounts::default();
                     }
                     answers.asked.add(id);
-                    match answers.given.of(id) {
+                    match answers.given.of_number(id) {
                         _ if answers.asked.places() + answers.given.places() > NUMBERS_MAX => {
                             Due::Last("too many of its numbers are repeated or out of order".into())
                         }
@@ -431,7 +431,7 @@ impl Seen {
                             // The next node does it.
                             None => return Ok(false),
                         },
-                        given if given < answers.asked.of(id) => Due::Repeat(id),
+                        given if given < answers.asked.of_number(id) => Due::Repeat(id),
                         _ => return Ok(true),
                     }
                 }

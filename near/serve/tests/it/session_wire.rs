@@ -37,7 +37,8 @@ fn the_json_of_every_message() {
     };
     let guest = OpenRequest { args: "needle".into(), ..OpenRequest::default() };
     let blob = SessionRange { blob: Some("part".to_owned()), ..SessionRange::default() };
-    let range = SessionRange { start: 10, length: Some(100), ..SessionRange::of("logs/a.txt") };
+    let range =
+        SessionRange { start: 10, length: Some(100), ..SessionRange::of_path("logs/a.txt") };
     let status = SessionStatus {
         session: session(),
         state: SessionState::Done,

@@ -196,8 +196,8 @@ fn a_session_counts_words_again_and_again() {
     let node = node();
     let id = node.open("wordcount");
     assert!(matches!(node.rows(&id, 0), Err(SessionError::State(_))), "nothing was set");
-    node.set(&id, &[SessionRange::of("a")]).expect("set");
-    node.set(&id, &[SessionRange::of("c"), SessionRange::of("a")]).expect("set");
+    node.set(&id, &[SessionRange::of_path("a")]).expect("set");
+    node.set(&id, &[SessionRange::of_path("c"), SessionRange::of_path("a")]).expect("set");
     let all = [("a".to_owned(), 2), ("b".to_owned(), 4), ("c".to_owned(), 1)];
     assert_eq!(counts(&node.rows(&id, 0).expect("done")), all);
     assert_eq!(counts(&node.rows(&id, 1).expect("done")), all[1..], "from any row on");
@@ -210,7 +210,7 @@ fn a_session_counts_words_again_and_again() {
     );
     assert!(status.kept_bytes > 0 && status.memory > 0 && status.threads > 0, "{status:?}");
 
-    node.set(&id, &[SessionRange::of("c")]).expect("a new run");
+    node.set(&id, &[SessionRange::of_path("c")]).expect("a new run");
     let status = node.sessions.status(&id).expect("open");
     assert_eq!((status.run, status.ranges, status.kept_bytes), (2, 1, 0), "results are gone");
     assert_eq!(counts(&node.rows(&id, 0).expect("done")), [("c".to_owned(), 1)]);
@@ -226,8 +226,8 @@ fn ranges_that_adjoin_have_every_record_once() {
     fs::write(node.dir.path().join("data/lines"), &lines).expect("written");
     for cut in [0, 1, 7, 1000, 1001, lines.len() as u64] {
         let id = node.open("copy");
-        let first = SessionRange { length: Some(cut), ..SessionRange::of("lines") };
-        let rest = SessionRange { start: cut, ..SessionRange::of("lines") };
+        let first = SessionRange { length: Some(cut), ..SessionRange::of_path("lines") };
+        let rest = SessionRange { start: cut, ..SessionRange::of_path("lines") };
         node.set(&id, &[first, rest]).expect("set");
         assert_eq!(node.rows(&id, 0).expect("done").concat(), lines.as_bytes(), "cut at {cut}");
         node.sessions.close(&id).expect("open");
@@ -245,7 +245,8 @@ fn a_part_of_a_compressed_file_is_refused_and_all_of_it_is_not() {
     fs::write(node.dir.path().join("data/a.gz"), packed).expect("written");
     let rows = |start, length| {
         let id = node.open("copy");
-        node.set(&id, &[SessionRange { start, length, ..SessionRange::of("a.gz") }]).expect("set");
+        node.set(&id, &[SessionRange { start, length, ..SessionRange::of_path("a.gz") }])
+            .expect("set");
         let rows = node.rows(&id, 0).map(|rows| rows.concat());
         node.sessions.close(&id).expect("open");
         rows.map_err(|error| error.to_string())
@@ -265,7 +266,7 @@ fn a_file_that_is_no_text_is_refused() {
     let node = node();
     fs::write(node.dir.path().join("data/x.parquet"), b"PAR1\x15\x04\nb\n").expect("written");
     let id = node.open("copy");
-    node.set(&id, &[SessionRange::of("c"), SessionRange::of("x.parquet")]).expect("set");
+    node.set(&id, &[SessionRange::of_path("c"), SessionRange::of_path("x.parquet")]).expect("set");
     let told = node.rows(&id, 0).expect_err("refused").to_string();
     assert!(told.contains("x.parquet: is a Parquet file, which is not read here"), "{told}");
     node.sessions.close(&id).expect("open");
@@ -280,7 +281,7 @@ fn a_blob_is_an_input_of_a_later_run() {
     blob.write(b"y\n").expect("room");
     assert_eq!(blob.finish().expect("room").bytes, 4);
     let range = SessionRange { blob: Some("part".to_owned()), ..SessionRange::default() };
-    node.set(&id, &[range, SessionRange::of("c")]).expect("set");
+    node.set(&id, &[range, SessionRange::of_path("c")]).expect("set");
     assert_eq!(node.rows(&id, 0).expect("done"), [b"x\n", b"y\n", b"c\n"]);
     let mut large = node.sessions.put(&id, "large").expect("room");
     let refused = large.write(&vec![0; 2 << 20]).expect_err("too large");
@@ -304,14 +305,14 @@ fn a_failing_ssdlet_ends_its_own_run_with_one_sentence() {
         [("fail", "a: at byte 7: it is odd"), ("panic", "mistake"), ("endless", "more than")]
     {
         let id = node.open(name);
-        node.set(&id, &[SessionRange::of("a")]).expect("set");
+        node.set(&id, &[SessionRange::of_path("a")]).expect("set");
         let failed = node.rows(&id, 0).expect_err("it fails").to_string();
         assert!(failed.contains(told) && !failed.contains('\n'), "{failed}");
         assert_eq!(node.sessions.status(&id).expect("open").error, Some(failed));
-        node.set(&id, &[SessionRange::of("a")]).expect("a new run");
+        node.set(&id, &[SessionRange::of_path("a")]).expect("a new run");
         node.sessions.close(&id).expect("open");
     }
-    node.set(&good, &[SessionRange::of("c")]).expect("set");
+    node.set(&good, &[SessionRange::of_path("c")]).expect("set");
     assert_eq!(node.rows(&good, 0).expect("done"), [b"c\n"]);
 }
 
@@ -323,11 +324,11 @@ fn files_elsewhere_are_refused_when_they_are_set_or_opened() {
     let id = node.open("copy");
     let absolute = node.dir.path().join("secret").display().to_string();
     for path in ["../secret", &absolute, "a/../../secret", ""] {
-        let refused = node.set(&id, &[SessionRange::of(path)]).expect_err("refused");
+        let refused = node.set(&id, &[SessionRange::of_path(path)]).expect_err("refused");
         assert!(matches!(refused, SessionError::Refused { .. }), "{path}: {refused}");
     }
     for path in ["link", "missing", "."] {
-        let refused = node.set(&id, &[SessionRange::of(path)]).and_then(|_| node.rows(&id, 0));
+        let refused = node.set(&id, &[SessionRange::of_path(path)]).and_then(|_| node.rows(&id, 0));
         let told = refused.expect_err("refused").to_string();
         assert!(told.starts_with(path), "{told}");
         assert!(!told.contains(Path::new(&absolute).parent().unwrap().to_str().unwrap()), "{told}");
@@ -338,7 +339,7 @@ fn files_elsewhere_are_refused_when_they_are_set_or_opened() {
 fn runs_wait_for_their_turn_and_can_be_cancelled() {
     let node = node_with(|options| options.threads = 1);
     let (first, second, third) = (node.open("hold"), node.open("copy"), node.open("copy"));
-    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of_path("c")], run: true };
     node.sessions.set(&first, &go).expect("set");
     node.wait_for(&first, SessionState::Running);
     node.sessions.set(&second, &go).expect("set");
@@ -352,7 +353,7 @@ fn runs_wait_for_their_turn_and_can_be_cancelled() {
     node.held.store(false, Ordering::Relaxed);
     assert_eq!(node.rows(&third, 0).expect("done"), [b"c\n"]);
     assert_eq!(node.rows(&first, 0).expect("done"), [b"c\n"]);
-    node.set(&second, &[SessionRange::of("c")]).expect("a new run");
+    node.set(&second, &[SessionRange::of_path("c")]).expect("a new run");
     assert_eq!(node.rows(&second, 0).expect("done"), [b"c\n"]);
 }
 
@@ -361,7 +362,7 @@ fn runs_wait_for_their_turn_and_can_be_cancelled() {
 fn the_names_of_a_run_are_bounded() {
     let node = node();
     let id = node.open("copy");
-    let long = vec![SessionRange::of("x".repeat(4096)); 1100];
+    let long = vec![SessionRange::of_path("x".repeat(4096)); 1100];
     node.set(&id, &long).expect("some MiB");
     let told = node.set(&id, &long).expect_err("too many bytes").to_string();
     assert!(told.contains("at most 8388608 bytes"), "{told}");
@@ -374,7 +375,7 @@ fn the_names_of_a_run_are_bounded() {
 fn a_get_belongs_to_its_run() {
     let node = node();
     let id = node.open("hold");
-    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of_path("c")], run: true };
     node.held.store(false, Ordering::Relaxed);
     node.sessions.set(&id, &go).expect("set");
     let getting = node.sessions.get(&id).expect("open");
@@ -394,7 +395,7 @@ fn a_get_belongs_to_its_run() {
 fn a_get_that_is_given_up_is_forgotten() {
     let node = node();
     let id = node.open("hold");
-    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of_path("c")], run: true };
     node.sessions.set(&id, &go).expect("set");
     node.wait_for(&id, SessionState::Running);
     let waits = Arc::new(());
@@ -415,7 +416,7 @@ fn a_run_of_many_files_has_few_of_them_open() {
     let names: Vec<_> = (0..300).map(|n| format!("{n:03}")).collect();
     let data = node.dir.path().join("data");
     names.iter().for_each(|name| fs::write(data.join(name), format!("{name}\n")).expect("written"));
-    let ranges: Vec<_> = names.iter().map(SessionRange::of).collect();
+    let ranges: Vec<_> = names.iter().map(SessionRange::of_path).collect();
     let go = SetRequest { ranges, run: true };
     let begin = |id: &str| {
         node.held.store(true, Ordering::Relaxed);
@@ -494,7 +495,7 @@ fn only_the_first_rows_are_kept_where_no_more_are_wanted() {
     };
     let opened = node.sessions.open(&request).expect("opened");
     assert_eq!(opened.rows_most, Some(3), "clients that would merge rows of several runs know it");
-    node.set(&opened.session, &[SessionRange::of("lines")]).expect("set");
+    node.set(&opened.session, &[SessionRange::of_path("lines")]).expect("set");
     assert_eq!(node.rows(&opened.session, 0).expect("done").len(), 3);
     let all = OpenRequest { ssdlet: Some("copy".to_owned()), ..OpenRequest::default() };
     assert_eq!(node.sessions.open(&all).expect("opened").rows_most, None);
@@ -504,7 +505,7 @@ fn only_the_first_rows_are_kept_where_no_more_are_wanted() {
 fn the_end_of_the_server_ends_runs() {
     let node = node();
     let id = node.open("enter");
-    let go = SetRequest { ranges: vec![SessionRange::of("c")], run: true };
+    let go = SetRequest { ranges: vec![SessionRange::of_path("c")], run: true };
     node.sessions.set(&id, &go).expect("set");
     while !ENTERED.load(Ordering::Relaxed) {
         sleep(Duration::from_millis(1));

@@ -33,7 +33,8 @@ impl Replica {
         fs::create_dir_all(&below).expect("made");
         fs::write(below.join("blk_1073741825"), bytes).expect("written");
         let header = MetaHeader { checksum: Checksum::Crc32c, bytes_per_checksum: 512 };
-        let sums = bytes.chunks(512).flat_map(|piece| header.checksum.of(piece).to_be_bytes());
+        let sums =
+            bytes.chunks(512).flat_map(|piece| header.checksum.of_bytes(piece).to_be_bytes());
         let meta = [&header.encode()[..], &sums.collect::<Vec<_>>()].concat();
         fs::write(below.join("blk_1073741825_1001.meta"), meta).expect("written");
         Replica { folder, bytes: bytes.to_vec() }

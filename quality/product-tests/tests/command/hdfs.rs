@@ -61,7 +61,7 @@ fn request(dir: &Path, count: usize) -> MapRequest {
     let words: Vec<u8> = (0..count).flat_map(|n| format!("w{n:07}\n").into_bytes()).collect();
     fs::write(folder.join("blk_1073741825"), &words).expect("written");
     let header = MetaHeader { checksum: Checksum::Crc32, bytes_per_checksum: 512 };
-    let sums = words.chunks(512).flat_map(|piece| header.checksum.of(piece).to_be_bytes());
+    let sums = words.chunks(512).flat_map(|piece| header.checksum.of_bytes(piece).to_be_bytes());
     let meta = [&header.encode()[..], &sums.collect::<Vec<_>>()].concat();
     fs::write(folder.join("blk_1073741825_1001.meta"), meta).expect("written");
     let length = words.len() as u64;

@@ -53,7 +53,7 @@ fn counted(known: &NodeAddress, path: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut client = NodeClient::connect(known).expect("it listens");
     let open = OpenRequest { ssdlet: Some("wordcount".to_owned()), ..OpenRequest::default() };
     let session = client.open(&open).expect("opened").session;
-    let ranges = vec![SessionRange::of(path)];
+    let ranges = vec![SessionRange::of_path(path)];
     client.set(&SetBody { session: session.clone(), ranges, run: true }).expect("set");
     let ticket = SessionTicket { session: session.clone(), offset: 0, text: TextAs::Binary };
     let mut rows = client.rows(GetTicket::Session(ticket));
@@ -81,7 +81,7 @@ fn greedy(known: &NodeAddress) {
         let args = serde_json::json!({ "keys": keys });
         let open = OpenRequest { ssdlet: Some("match".to_owned()), args, ..OpenRequest::default() };
         let session = client.open(&open).expect("less than a MiB").session;
-        let ranges = vec![SessionRange::of("x".repeat(4000)); 900];
+        let ranges = vec![SessionRange::of_path("x".repeat(4000)); 900];
         let set = SetBody { session: session.clone(), ranges, run: false };
         let sets = [(); 4].map(|()| client.set(&set).is_ok());
         assert_eq!(sets, [true, true, false, false], "8 MiB of names");

@@ -37,7 +37,7 @@ fn starts(records: &[&[u8]]) -> Vec<usize> {
 
 impl Case {
     /// `sample`, whose records these options sort by its key.
-    fn of(sample: &SampleInput, words: &[&str]) -> Self {
+    fn of_sample(sample: &SampleInput, words: &[&str]) -> Self {
         let mut records: Vec<&[u8]> = sample.records.iter().map(|record| &**record).collect();
         records.sort_by(|a, b| sample.layout.key(a).cmp(&sample.layout.key(b)));
         let starts = starts(&records);
@@ -164,7 +164,7 @@ fn every_pattern_in_every_format() {
             let of_one: usize = SampleInput::new(pattern, *layout, 100, 5).bytes().len() / 100;
             let sample =
                 SampleInput::new(pattern, *layout, bytes / of_one, (number * 4 + format) as u64);
-            cases.push(Case::of(&sample, words));
+            cases.push(Case::of_sample(&sample, words));
         }
     }
     check_all(&cases, &format!("--memory={memory}"));

@@ -19,11 +19,11 @@ struct Mounted {
 
 impl Mounted {
     fn new() -> Option<Self> {
-        Self::of("merge")
+        Self::of_strategy("merge")
     }
 
     /// A view that `strategy` made.
-    fn of(strategy: &str) -> Option<Self> {
+    fn of_strategy(strategy: &str) -> Option<Self> {
         if let Err(e) = fs::OpenOptions::new().read(true).write(true).open("/dev/fuse") {
             eprintln!("skipped: /dev/fuse: {e}");
             return None;
@@ -107,7 +107,7 @@ fn programs_read_buckets_like_the_sorted_file() {
 }
 
 fn read_by_programs(strategy: &str) {
-    let Some(m) = Mounted::of(strategy) else { return };
+    let Some(m) = Mounted::of_strategy(strategy) else { return };
     let metadata = fs::metadata(m.view()).expect("there");
     assert!(metadata.is_file() && metadata.len() == m.sorted.len() as u64);
     m.shell("cmp $V $P");

@@ -73,7 +73,7 @@ impl WantedColumns {
     }
 
     /// The wanted columns of a batch in plain forms, with their own types.
-    fn of(&self, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+    fn of_batch(&self, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
         let columns = self.numbers.iter().zip(self.schema.fields());
         let columns = columns.map(|(number, field)| {
             let array = batch.column(*number);
@@ -122,7 +122,7 @@ pub(crate) fn each_batch(
             }
         };
         count += piece.rows() as u64;
-        decoder.decode(&piece, |batch| each(wanted.of(&batch)?))?;
+        decoder.decode(&piece, |batch| each(wanted.of_batch(&batch)?))?;
         progress.advance(piece.bytes() as u64);
         if progress.cancelled() {
             return Err(merganser_sort::Error::Cancelled.into());

@@ -34,7 +34,7 @@ pub(crate) struct OuterSigns {
 
 impl OuterSigns {
     fn of_file(file: &File) -> std::io::Result<OuterSigns> {
-        let note = FileNote::of(&file.metadata()?);
+        let note = FileNote::of_metadata(&file.metadata()?);
         Ok(OuterSigns { size_bytes: note.size, modified_unix_ns: note.modified_unix_ns })
     }
 }

@@ -25,9 +25,9 @@ pub(super) fn page(name: &str, facts: &VolumeFacts) -> String {
         ("P/E cycles saved", share(facts.pe_cycles_saved())),
         ("Duplicates of fingerprinted pages", text::percent(counters.dedup_rate())),
         ("Reads from the buffer", text::percent(buffer_share(found))),
-        ("Data members in use", of(PAGE * facts.usage.pages_used, PAGE * found.pages)),
-        ("Volume with content", of(facts.mapped_bytes(), found.size)),
-        ("Buffer in use", of(facts.usage.buffer_bytes_used, found.buffer_bytes)),
+        ("Data members in use", of_all(PAGE * facts.usage.pages_used, PAGE * found.pages)),
+        ("Volume with content", of_all(facts.mapped_bytes(), found.size)),
+        ("Buffer in use", of_all(facts.usage.buffer_bytes_used, found.buffer_bytes)),
     ];
     let mut body = format!(
         "<header>\n<h1>merganser array</h1>\n<p class=\"lead\"><bdi>{}</bdi>: {}</p>\n{}</header>\n<main>\n",
@@ -58,7 +58,7 @@ fn share(share: f64) -> String {
     if share < 0.0 { format!("\u{2212}{}", text::percent(-share)) } else { text::percent(share) }
 }
 
-fn of(bytes: u64, all: u64) -> String {
+fn of_all(bytes: u64, all: u64) -> String {
     format!("{} of {}", text::bytes(bytes), text::bytes(all))
 }
 

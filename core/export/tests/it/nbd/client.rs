@@ -46,7 +46,7 @@ impl Client {
     }
 
     /// A client that is through the handshake of `export`.
-    pub(super) fn of(socket: &Path, export: &[u8], structured: bool) -> Client {
+    pub(super) fn of_export(socket: &Path, export: &[u8], structured: bool) -> Client {
         let mut client = Client::connect(socket);
         client.greet(3);
         if structured {

@@ -75,7 +75,7 @@ fn with_client(structured: bool, work: impl FnOnce(&Held, &mut Client)) {
     let server = NbdServer::new(NbdOptions::new(address, exports)).expect("listens");
     let stopper = server.stopper();
     let run = std::thread::spawn(move || server.run());
-    let mut client = Client::of(&folder.path().join("s"), b"disk", structured);
+    let mut client = Client::of_export(&folder.path().join("s"), b"disk", structured);
     work(&held, &mut client);
     assert!(held.waiting.lock().is_empty(), "all were ended");
     drop(client);

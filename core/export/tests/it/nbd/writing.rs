@@ -111,7 +111,7 @@ impl Writable {
     }
 
     fn client(&self, structured: bool) -> Client {
-        Client::of(&self.socket(), b"disk", structured)
+        Client::of_export(&self.socket(), b"disk", structured)
     }
 
     fn socket(&self) -> PathBuf {
@@ -298,7 +298,7 @@ fn a_read_only_export_takes_no_write() {
 fn a_read_only_export_takes_no_write_to(access: Access) {
     let served = Writable::new(access);
     drop(served.client(true));
-    let mut client = Client::of(&served.socket(), b"view", false);
+    let mut client = Client::of_export(&served.socket(), b"view", false);
     assert_eq!(write(&mut client, 0, 0, b"x"), 1, "EPERM");
     assert_eq!(ask(&mut client, TRIM, 0, 0, 1), 1);
     assert_eq!(ask(&mut client, WRITE_ZEROES, 0, 0, 1), 1);

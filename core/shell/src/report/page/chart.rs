@@ -21,7 +21,7 @@ pub struct Columns {
 impl Columns {
     /// Those of a whole record.
     #[must_use]
-    pub fn of(activity: &ActivityReport) -> Self {
+    pub fn of_activity(activity: &ActivityReport) -> Self {
         let bins = activity.reads.bytes.len().div_ceil(COLUMNS).max(1);
         Columns { bins, bin_ns: activity.bin_ns, end_ns: activity.end_ns.max(1) }
     }
@@ -114,15 +114,15 @@ pub struct Curves {
 impl Curves {
     /// Curves of bytes per second.
     pub fn rates(columns: &Columns, activity: &ActivityReport) -> Self {
-        Self::of(columns, activity, |transfers| &transfers.bytes, 1e9)
+        Self::of_columns(columns, activity, |transfers| &transfers.bytes, 1e9)
     }
 
     /// Of requests in flight.
     pub fn depths(columns: &Columns, activity: &ActivityReport) -> Self {
-        Self::of(columns, activity, |transfers| &transfers.in_flight_ns, 1.0)
+        Self::of_columns(columns, activity, |transfers| &transfers.in_flight_ns, 1.0)
     }
 
-    fn of(
+    fn of_columns(
         columns: &Columns,
         activity: &ActivityReport,
         bins: impl Fn(&TransferReport) -> &[u64],
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn states_are_stacked_and_equal_neighbours_are_one() {
         let activity = activity(250, 3);
-        let columns = Columns::of(&activity);
+        let columns = Columns::of_activity(&activity);
         let worker = WorkerReport {
             name: "sort".to_owned(),
             state_ns: [
@@ -214,7 +214,7 @@ mod tests {
     fn curves_are_rates_over_the_time_that_is_covered() {
         let mut activity = activity(250, 3);
         activity.reads.bytes = vec![100, 0, 50];
-        let columns = Columns::of(&activity);
+        let columns = Columns::of_activity(&activity);
         let curves = Curves::rates(&columns, &activity);
         assert_eq!((curves.reads.clone(), curves.top), (vec![1e9, 0.0, 1e9], 1e9));
         let svg = curves.draw(&columns, "rates");
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn many_bins_are_few_columns() {
         let activity = activity(51_150, 512);
-        let columns = Columns::of(&activity);
+        let columns = Columns::of_activity(&activity);
         let sums = columns.sums(&[1; 512]);
         assert_eq!((sums.len(), sums[0], sums[170]), (171, (3, 300), (2, 150)));
     }

@@ -26,7 +26,7 @@ const LIMIT_SHARE: f64 = 0.8;
 
 /// The page's text. It is XML too: every tag is closed.
 pub(super) fn page(report: &ReportContent) -> String {
-    let columns = Columns::of(&report.activity);
+    let columns = Columns::of_activity(&report.activity);
     let mut body = String::new();
     let mut add = |part: &str| body.push_str(part);
     add(&head(report));

@@ -36,7 +36,7 @@ pub(crate) struct Bucketed<'a> {
 
 impl Bucketed<'_> {
     /// Adds the chunk with the records, and the memory with the tags.
-    pub(crate) fn of<'c>(
+    pub(crate) fn of_chunk<'c>(
         &'c self,
         chunk: &'c Chunk,
         memory: &'c mut SortMemory,

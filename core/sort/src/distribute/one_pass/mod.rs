@@ -152,7 +152,7 @@ impl<'a> OnePass<'a> {
                 let (record, rest) = bytes.split_at(len);
                 let mut key = Vec::new();
                 match order.direct() {
-                    Some(direct) => key.extend_from_slice(direct.place.of(record)),
+                    Some(direct) => key.extend_from_slice(direct.place.of_record(record)),
                     None => order.encode(record, &mut key),
                 }
                 key.truncate(LEARN_BYTES);
@@ -320,7 +320,7 @@ impl<'a> OnePass<'a> {
             let position = span.at + span.from + at;
             LongRecords::note(long, position, len);
             let tag = if let Some(direct) = direct {
-                let word = word_at(alphabet, direct.place.of(record), 0);
+                let word = word_at(alphabet, direct.place.of_record(record), 0);
                 Tag::new(word ^ flip, position as u64, len)
             } else {
                 key.clear();

@@ -60,7 +60,7 @@ fn sorted(
         let (buffer, len) = piece.into_bytes();
         behind.write(number * PIECE_BYTES as u64, buffer, len)
     };
-    let mut bucketed = bucketed.of(&chunk, &mut memory);
+    let mut bucketed = bucketed.of_chunk(&chunk, &mut memory);
     bucketed.gather(4096, false, &mut behinds, &place).expect("writes");
     behinds.iter_mut().try_for_each(WriteBehind::drain).expect("writes");
     assert_eq!((bucketed.bytes(), out.size()), (total, total));

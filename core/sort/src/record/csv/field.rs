@@ -21,7 +21,7 @@ impl<'a> CsvFields<'a> {
     /// The fields of `row`, with or without its line end.
     #[must_use]
     #[inline]
-    pub fn of(row: &'a [u8], framing: CsvFraming) -> Self {
+    pub fn of_row(row: &'a [u8], framing: CsvFraming) -> Self {
         let row = row.strip_suffix(b"\n").unwrap_or(row);
         let row = row.strip_suffix(b"\r").unwrap_or(row);
         let CsvFraming { separator, quotes } = framing;

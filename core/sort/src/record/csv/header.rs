@@ -83,9 +83,9 @@ const NAME_BYTES_MOST: usize = 100;
 impl CsvHeader {
     /// The names in a header row, whatever their quotes, the line end, and a byte order mark before them.
     #[must_use]
-    pub fn of(row: &[u8], framing: CsvFraming) -> Self {
+    pub fn of_row(row: &[u8], framing: CsvFraming) -> Self {
         let row = row.strip_prefix(BYTE_ORDER_MARK).unwrap_or(row);
-        let names = CsvFields::of(row, framing).map(|field| field.value().into_owned());
+        let names = CsvFields::of_row(row, framing).map(|field| field.value().into_owned());
         CsvHeader { names: names.collect() }
     }
 
@@ -155,7 +155,7 @@ impl CsvHeader {
         preamble: &[u8],
     ) -> Option<HeaderDifference> {
         let framing = format.csv().filter(|_| format.has_header() && first != preamble)?;
-        CsvHeader::of(preamble, framing).difference(&CsvHeader::of(first, framing))
+        CsvHeader::of_row(preamble, framing).difference(&CsvHeader::of_row(first, framing))
     }
 
     fn difference(&self, first: &CsvHeader) -> Option<HeaderDifference> {

@@ -78,7 +78,7 @@ fn check(bytes: &[u8]) {
     for row in &rows {
         let len = CSV.record_len(&bytes[at..]);
         assert_eq!(len, Some(row.end - at), "{shown}");
-        let fields = CsvFields::of(&bytes[at..row.end], FRAMING);
+        let fields = CsvFields::of_row(&bytes[at..row.end], FRAMING);
         let values: Vec<Vec<u8>> = fields.map(|field| field.value().into_owned()).collect();
         assert_eq!(values, row.values, "{shown}");
         let pieces: Vec<Vec<u8>> =
@@ -115,7 +115,7 @@ fn check(bytes: &[u8]) {
 #[test]
 fn the_dialect_by_example() {
     let values = |row: &[u8]| {
-        let fields = CsvFields::of(row, FRAMING);
+        let fields = CsvFields::of_row(row, FRAMING);
         fields.map(|field| String::from_utf8_lossy(&field.value()).into_owned()).collect::<Vec<_>>()
     };
     assert_eq!(values(b"3,3.5\" disk\r\n"), ["3", "3.5\" disk"]);
@@ -163,7 +163,7 @@ fn every_quote_of_a_toggled_view_opens_or_closes() {
     assert_eq!(CSV.record_len(glued), Some(12));
     let framing = toggled.csv().expect("csv");
     let values: Vec<_> =
-        CsvFields::of(b"a\"b,c\"d,e\n", framing).map(|f| f.value().into_owned()).collect();
+        CsvFields::of_row(b"a\"b,c\"d,e\n", framing).map(|f| f.value().into_owned()).collect();
     assert_eq!(values, [&b"ab,cd"[..], b"e"]);
 }
 
@@ -226,7 +226,7 @@ fn rows_that_end_with_returns_alone_are_refused() {
 
 #[test]
 fn columns_are_found_by_name_then_by_number() {
-    let header = CsvHeader::of(b"\xef\xbb\xbf\"id\",time:n,2019,x,x\r\n", FRAMING);
+    let header = CsvHeader::of_row(b"\xef\xbb\xbf\"id\",time:n,2019,x,x\r\n", FRAMING);
     assert_eq!(header.column("id"), Ok(0));
     assert_eq!(header.column("2019"), Ok(2));
     assert_eq!(header.column("5"), Ok(4));
@@ -246,12 +246,12 @@ fn columns_are_found_by_name_then_by_number() {
         ),
         (b"\n", "a", "there is no column 'a'; the only one is ''"),
     ] {
-        let header = CsvHeader::of(header, FRAMING);
+        let header = CsvHeader::of_row(header, FRAMING);
         assert_eq!(header.column(column).expect_err(column).to_string(), told);
     }
     let wide = (0..100_000).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
     let told =
-        CsvHeader::of(wide.as_bytes(), FRAMING).column("no").expect_err("missing").to_string();
+        CsvHeader::of_row(wide.as_bytes(), FRAMING).column("no").expect_err("missing").to_string();
     assert!(told.len() < 600 && told.contains("there are 100000: c0, c1"), "{told}");
 }
 

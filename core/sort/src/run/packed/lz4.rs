@@ -42,7 +42,7 @@ impl Lz4Frames {
             if head.is_empty() {
                 return Ok(false);
             }
-            match magic::of(head, ContentKind::Binary).map(|magic| magic.deed) {
+            match magic::of_head(head, ContentKind::Binary).map(|magic| magic.deed) {
                 Some(Deed::Skip) => ahead.skip_frame()?,
                 Some(Deed::Unpack(Codec::Lz4))
                     if head.len() >= HEADER_BYTES && memory_bytes(head) > self.memory_bytes =>

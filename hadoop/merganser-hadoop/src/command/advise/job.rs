@@ -37,7 +37,7 @@ pub(super) fn run(config: &AdviseJob) -> Result<(), Failure> {
             (modelled(choice, tasks as u32, bytes)?, choice.name.clone())
         }
     };
-    let advice = SettingsAdvice::of(&config.job, disk)?;
+    let advice = SettingsAdvice::of_job(&config.job, disk)?;
     standard::print(if config.json { advice.json(&of) } else { advice.text(&of) })
 }
 
@@ -58,7 +58,7 @@ struct SettingsAdvice {
 }
 
 impl SettingsAdvice {
-    fn of(job: &HadoopJob, disk: DiskRates) -> Result<Self, Failure> {
+    fn of_job(job: &HadoopJob, disk: DiskRates) -> Result<Self, Failure> {
         let all = combinations(job);
         if all.is_empty() {
             return Err(format!(
@@ -267,7 +267,7 @@ mod tests {
     fn what_is_advised_is_within_a_percent_of_all_that_was_tried() {
         for (read_ns, write_ns, seek_ns) in [(8.0, 8.0, 12e6), (1.9, 2.5, 0.1e6), (0.3, 0.4, 0.0)] {
             let disk = DiskRates { read_ns, write_ns, seek_ns };
-            let advice = SettingsAdvice::of(&job(), disk).expect("advice");
+            let advice = SettingsAdvice::of_job(&job(), disk).expect("advice");
             for settings in combinations(&job()) {
                 let other = cost(&job(), &disk, &settings).seconds();
                 assert!(advice.cost.seconds() <= other * SAME, "{settings:?} takes {other}");
@@ -282,7 +282,7 @@ mod tests {
     fn too_little_memory_is_said() {
         let disk = DiskRates { read_ns: 8.0, write_ns: 8.0, seek_ns: 12e6 };
         let small = HadoopJob { memory_bytes: 256e6, heap_bytes: 32e6, ..job() };
-        let said = SettingsAdvice::of(&small, disk).err().expect("refused");
+        let said = SettingsAdvice::of_job(&small, disk).err().expect("refused");
         let said = said.sentence().expect("a sentence");
         assert!(said.starts_with("--memory: a task gets 31 MiB of heap, too little"), "{said}");
     }

@@ -37,7 +37,7 @@ pub(super) fn run(config: &AdviseMaps) -> Result<(), Failure> {
             (modelled(choice, config.cores as u32, bytes as u64)?, choice.name.clone())
         }
     };
-    let advice = NearAdvice::of(config, &disk);
+    let advice = NearAdvice::of_config(config, &disk);
     standard::print(if config.json { advice.json(&of) } else { advice.text(&of) })
 }
 
@@ -57,7 +57,7 @@ struct MapPhase {
 }
 
 impl MapPhase {
-    fn of(config: &AdviseMaps, disk: &DiskRates, cpu_ns: f64, task_bytes: f64) -> Self {
+    fn of_config(config: &AdviseMaps, disk: &DiskRates, cpu_ns: f64, task_bytes: f64) -> Self {
         let AdviseMaps { input_bytes, ratio, tasks, start, .. } = *config;
         let maps = config.maps();
         let disk_ns = disk.read_ns + ratio * disk.write_ns;
@@ -92,11 +92,11 @@ struct NearAdvice<'a> {
 }
 
 impl<'a> NearAdvice<'a> {
-    fn of(config: &'a AdviseMaps, disk: &DiskRates) -> Self {
+    fn of_config(config: &'a AdviseMaps, disk: &DiskRates) -> Self {
         let AdviseMaps { input_bytes, ratio, node_ns, .. } = *config;
         let node_ns = node_ns + ratio * HANDOVER_NS;
-        let task = MapPhase::of(config, disk, config.mapper_ns(), input_bytes);
-        let node = MapPhase::of(config, disk, node_ns, input_bytes * ratio);
+        let task = MapPhase::of_config(config, disk, config.mapper_ns(), input_bytes);
+        let node = MapPhase::of_config(config, disk, node_ns, input_bytes * ratio);
         NearAdvice { config, task, node }
     }
 
@@ -278,7 +278,7 @@ mod tests {
 
     /// Whether it pays, and all reasons.
     fn advice_on(config: &AdviseMaps) -> (bool, String) {
-        let advice = NearAdvice::of(config, &DISK);
+        let advice = NearAdvice::of_config(config, &DISK);
         let text = advice.text("a disk");
         let data: serde_json::Value = serde_json::from_str(&advice.json("a disk")).expect("data");
         assert_eq!(data["pays"], advice.pays());
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_count_of_words_pays() {
         let config = job(0.01, 100.0, 20.0);
-        let NearAdvice { task, node, .. } = NearAdvice::of(&config, &DISK);
+        let NearAdvice { task, node, .. } = NearAdvice::of_config(&config, &DISK);
         assert!(near(task.cpu_seconds, 1000.0) && near(task.seconds, 500.0), "{task:?}");
         assert!(near(node.cpu_ns, 20.02) && near(node.seconds, 100.1), "{node:?}");
         assert!(near(node.disk_seconds, 20.25));
@@ -314,7 +314,7 @@ mod tests {
         let config = AdviseMaps { start, rest_seconds: 10.0, ..job(0.01, 104.0, 20.0) };
         // 0.5 s in 125 MB are 4 ns for each byte.
         assert!(near(config.mapper_ns(), 100.0));
-        let advice = NearAdvice::of(&config, &DISK);
+        let advice = NearAdvice::of_config(&config, &DISK);
         let (task, node) = (advice.task, advice.node);
         // Two starts take 3 s on two processors, 40 times.
         assert!(near(task.start_seconds, 120.0) && near(node.start_seconds, 120.0), "{task:?}");
@@ -323,11 +323,11 @@ mod tests {
         assert!(near(advice.job_faster(), 630.0 / 230.1));
         // One at a time, with a processor to spare.
         let config = AdviseMaps { tasks: 1.0, ..config };
-        let NearAdvice { task, .. } = NearAdvice::of(&config, &DISK);
+        let NearAdvice { task, .. } = NearAdvice::of_config(&config, &DISK);
         assert!(near(task.start_seconds, 120.0) && near(task.seconds, 1120.0), "{task:?}");
         // 80 in waves of three: the last one has two.
         let config = AdviseMaps { tasks: 3.0, ..config };
-        let NearAdvice { task, .. } = NearAdvice::of(&config, &DISK);
+        let NearAdvice { task, .. } = NearAdvice::of_config(&config, &DISK);
         assert!(near(task.start_seconds, 26.0 * 4.5 + 3.0), "{task:?}");
         assert!(near(task.seconds, 26.0 * (4.5 + 18.75) + 3.0 + 12.5), "{task:?}");
     }
@@ -399,7 +399,7 @@ mod tests {
         struct Rounds(Vec<Value>);
 
         impl Rounds {
-            fn of(job: &str, file_bytes: u64, files: u64) -> Self {
+            fn of_job(job: &str, file_bytes: u64, files: u64) -> Self {
                 let all = std::fs::read_to_string(RESULTS).expect("the results");
                 let all: Value = serde_json::from_str(&all).expect("JSON");
                 let pairs = all["pairs"].as_array().expect("pairs").iter().filter(|pair| {
@@ -467,7 +467,7 @@ mod tests {
         /// The constants that are defaults are those of a job of one line.
         #[test]
         fn the_start_of_a_task_is_that_of_a_job_of_one_line() {
-            let line = Rounds::of("wordcount", 850, 1);
+            let line = Rounds::of_job("wordcount", 850, 1);
             let rest = line.median(|pair| {
                 let of = |figure: &str| pair["stock"][figure].as_f64().expect("a number");
                 of("elapsed_s") - of("maps_s")
@@ -480,7 +480,7 @@ mod tests {
             assert!((counted - START.counted_seconds).abs() < 0.05, "{counted}");
             // The same from jobs of eight and of two maps, whose tasks map nothing.
             let of = |files| {
-                let rounds = Rounds::of("wordcount", 128_000_000, files);
+                let rounds = Rounds::of_job("wordcount", 128_000_000, files);
                 rounds.at("/node/counters/CPU_MILLISECONDS") / 1e3
             };
             let counted = (of(8) - of(2)) / 6.0;
@@ -500,9 +500,9 @@ mod tests {
                 "histogram-movies",
                 "grep",
             ] {
-                let rounds = Rounds::of(job, 64_000_000, 1);
+                let rounds = Rounds::of_job(job, 64_000_000, 1);
                 let config = rounds.config(job, 1);
-                let advice = NearAdvice::of(&config, &DISK);
+                let advice = NearAdvice::of_config(&config, &DISK);
                 let seconds = [
                     (advice.task.seconds, rounds.at("/stock/task_s/0")),
                     (advice.node.seconds, rounds.at("/node/task_s/0")),
@@ -545,9 +545,9 @@ mod tests {
         fn larger_jobs_are_shown_as_they_are() {
             let (page, mut wrong) = (page(), Vec::new());
             for (files, name) in [(1, "128 MB"), (2, "256 MB"), (4, "512 MB"), (8, "1 GB")] {
-                let rounds = Rounds::of("wordcount", 128_000_000, files);
+                let rounds = Rounds::of_job("wordcount", 128_000_000, files);
                 let config = rounds.config("wordcount", files);
-                let advice = NearAdvice::of(&config, &DISK);
+                let advice = NearAdvice::of_config(&config, &DISK);
                 let row = format!(
                     "| {name} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} | {:.2} |",
                     advice.task.seconds,

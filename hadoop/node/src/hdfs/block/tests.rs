@@ -19,7 +19,7 @@ fn replica(root: &Path, data: &[u8], header: MetaHeader) -> (DataDirs, PathBuf, 
     let mut sums = header.encode().to_vec();
     if header.checksum != Checksum::Null {
         for piece in data.chunks(header.bytes_per_checksum as usize) {
-            sums.extend(header.checksum.of(piece).to_be_bytes());
+            sums.extend(header.checksum.of_bytes(piece).to_be_bytes());
         }
     }
     fs::write(&meta, sums).expect("written");

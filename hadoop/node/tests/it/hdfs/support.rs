@@ -30,7 +30,8 @@ impl HdfsFile {
             let (data, meta) = file.paths(n);
             fs::create_dir_all(data.parent().expect("a folder")).expect("made");
             fs::write(&data, block).expect("written");
-            let sums = block.chunks(512).flat_map(|piece| HEADER.checksum.of(piece).to_be_bytes());
+            let sums =
+                block.chunks(512).flat_map(|piece| HEADER.checksum.of_bytes(piece).to_be_bytes());
             fs::write(&meta, [&HEADER.encode()[..], &sums.collect::<Vec<_>>()].concat())
                 .expect("written");
         }

@@ -89,7 +89,7 @@ struct Derived {
 }
 
 impl Derived {
-    fn of(settings: &SsdSettings) -> Derived {
+    fn of_settings(settings: &SsdSettings) -> Derived {
         Derived {
             units_per_page: settings.units_per_page(),
             movable_units: settings.movable_units(),
@@ -159,7 +159,7 @@ impl Ftl {
             full: FullBlocks::new(policy, array.units_per_block),
             good: a_plane,
         };
-        let derived = Derived::of(settings);
+        let derived = Derived::of_settings(settings);
         let valid_max = derived.valid_max(a_plane);
         let room = PlaneRoom { free_blocks: a_plane, open_pages: [0; 3], valid: 0, valid_max };
         // The pages of a map that is on flash are units like those of the host, behind them.

@@ -120,7 +120,7 @@ fn curves(run: &EmulatedRun) -> String {
         reads,
         writes,
     };
-    let columns = Columns::of(&shown);
+    let columns = Columns::of_activity(&shown);
     let axis = ticks(shown.end_ns);
     let section = |title: &str, curves: &Curves, top: &str, words: &str| {
         format!(

@@ -32,7 +32,7 @@ impl MeasuredRun {
     pub(crate) fn fairness(&self) -> Option<Fairness> {
         let slowdowns: Option<Vec<f64>> =
             self.streams.iter().map(MeasuredStream::slowdown).collect();
-        Fairness::of(&slowdowns?)
+        Fairness::of_slowdowns(&slowdowns?)
     }
 }
 

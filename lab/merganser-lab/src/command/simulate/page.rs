@@ -83,7 +83,7 @@ fn throughput(results: &DeviceResults) -> String {
         reads: transfers(results.timeline.read(), results.reads.requests),
         writes: transfers(results.timeline.written(), results.writes.requests),
     };
-    let columns = Columns::of(&activity);
+    let columns = Columns::of_activity(&activity);
     let curves = Curves::rates(&columns, &activity);
     let words = format!(
         "read {}, written {} on average",

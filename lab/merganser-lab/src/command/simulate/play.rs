@@ -160,7 +160,7 @@ pub(super) fn trace_sentence(error: &TraceError) -> String {
 
 pub(super) fn failure(error: PlayError) -> Failure {
     match error {
-        PlayError::Trace(TraceError::Io(error)) if Stopped::of(&error).is_some() => {
+        PlayError::Trace(TraceError::Io(error)) if Stopped::of_error(&error).is_some() => {
             Failure::named(&error)
         }
         PlayError::Trace(error) => trace_sentence(&error).into(),

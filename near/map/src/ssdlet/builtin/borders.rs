@@ -58,7 +58,7 @@ pub(super) struct Spans<'a> {
 }
 
 impl<'a> Spans<'a> {
-    pub(super) fn of(bytes: &'a [u8]) -> Self {
+    pub(super) fn of_bytes(bytes: &'a [u8]) -> Self {
         Spans { bytes, pending: 0..0 }
     }
 

@@ -86,7 +86,7 @@ pub(super) fn framing(separator: u8) -> CsvFraming {
 
 /// The names in a header row.
 pub(super) fn names(separator: u8, row: &[u8]) -> CsvHeader {
-    CsvHeader::of(row, framing(separator))
+    CsvHeader::of_row(row, framing(separator))
 }
 
 /// A row of a chunk.

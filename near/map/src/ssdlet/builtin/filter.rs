@@ -315,7 +315,7 @@ impl Worker for Judge {
         let Judge { resolved: Some(condition), rows, copy, .. } = self else {
             unreachable!("the columns are known")
         };
-        let mut spans = Spans::of(chunk.bytes);
+        let mut spans = Spans::of_bytes(chunk.bytes);
         rows.each(chunk.bytes, |row| {
             match condition.holds(row, copy) {
                 Ok(true) => spans.push(row.range.clone(), out),

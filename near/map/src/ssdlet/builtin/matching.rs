@@ -424,7 +424,7 @@ impl Worker for Searcher {
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         let bytes = chunk.bytes;
         self.metered += bytes.len() as u64;
-        let mut spans = Spans::of(bytes);
+        let mut spans = Spans::of_bytes(bytes);
         let mut at = 0;
         while let Some(record) = self.next(bytes, at) {
             if !self.counts.is_empty() {

@@ -144,7 +144,7 @@ impl Worker for Sampler {
     fn chunk(&mut self, chunk: Chunk<'_>, out: &mut Emitter<'_>) -> Result<(), SsdletError> {
         let bytes = chunk.bytes;
         self.metered += bytes.len() as u64;
-        let mut spans = Spans::of(bytes);
+        let mut spans = Spans::of_bytes(bytes);
         let mut at = 0;
         while at < bytes.len() {
             let record = at..self.borders.end(bytes, at);

@@ -118,7 +118,7 @@ struct TermKey {
 
 impl TermKey {
     /// The key of a word in a document; `None` if it is too long to copy.
-    fn of(&mut self, word: &[u8], document: &[u8]) -> Option<&[u8]> {
+    fn of_word(&mut self, word: &[u8], document: &[u8]) -> Option<&[u8]> {
         let parts = match self.first {
             First::Word => [word, document],
             First::Document => [document, word],
@@ -145,7 +145,7 @@ impl Indexer {
     ) -> Result<(), SsdletError> {
         let key = &mut self.key;
         self.words.each(bytes, offset, |word| {
-            let Some(key) = key.of(word.text(), document) else {
+            let Some(key) = key.of_word(word.text(), document) else {
                 let detail =
                     format!("a word and its document of more than {COPY_BYTES_MOST} bytes");
                 return Err(SsdletError::Record { offset: offset + word.at as u64, detail });

@@ -70,7 +70,7 @@ struct Packed {
 
 impl Packed {
     /// Parts of these lengths, each packed in its way; the rest of the text is the last one.
-    fn of(text: Vec<u8>, parts: &[(usize, u8)], zstd: bool, checked: bool) -> Self {
+    fn of_parts(text: Vec<u8>, parts: &[(usize, u8)], zstd: bool, checked: bool) -> Self {
         let (mut bytes, mut ends, mut at) = (Vec::new(), Vec::new(), 0);
         for (number, (len, way)) in parts.iter().enumerate() {
             let is_last = number + 1 == parts.len();
@@ -133,7 +133,7 @@ fn any_packed(checked: bool) -> impl Strategy<Value = (Packed, bool)> {
             let mut text = text(len, 500, seed);
             // Its last line may have no end.
             text.truncate(len);
-            (Packed::of(text, &parts, zstd, checked || seed % 2 == 0), zstd)
+            (Packed::of_parts(text, &parts, zstd, checked || seed % 2 == 0), zstd)
         },
     )
 }

@@ -61,7 +61,8 @@ pub(super) fn finish(
 
     progress.phase("formatting the output", None);
     // All searches have read the queries.
-    let query = FileMark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    let query =
+        FileMark::of_path(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if query != facts.query {
         return Err(
             format!("{}: was changed while it was searched for", config.query_text()).into()

@@ -49,7 +49,8 @@ struct SearchFacts {
 pub(super) fn run(config: &BlastConfig, cancel: &Cancel) -> Result<(), Failure> {
     check_output(config)?;
     let tools = BlastTools::find(config.search.program)?;
-    let query = FileMark::of(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
+    let query =
+        FileMark::of_path(&config.query).map_err(|error| Failure::on(&config.query, &error))?;
     if queries::look(config)? == Queries::None {
         let shown = shown::name(&config.query);
         failure::notice(&format!("-query: {shown} has no query, so the output is empty"));

@@ -34,7 +34,7 @@ pub(super) fn look(config: &BlastConfig) -> Result<Queries, Failure> {
     let mut front = Vec::new();
     (&file).take(HEAD_BYTES as u64).read_to_end(&mut front).map_err(on_query)?;
     let shown = shown::name(&config.query);
-    if let Some(magic) = magic::of(&front, ContentKind::Text) {
+    if let Some(magic) = magic::of_head(&front, ContentKind::Text) {
         return Err(format!(
             "-query: {shown} is {}, which BLAST does not read; give it as plain FASTA",
             magic.what

@@ -105,7 +105,7 @@ pub(super) fn quoted(word: &str) -> String {
 /// # Errors
 /// The sentence of a program that fails; the end, if it is asked for.
 pub(super) fn run(folder: &Path, words: &str, cancel: &Cancel) -> Result<Said, Failure> {
-    let names = PlainNames::of(folder).map_err(|error| Failure::on(folder, &error))?;
+    let names = PlainNames::of_folder(folder).map_err(|error| Failure::on(folder, &error))?;
     let line = command(names.folder(), words);
     let printed = folder.join("printed");
     let on_printed = |error: std::io::Error| Failure::on(&printed, &error);

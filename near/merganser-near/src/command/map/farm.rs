@@ -64,7 +64,7 @@ impl NodeFarm {
         let opened =
             farm::SessionFarm::open(&addresses, &open, module.as_deref(), &|| cancel.is_set());
         let ranges = config.inputs.iter().filter_map(|input| match input {
-            Input::File(path) => path.to_str().map(SessionRange::of),
+            Input::File(path) => path.to_str().map(SessionRange::of_path),
             Input::Stdin => None,
         });
         Ok(NodeFarm { farm: opened.map_err(failure)?, ranges: ranges.collect() })
@@ -103,7 +103,7 @@ fn module(path: &Path) -> Result<Vec<u8>, Failure> {
     let most = merganser_wasm::WasmLimits::default();
     let bytes = crate::command::ssdlet::read(path, most.module_bytes)?;
     // Options that no node takes are refused before a node is asked.
-    match merganser_wasm::Declared::of(&bytes) {
+    match merganser_wasm::Declared::of_module(&bytes) {
         Ok(_) => Ok(bytes),
         Err(error) => Err(crate::command::ssdlet::failure(path, error)),
     }

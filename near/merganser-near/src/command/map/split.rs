@@ -51,7 +51,7 @@ impl MemorySplit {
 
     /// Bytes for the rows of `--top`, or the second sort.
     pub(super) fn chosen_bytes(self) -> u64 {
-        self.part.map_or(0, |part| part.of(self.all_bytes))
+        self.part.map_or(0, |part| part.of_memory(self.all_bytes))
     }
 
     /// The least memory of all in which the map has `bytes`, and the chosen rows what they need.

@@ -44,7 +44,7 @@ fn sample(path: &Path, module: &[u8]) -> Result<Vec<u8>, Failure> {
     if bytes.len() > SAMPLE_BYTES_MAX {
         bytes.truncate(SAMPLE_BYTES_MAX);
         // A module without a format is refused by the check that follows.
-        if let Ok(declared) = merganser_wasm::Declared::of(module) {
+        if let Ok(declared) = merganser_wasm::Declared::of_module(module) {
             let mut cuts = Vec::new();
             declared.input.cut(&bytes, usize::MAX, &mut cuts);
             bytes.truncate(cuts.last().copied().unwrap_or(0));

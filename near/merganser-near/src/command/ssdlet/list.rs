@@ -61,7 +61,7 @@ fn files(dir: &Path) -> Result<Vec<Value>, Failure> {
         let file = path.file_name().map(|name| merganser_shell::shown::name(Path::new(name)));
         // Nothing is compiled for a list; `check` does that.
         let declared = super::read(path, WasmLimits::default().module_bytes)
-            .and_then(|module| Ok(Declared::of(&module).map_err(|e| e.to_string())?));
+            .and_then(|module| Ok(Declared::of_module(&module).map_err(|e| e.to_string())?));
         match declared {
             Ok(declared) => json!({
                 "name": declared.name,

@@ -82,19 +82,24 @@ pub fn fill(
         }
         Form::Sam => sam::fill(formatted, command, out),
         Form::Commented => table::fill(
-            &mut PeekedLines::of(Which::Frame, frame),
-            &mut PeekedLines::of(Which::Formatted, formatted),
+            &mut PeekedLines::of_reader(Which::Frame, frame),
+            &mut PeekedLines::of_reader(Which::Formatted, formatted),
             out,
         ),
         Form::Pairwise => pairwise::fill(
-            &mut PeekedLines::of(Which::Frame, frame),
-            &mut PeekedLines::of(Which::Formatted, formatted),
+            &mut PeekedLines::of_reader(Which::Frame, frame),
+            &mut PeekedLines::of_reader(Which::Formatted, formatted),
             out,
         ),
         Form::Xml | Form::Json => {
             let marks = if form == Form::Xml { &document::XML } else { &document::JSON };
-            let frame = &mut PeekedLines::of(Which::Frame, frame);
-            document::fill(marks, frame, &mut PeekedLines::of(Which::Formatted, formatted), out)
+            let frame = &mut PeekedLines::of_reader(Which::Frame, frame);
+            document::fill(
+                marks,
+                frame,
+                &mut PeekedLines::of_reader(Which::Formatted, formatted),
+                out,
+            )
         }
     }
 }
@@ -111,7 +116,7 @@ struct PeekedLines<'a> {
 }
 
 impl<'a> PeekedLines<'a> {
-    fn of(which: Which, reader: &'a mut dyn BufRead) -> Self {
+    fn of_reader(which: Which, reader: &'a mut dyn BufRead) -> Self {
         PeekedLines { which, reader, line: Vec::new(), number: 0, blanks: 0, is_read: false }
     }
 

@@ -15,7 +15,7 @@ pub(super) fn fill(
     command: &str,
     out: &mut dyn Write,
 ) -> Result<(), OutputFrameError> {
-    let program = header(&mut PeekedLines::of(Which::Formatted, formatted), out)?;
+    let program = header(&mut PeekedLines::of_reader(Which::Formatted, formatted), out)?;
     let Some(program) = program else { return Ok(()) };
     let no_field = |byte: char| byte == '\t' || byte == '\n';
     let command = command.replace(no_field, " ");
@@ -28,7 +28,7 @@ pub(super) fn fill(
     line.push('\n');
     out.write_all(line.as_bytes())?;
     formatted.seek(SeekFrom::Start(0))?;
-    let mut lines = PeekedLines::of(Which::Formatted, formatted);
+    let mut lines = PeekedLines::of_reader(Which::Formatted, formatted);
     while lines.peek()?.is_some() {
         // The names of subjects are numbers: none begins like a header.
         if lines.begins(b"@")? { lines.pass() } else { lines.write(out)? }
