@@ -8,7 +8,7 @@ use std::sync::Arc;
 use merganser_results::output::ResultOutput;
 use merganser_shell::args::TypedSize;
 use merganser_shell::config::{Destination, machine_bytes, view_name};
-use merganser_shell::failure::{Failure, notice};
+use merganser_shell::failure::{Failure, UNNAMED, notice};
 use merganser_shell::input::{Input, OpenInputs};
 use merganser_shell::opened::open_folder;
 use merganser_shell::output::{self, refuse_compressed};
@@ -32,9 +32,6 @@ use crate::args::CompressionName;
 use crate::config::{SortChoices, SortConfig, SortTask};
 use crate::temp_folder::TempFolder;
 
-/// The end of the name of a temporary file in sentences.
-const UNNAMED: &str = " (unnamed)";
-
 /// Checks or sorts.
 pub(super) fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
@@ -57,9 +54,9 @@ pub(super) fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
 /// Sorts, and says what helps if a disk is full.
 fn sort(config: &SortConfig, sorting: &SortChoices, cancel: &Cancel) -> Result<(), Failure> {
     let temp: Vec<_> = sorting.temp_dirs.iter().map(|path| TempFolder::new(path)).collect();
-    if let Some(typed) = config.too_much_memory {
+    if let Some(asked) = &config.too_much_memory {
         notice(&format!(
-            "--memory {typed} is more than the {} that this machine or its control group has; {} is used",
+            "{asked} is more than the {} that this machine or its control group has; {} is used",
             TypedSize(machine_bytes()).shown(),
             TypedSize(config.memory_bytes).shown()
         ));

@@ -2,7 +2,6 @@
 
 pub mod destination;
 mod door;
-mod environment;
 pub mod list;
 pub mod memory;
 mod nbd;
