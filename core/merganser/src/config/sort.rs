@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use merganser_shell::args::{FormatName, StrategyName};
 use merganser_shell::config::destination::temp_dirs;
 use merganser_shell::config::report::refuse_overwriting_lists;
-use merganser_shell::config::{Destination, ReportConfig, list, memory, order, threads};
+use merganser_shell::config::{
+    Destination, ReportConfig, list, memory, order, progress_form, threads,
+};
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
+use merganser_shell::progress::ProgressForm;
 use merganser_shell::setting::MEMORY;
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
@@ -34,8 +37,8 @@ pub(crate) struct SortConfig {
     pub threads: usize,
     /// Whether compressed inputs are read as what they hold.
     pub decompress: bool,
-    /// No bar.
-    pub quiet: bool,
+    /// How progress is shown.
+    pub progress: ProgressForm,
 }
 
 /// The task of a sort command.
@@ -95,7 +98,7 @@ impl TryFrom<SortArgs> for SortConfig {
         let threads = threads(last(&typed.threads, 1))?;
         let (memory_bytes, too_much_memory) = memory_of(&typed, threads)?;
         refuse_contradictions(&typed)?;
-        let quiet = typed.quiet;
+        let progress = progress_form(typed.progress);
         let decompress = !typed.no_decompress;
         let task = match check(&typed)? {
             Some(diagnose) => {
@@ -112,7 +115,7 @@ impl TryFrom<SortArgs> for SortConfig {
             too_much_memory,
             threads,
             decompress,
-            quiet,
+            progress,
         })
     }
 }
