@@ -5,7 +5,7 @@
 //!   config    what it means         defaults, conflicts
 //!   command   doing it              one file a subcommand, over the engine
 //!   sentences what failed, with the flags and commands that help
-//!   help      `merganser help COMMAND`
+//!   help      `merganser help COMMAND`, `merganser version`
 //!   wings     commands that other programs have: they are run from the folder of this one
 //!   tables    inputs that such a program reads
 //! ```

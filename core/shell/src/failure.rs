@@ -16,12 +16,16 @@ use merganser_sort::run::magic::Foreign;
 use merganser_storage::file::FileError;
 
 use crate::args::TypedSize;
+use crate::setting::{MEMORY, THREADS, variable_of_temp_dir};
 use crate::shown;
 
 /// Whether `error` says that a file is no text.
 fn is_foreign(error: &io::Error) -> bool {
     inner::<Foreign>(error).is_some()
 }
+
+/// The end of the name of a temporary file, behind its folder.
+pub const UNNAMED: &str = " (unnamed)";
 
 /// The longest path, in bytes.
 const NAME_BYTES_MAX: usize = 4096;
@@ -81,7 +85,10 @@ impl Failure {
             }
             None => match full_disk(error) {
                 Some(file) => Failure::FullDisk { file, sentence: sentence() },
-                None => Failure::Error(sentence()),
+                None => Failure::Error(match temp_dir_variable(error) {
+                    Some(variable) => format!("{}; {variable} names this folder", sentence()),
+                    None => sentence(),
+                }),
             },
         }
     }
@@ -249,21 +256,24 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
                 None => "give more".to_owned(),
             };
             format!(
-                "{file}: at byte {offset}: a record is longer than {most_bytes} bytes, the most for this --memory; {give}"
+                "{file}: at byte {offset}: a record is longer than {most_bytes} bytes, the most for this {}; {give}",
+                MEMORY.name()
             )
         }
         Error::Memory { owner, least_bytes, limit_bytes } => format!(
-            "--memory {} is too small for {owner}: at least {least_bytes} bytes are needed; give {}",
-            TypedSize(*limit_bytes).shown(),
+            "{} is too small for {owner}: at least {least_bytes} bytes are needed; give {}",
+            MEMORY.with(TypedSize(*limit_bytes).shown()),
             TypedSize(*least_bytes).at_least()
         ),
         Error::Threads { threads, most, limit_bytes } => format!(
-            "--threads {threads} are too many for --memory {}; give {most}, or more memory",
-            TypedSize(*limit_bytes).shown()
+            "{} are too many for {}; give {most}, or more memory",
+            THREADS.with(threads),
+            MEMORY.with(TypedSize(*limit_bytes).shown())
         ),
-        Error::NoTemp => {
-            "the data does not fit into --memory, and there is no folder for temporary files; give one with --temp-dir".to_owned()
-        }
+        Error::NoTemp => format!(
+            "the data does not fit into {}, and there is no folder for temporary files; give one with --temp-dir",
+            MEMORY.name()
+        ),
         Error::TempLimit { limit_bytes } => format!(
             "temporary runs need more than --temp-limit {}; raise it or sort to a view",
             TypedSize(*limit_bytes).shown()
@@ -288,9 +298,10 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
             "{view}: is a view of a table whose rows are in files of Parquet; merganser cat and verify read them"
         ),
         Error::UnknownSize => "--explain: needs inputs whose size is known; name files".to_owned(),
-        Error::Indivisible => {
-            "a key range could not be split into pieces that fit into --memory; give more or use --strategy merge".to_owned()
-        }
+        Error::Indivisible => format!(
+            "a key range could not be split into pieces that fit into {}; give more or use --strategy merge",
+            MEMORY.name()
+        ),
         error => plain_text(error.to_string()),
     }
 }
@@ -382,6 +393,13 @@ pub fn plain(error: &io::Error) -> String {
         Some(of) => plain_text(format!("{}: {}", shown::name(&of.path), of.error)),
         None => plain_text(error.to_string()),
     }
+}
+
+/// The variable that names the folder for temporary files in which `error` happened, if one does.
+fn temp_dir_variable(error: &io::Error) -> Option<&'static str> {
+    let path = &error.get_ref()?.downcast_ref::<FileError>()?.path;
+    let folder = path.strip_suffix(UNNAMED).unwrap_or(path);
+    variable_of_temp_dir(Path::new(folder))
 }
 
 /// The file for which a disk has no more room, if that is what `error` says.

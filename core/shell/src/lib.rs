@@ -6,9 +6,10 @@
 //!   config      what it means                               signals   the end that was asked for
 //!   input       files, pipes, what is in them               shown     names and bytes in sentences
 //!   output      the output that a name means                standard  standard streams
-//!   results     sentences of the library of results         progress  a bar
+//!   results     sentences of the library of results         progress  a bar, lines
 //!   report      what a command did, as page and as data     outline   the commands of another program
 //!   serving     servers of one process, and their heap      version   what --version says
+//!   setting     options that variables stand for
 //! ```
 
 pub mod apart;
@@ -31,6 +32,7 @@ pub mod report;
 pub mod results;
 pub mod rows;
 pub mod serving;
+pub mod setting;
 pub mod shown;
 pub mod signals;
 pub mod standard;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use merganser_shell::args::{
-    BufferSize, OrderArgs, ReportArgs, StrategyName, TempArgs, TypedCount, TypedSize,
+    BufferSize, OrderArgs, ProgressArgs, ReportArgs, StrategyName, TempArgs, TypedCount, TypedSize,
 };
 
 /// Sort files of any size, into a file, a sorted view or standard output
@@ -175,9 +175,8 @@ pub(crate) struct SortArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 
-    /// Show no progress bar
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub progress: ProgressArgs,
 
     /// Print version
     #[arg(long, action = clap::ArgAction::Version)]

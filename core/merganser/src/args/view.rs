@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use merganser_shell::args::{ReportArgs, RowForm, TypedCount, TypedRange, TypedSize};
+use merganser_shell::args::{ProgressArgs, ReportArgs, RowForm, TypedCount, TypedRange, TypedSize};
 
 /// Write a view, or a part of it, to standard output
 ///
@@ -101,9 +101,8 @@ pub(crate) struct MaterializeArgs {
     #[command(flatten)]
     pub report: ReportArgs,
 
-    /// Show no progress bar
-    #[arg(long)]
-    pub quiet: bool,
+    #[command(flatten)]
+    pub progress: ProgressArgs,
 }
 
 /// Describe a view or a run file

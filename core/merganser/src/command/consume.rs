@@ -33,7 +33,7 @@ pub(super) fn run(
         }
     };
     let activity = Activity::here();
-    let progress = progress::on_stderr(config.quiet, cancel);
+    let progress = progress::in_form(config.progress, cancel);
     let phases = activity.phases(&*progress);
     let inputs: Vec<_> = config.inputs.iter().map(Input::source).collect();
     let here = std::env::current_dir().unwrap_or_default();

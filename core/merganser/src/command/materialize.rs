@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use merganser_results::materialize::{CopyDone, CopyJob, copy_to_file};
 use merganser_results::output::{ResultOutput, codec_by_name};
@@ -10,6 +11,7 @@ use merganser_shell::args::RowForm;
 use merganser_shell::failure::Failure;
 use merganser_shell::opened::{open_view, refuse_table};
 use merganser_shell::output::{self, refuse_compressed};
+use merganser_shell::progress::WorkSummary;
 use merganser_shell::results::tell;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{progress, report, shown};
@@ -36,9 +38,9 @@ pub(super) fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Fai
     let precious = || [Precious::Input(view), Precious::Result(output)];
     let files = || vec![view.clone(), output.clone()];
     let watch = report::ReportWatch::start(config.report.as_ref(), precious, files)?;
-    let activity = watch.activity();
+    let (activity, started) = (watch.activity(), Instant::now());
     let _worker = activity.enroll("write");
-    let progress = progress::on_stderr(config.quiet, cancel);
+    let progress = progress::in_form(config.progress, cancel);
     let phases = activity.phases(&*progress);
     let known = |done: CopyDone| (Some(done.bytes), done.memory);
     let (bytes, memory) = if let Some(result) = map_result(config)? {
@@ -50,6 +52,8 @@ pub(super) fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Fai
     };
     drop(phases);
     drop(progress);
+    let summary = WorkSummary { done: "copied", records: None, bytes, written_bytes: bytes };
+    summary.tell(config.progress, started.elapsed());
     watch.finish(|| report::CommandFigures {
         command: "materialize",
         inputs: vec![config.view.display().to_string()],

@@ -4,14 +4,16 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use merganser_results::output::ResultOutput;
 use merganser_shell::args::TypedSize;
 use merganser_shell::config::{Destination, machine_bytes, view_name};
-use merganser_shell::failure::{Failure, notice};
+use merganser_shell::failure::{Failure, UNNAMED, notice};
 use merganser_shell::input::{Input, OpenInputs};
 use merganser_shell::opened::open_folder;
 use merganser_shell::output::{self, refuse_compressed};
+use merganser_shell::progress::WorkSummary;
 use merganser_shell::results::create_view;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{apart, failure, progress, report, standard};
@@ -32,9 +34,6 @@ use crate::args::CompressionName;
 use crate::config::{SortChoices, SortConfig, SortTask};
 use crate::temp_folder::TempFolder;
 
-/// The end of the name of a temporary file in sentences.
-const UNNAMED: &str = " (unnamed)";
-
 /// Checks or sorts.
 pub(super) fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
     failure::offer_no_decompress();
@@ -46,7 +45,7 @@ pub(super) fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
             &verify::InputReading {
                 memory_bytes: config.memory_bytes,
                 content: config.content(),
-                quiet: config.quiet,
+                progress: config.progress,
             },
             cancel,
         ),
@@ -57,9 +56,9 @@ pub(super) fn run(config: &SortConfig, cancel: &Cancel) -> Result<(), Failure> {
 /// Sorts, and says what helps if a disk is full.
 fn sort(config: &SortConfig, sorting: &SortChoices, cancel: &Cancel) -> Result<(), Failure> {
     let temp: Vec<_> = sorting.temp_dirs.iter().map(|path| TempFolder::new(path)).collect();
-    if let Some(typed) = config.too_much_memory {
+    if let Some(asked) = &config.too_much_memory {
         notice(&format!(
-            "--memory {typed} is more than the {} that this machine or its control group has; {} is used",
+            "{asked} is more than the {} that this machine or its control group has; {} is used",
             TypedSize(machine_bytes()).shown(),
             TypedSize(config.memory_bytes).shown()
         ));
@@ -125,7 +124,7 @@ fn sort_with(
     let precious = || apart::precious(&config.inputs, sorting.destination.path());
     let watch =
         report::ReportWatch::start(sorting.report.as_ref(), precious, || files(config, sorting))?;
-    let activity = watch.activity();
+    let (activity, started) = (watch.activity(), Instant::now());
     let _worker = activity.enroll("sort");
     let options = options(config, sorting, temp);
     let told = |done: report::CommandFigures| report::CommandFigures {
@@ -141,10 +140,18 @@ fn sort_with(
             refuse_compressed(path, CONSUME_CONTINUES)?;
         }
         let done = consume::run(config, sorting, &options, cancel)?;
+        of_work(&done, sorting).tell(config.progress, started.elapsed());
         return watch.finish(|| told(of_sort(&done, Vec::new())));
     }
     if sorting.merge && !matches!(sorting.destination, Destination::View(_)) {
         let records = merge(config, sorting, &options, cancel)?;
+        let summary = WorkSummary {
+            done: "merged",
+            records: Some(records),
+            bytes: size_of(&config.inputs),
+            written_bytes: None,
+        };
+        summary.tell(config.progress, started.elapsed());
         return watch.finish(|| {
             told(report::CommandFigures {
                 command: "merge",
@@ -156,7 +163,7 @@ fn sort_with(
         });
     }
     let inputs = open_inputs(config, &OpenInputs::of_sort(), &options.budget, cancel)?;
-    let progress = progress::on_stderr(config.quiet, cancel);
+    let progress = progress::in_form(config.progress, cancel);
     let phases = activity.phases(&*progress);
     let run = |output: SortOutput<'_>| merganser_sort::sort(inputs, output, &options, &phases);
     let mut io: Vec<(&str, String)> = Vec::new();
@@ -198,7 +205,28 @@ fn sort_with(
     };
     drop(phases);
     drop(progress);
+    of_work(&done, sorting).tell(config.progress, started.elapsed());
     watch.finish(|| told(of_sort(&done, io)))
+}
+
+/// The line at the end of a sort. A sort that continued an earlier one has read nothing itself.
+fn of_work(done: &SortReport, sorting: &SortChoices) -> WorkSummary {
+    let is_whole = done.input_bytes > 0 || done.output_bytes == 0;
+    let result_bytes = match &sorting.destination {
+        Destination::View(_) => 0,
+        // A compressed file is smaller than what was sorted.
+        Destination::File(path) => fs::metadata(path)
+            .ok()
+            .filter(fs::Metadata::is_file)
+            .map_or(done.output_bytes, |file| file.len()),
+        Destination::Stdout => done.output_bytes,
+    };
+    WorkSummary {
+        done: "sorted",
+        records: Some(done.records),
+        bytes: Some(if is_whole { done.input_bytes } else { done.output_bytes }),
+        written_bytes: is_whole.then_some(done.run_bytes + result_bytes),
+    }
 }
 
 /// The facts of a sort for its report.
@@ -299,7 +327,7 @@ fn merge(
 ) -> Result<u64, Failure> {
     let open = OpenInputs::of_merge();
     let inputs = open_inputs(config, &open, &options.budget, cancel)?;
-    let progress = progress::on_stderr(config.quiet, cancel);
+    let progress = progress::in_form(config.progress, cancel);
     let path = match &sorting.destination {
         Destination::File(path) => Some(&**path),
         _ => None,

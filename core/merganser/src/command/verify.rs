@@ -4,6 +4,7 @@ use std::path::Path;
 
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
+use merganser_shell::progress::ProgressForm;
 use merganser_shell::signals::Cancel;
 use merganser_shell::{failure, progress, shown, standard};
 use merganser_sort::Budget;
@@ -23,8 +24,8 @@ pub(super) struct InputReading {
     pub memory_bytes: u64,
     /// What it should hold.
     pub content: ContentKind,
-    /// No bar.
-    pub quiet: bool,
+    /// How progress is shown.
+    pub progress: ProgressForm,
 }
 
 /// Checks, and prints what was found.
@@ -38,7 +39,7 @@ pub(super) fn run(config: &VerifyConfig, cancel: &Cancel) -> Result<(), Failure>
                     true => order.format.content(),
                     false => ContentKind::AsStored,
                 },
-                quiet: config.quiet,
+                progress: ProgressForm::bar_unless(config.quiet),
             };
             (input.to_string(), stream(input, order, &reading, false, cancel)?)
         }
@@ -91,11 +92,11 @@ fn stream(
     stop_at_disorder: bool,
     cancel: &Cancel,
 ) -> Result<Summary, Failure> {
-    let InputReading { memory_bytes, content, quiet } = *reading;
+    let InputReading { memory_bytes, content, progress } = *reading;
     let limits = limits(memory_bytes, stop_at_disorder);
     let name = input.to_string();
     let reader = input.open(cancel)?;
-    let progress = progress::on_stderr(quiet, cancel);
+    let progress = progress::in_form(progress, cancel);
     // How much a compressed file holds is not known.
     let size = reader.size().filter(|_| !reader.is_packed(content));
     progress.phase("verifying", size);

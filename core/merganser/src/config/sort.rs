@@ -4,14 +4,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use merganser_shell::args::{FormatName, StrategyName, TypedSize};
+use merganser_shell::args::{FormatName, StrategyName};
 use merganser_shell::config::destination::temp_dirs;
 use merganser_shell::config::report::refuse_overwriting_lists;
 use merganser_shell::config::{
-    Destination, ReportConfig, list, memory, memory_bytes, order, threads,
+    Destination, ReportConfig, list, memory, order, progress_form, threads,
 };
 use merganser_shell::failure::Failure;
 use merganser_shell::input::Input;
+use merganser_shell::progress::ProgressForm;
+use merganser_shell::setting::MEMORY;
 use merganser_sort::Strategy;
 use merganser_sort::key::OrderSpec;
 use merganser_sort::run::magic::ContentKind;
@@ -29,14 +31,14 @@ pub(crate) struct SortConfig {
     pub task: SortTask,
     /// The memory budget.
     pub memory_bytes: u64,
-    /// The size that `--memory` asked for, if the machine does not have it.
-    pub too_much_memory: Option<TypedSize>,
+    /// The setting that asked for more memory than the machine has, with its value.
+    pub too_much_memory: Option<String>,
     /// How many threads.
     pub threads: usize,
     /// Whether compressed inputs are read as what they hold.
     pub decompress: bool,
-    /// No bar.
-    pub quiet: bool,
+    /// How progress is shown.
+    pub progress: ProgressForm,
 }
 
 /// The task of a sort command.
@@ -94,17 +96,9 @@ impl TryFrom<SortArgs> for SortConfig {
         let inputs = inputs(&typed)?;
         let order = order(&typed.order)?;
         let threads = threads(last(&typed.threads, 1))?;
-        let memory_bytes = match memory::buffer_bytes(&typed.buffer_size, threads) {
-            Some(_) if typed.memory.is_some() => {
-                return Err("-S and --memory: give one of them".to_owned().into());
-            }
-            Some(bytes) => bytes,
-            None => memory_bytes(typed.memory)?,
-        };
-        let (typed_memory, memory_bytes) = (memory_bytes, memory::within_machine(memory_bytes));
-        let too_much_memory = typed.memory.filter(|_| memory_bytes < typed_memory);
+        let (memory_bytes, too_much_memory) = memory_of(&typed, threads)?;
         refuse_contradictions(&typed)?;
-        let quiet = typed.quiet;
+        let progress = progress_form(typed.progress);
         let decompress = !typed.no_decompress;
         let task = match check(&typed)? {
             Some(diagnose) => {
@@ -121,9 +115,25 @@ impl TryFrom<SortArgs> for SortConfig {
             too_much_memory,
             threads,
             decompress,
-            quiet,
+            progress,
         })
     }
+}
+
+/// The memory budget, and the setting that asked for more than the machine has. As in GNU sort, `-S` may ask for more
+/// without a word.
+fn memory_of(typed: &SortArgs, threads: usize) -> Result<(u64, Option<String>), Failure> {
+    if let Some(bytes) = memory::buffer_bytes(&typed.buffer_size, threads) {
+        return match typed.memory {
+            Some(_) => Err("-S and --memory: give one of them".to_owned().into()),
+            None => Ok((memory::within_machine(bytes), None)),
+        };
+    }
+    let Some(asked) = memory::asked(typed.memory)? else {
+        return Ok((memory::default_bytes(), None));
+    };
+    let bytes = memory::within_machine(asked.0);
+    Ok((bytes, (bytes < asked.0).then(|| MEMORY.with(asked))))
 }
 
 fn inputs(typed: &SortArgs) -> Result<Vec<Input>, Failure> {

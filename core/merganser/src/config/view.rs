@@ -4,8 +4,9 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use merganser_shell::args::{RowForm, TypedRange};
-use merganser_shell::config::{ReportConfig, memory_bytes, threads, view_name};
+use merganser_shell::config::{ReportConfig, memory_bytes, progress_form, threads, view_name};
 use merganser_shell::failure::Failure;
+use merganser_shell::progress::ProgressForm;
 use merganser_sort::view::unescape_key;
 
 use crate::args::{CatArgs, InfoArgs, MaterializeArgs, MountArgs};
@@ -78,8 +79,8 @@ pub(crate) struct MaterializeConfig {
     pub threads: usize,
     /// The report to write, if any.
     pub report: Option<ReportConfig>,
-    /// No bar.
-    pub quiet: bool,
+    /// How progress is shown.
+    pub progress: ProgressForm,
 }
 
 impl TryFrom<MaterializeArgs> for MaterializeConfig {
@@ -94,7 +95,7 @@ impl TryFrom<MaterializeArgs> for MaterializeConfig {
             memory_bytes: memory_bytes(typed.memory)?,
             threads: threads(typed.threads)?,
             report: ReportConfig::new(typed.report)?,
-            quiet: typed.quiet,
+            progress: progress_form(typed.progress),
         })
     }
 }

@@ -3,6 +3,7 @@
 mod migration;
 mod nbd;
 mod order;
+mod progress;
 mod range;
 mod report;
 mod row_form;
@@ -14,6 +15,7 @@ mod text;
 pub use migration::MigrationName;
 pub use nbd::NbdArgs;
 pub use order::{FormatName, OrderArgs, SortWord};
+pub use progress::{ProgressArgs, ProgressName};
 pub use range::TypedRange;
 pub use report::ReportArgs;
 pub use row_form::RowForm;

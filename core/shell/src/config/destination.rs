@@ -3,8 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use super::environment;
 use crate::args::TempArgs;
+use crate::setting::temp_dirs_of_variable;
 
 /// The destination of a sort's result.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,9 +43,7 @@ pub fn temp_dirs(typed: TempArgs, destination: &Destination) -> Vec<PathBuf> {
         _ if !typed.dirs.is_empty() => typed.dirs,
         Destination::View(_) => Vec::new(),
         destination => {
-            let named = std::env::var_os(environment::TEMP_DIR).unwrap_or_default();
-            let named = std::env::split_paths(&named).filter(|dir| !dir.as_os_str().is_empty());
-            let named: Vec<_> = named.collect();
+            let named = temp_dirs_of_variable();
             if named.is_empty() { vec![default_temp_dir(destination)] } else { named }
         }
     }

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::environment;
 use crate::args::{BufferSize, TypedSize};
 use crate::failure::Failure;
+use crate::setting::MEMORY;
 
 /// The default is this fraction of the available memory, 1 / 4: a sort is rarely alone on a machine.
 const SHARE: u64 = 4;
@@ -23,14 +23,17 @@ const THREAD_BYTES: u64 = 2 << 20;
 /// # Errors
 /// For 0 bytes, and for a variable that is no size.
 pub fn memory_bytes(typed: Option<TypedSize>) -> Result<u64, Failure> {
-    let (name, size) = match typed {
-        Some(size) => ("--memory", Some(size)),
-        None => (environment::MEMORY, environment::read(environment::MEMORY)?),
-    };
-    match size {
-        Some(TypedSize(0)) => Err(format!("{name}: at least 1 byte").into()),
-        Some(TypedSize(bytes)) => Ok(bytes),
-        None => Ok(default_bytes()),
+    Ok(asked(typed)?.map_or_else(default_bytes, |size| size.0))
+}
+
+/// The size that was asked for, by the option or by `$MERGANSER_MEMORY`.
+///
+/// # Errors
+/// For 0 bytes, and for a variable that is no size.
+pub fn asked(typed: Option<TypedSize>) -> Result<Option<TypedSize>, Failure> {
+    match MEMORY.or_variable(typed)? {
+        Some(TypedSize(0)) => Err(format!("{}: at least 1 byte", MEMORY.name()).into()),
+        size => Ok(size),
     }
 }
 

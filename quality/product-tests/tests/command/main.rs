@@ -19,6 +19,7 @@
 //! - `smart_fam`: calls through files, as a process; kills, torn requests, stops
 //! - `simulate`: modelled devices: workloads, traces, sorts
 //! - `simulate_over_time`: several workloads at once, steady states, a page map on flash
+//! - `telling`: what long work says, in logs and at its end
 //! - `usage`: arguments that can't be right, exit statuses, pipes and signals
 //! - `verify`: checking, compared with GNU sort
 //! - `views`: views made, read in parts, verified, copied out
@@ -63,6 +64,7 @@ mod simulate;
 mod simulate_over_time;
 #[cfg(feature = "near")]
 mod smart_fam;
+mod telling;
 mod usage;
 mod verify;
 mod views;

@@ -60,6 +60,21 @@ fn help_may_come_first() {
     }
 }
 
+/// `version` is `--version`.
+#[test]
+fn the_version_may_be_asked_for_by_a_word() {
+    let dir = folder();
+    let said = |word: &str| {
+        let output = merganser(dir.path(), &[word]).output().expect("it starts");
+        assert!(output.status.success(), "{}", stderr(&output));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    assert_eq!(said("version"), said("--version"));
+    assert!(said("version").starts_with("merganser "), "{}", said("version"));
+    let more = fails(dir.path(), &["version", "sort"]);
+    assert!(more.contains("'version'"), "{more}");
+}
+
 /// Variables stand for options that are not given, and an error in one names it.
 #[test]
 fn the_environment_may_say_how_much_and_where() {
@@ -72,7 +87,8 @@ fn the_environment_may_say_how_much_and_where() {
     for (name, value, sentence) in [
         ("MERGANSER_MEMORY", "1Q", "MERGANSER_MEMORY=1Q: 'Q' is no unit of size"),
         ("MERGANSER_MEMORY", "0", "MERGANSER_MEMORY: at least 1 byte"),
-        ("MERGANSER_MEMORY", "1M", "--memory 1M is too small for sorting"),
+        ("MERGANSER_MEMORY", "1M", "MERGANSER_MEMORY=1M is too small for sorting"),
+        ("MERGANSER_THREADS", "100000", "MERGANSER_THREADS=100000 are too many for "),
         ("MERGANSER_THREADS", "two", "MERGANSER_THREADS=two: invalid digit"),
         ("MERGANSER_THREADS", "0", "MERGANSER_THREADS: at least 1"),
     ] {
@@ -89,6 +105,15 @@ fn the_environment_may_say_how_much_and_where() {
             assert_eq!(output.stdout, b"a\nb\n", "{name}={value}: {}", stderr(&output));
         }
     }
+    // More than the machine has is said, whoever asked for it.
+    for output in [
+        with("MERGANSER_MEMORY", "1000T", &["sort", "lines"]),
+        with("MERGANSER_MEMORY", "64M", &["sort", "lines", "--memory", "1000T"]),
+    ] {
+        let said = stderr(&output);
+        assert!(said.contains("1000T is more than the ") && said.contains(" is used"), "{said}");
+        assert_eq!((output.stdout, output.status.code()), (b"a\nb\n".to_vec(), Some(0)));
+    }
     // More than the memory: runs go where the variable says, unless an option or a view says otherwise.
     let large: String = (0..200_000).map(|i| format!("{}\n", i * 7919 % 1_000_003)).collect();
     std::fs::write(dir.path().join("large"), large).expect("written");
@@ -96,10 +121,14 @@ fn the_environment_may_say_how_much_and_where() {
     let missing = with("MERGANSER_TEMP_DIR", "missing", &words);
     assert_eq!(missing.status.code(), Some(2));
     assert!(
-        stderr(&missing).contains("missing: No such file or directory"),
+        stderr(&missing)
+            .contains("missing: No such file or directory; MERGANSER_TEMP_DIR names this folder"),
         "{}",
         stderr(&missing)
     );
+    let typed = with("MERGANSER_TEMP_DIR", ".", &[&words[..], &["-T", "missing"]].concat());
+    let said = stderr(&typed);
+    assert!(said.ends_with("missing: No such file or directory\n"), "{said}");
     for more in [&["-T", "."][..], &["--temp-dir=."]] {
         let output = with("MERGANSER_TEMP_DIR", "missing", &[&words, more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
