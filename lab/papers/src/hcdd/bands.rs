@@ -28,6 +28,7 @@ fn outcome(name: &str, requests: u64) -> Value {
         rounds: None,
         files: Vec::new(),
         settings: vec!["blocks_per_plane=64".to_owned()],
+        device: None,
         dir: PathBuf::from("."),
         pool_bytes: None,
     };
