@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_sort::Progress;
 
 use crate::error::ExperimentError;
@@ -18,12 +19,72 @@ pub struct ExperimentSetup {
     /// Numbers of files; empty for the experiment's own.
     pub files: Vec<usize>,
     /// Changes of the modelled device, `name=value` each, for experiments that take them
-    /// ([`Experiment::takes_settings`](crate::Experiment::takes_settings)).
+    /// ([`Experiment::takes_settings`](crate::Experiment::takes_settings)). Where there are several SSDs, each is
+    /// changed.
     pub settings: Vec<String>,
+    /// Another SSD in place of the paper's, by the name of its profile, for experiments that take one
+    /// ([`Experiment::takes_device`](crate::Experiment::takes_device)).
+    pub device: Option<String>,
     /// The folder for data.
     pub dir: PathBuf,
     /// Memory for bytes that wait to be written; `None` is the experiment's own default.
     pub pool_bytes: Option<u64>,
+}
+
+impl ExperimentSetup {
+    /// `profile` with the changes that were given.
+    pub(crate) fn changed(&self, mut profile: SsdProfile) -> Result<SsdProfile, ExperimentError> {
+        for change in &self.settings {
+            profile.set(change).map_err(ExperimentError::Setting)?;
+        }
+        if !self.settings.is_empty() {
+            // The whole device is named: its values don't fit together, and the user gave some of them.
+            let refused = |error| self.refused(&format!("{}: {error}", profile.name));
+            profile.settings.check().map_err(refused)?;
+        }
+        Ok(profile)
+    }
+
+    /// The device that was given, or else `own`, with the changes that were given.
+    pub(crate) fn device(&self, own: &str) -> Result<SsdProfile, ExperimentError> {
+        let name = self.device.as_deref().unwrap_or(own);
+        self.changed(SsdProfile::preset(name).map_err(ExperimentError::device(name))?)
+    }
+
+    /// The device or changes that were given make something impossible.
+    pub(crate) fn refused(&self, why: &str) -> ExperimentError {
+        if let (true, Some(device)) = (self.settings.is_empty(), &self.device) {
+            return ExperimentError::device(device)(ProfileError::Together(why.to_owned()));
+        }
+        ExperimentError::Setting(ProfileError::Together(format!(
+            "{}: {why}",
+            self.settings.join(", ")
+        )))
+    }
+
+    /// Refuses changes of parameters that the experiment varies itself.
+    pub(crate) fn refuse_settings(&self, own: &[&str]) -> Result<(), ExperimentError> {
+        let name = |change: &String| change.split('=').next().unwrap_or_default().trim().to_owned();
+        match self.settings.iter().find(|change| own.contains(&&*name(change))) {
+            Some(change) => Err(ExperimentError::Setting(ProfileError::Together(format!(
+                "{change}: the experiment itself sets {}",
+                own.join(", ")
+            )))),
+            None => Ok(()),
+        }
+    }
+
+    /// A sentence on the device and the changes that were given.
+    pub(crate) fn changes(&self) -> Option<String> {
+        let mut changes = self.settings.clone();
+        if let Some(device) = &self.device {
+            changes.insert(0, format!("the device is {device}"));
+        }
+        (!changes.is_empty()).then(|| {
+            let changes = changes.join(", ");
+            format!("Changed of the profile: {changes}. What was fitted no longer is: ratios compare another device with the paper's, and the other sentences here are of the paper's own.")
+        })
+    }
 }
 
 /// What an experiment needs of the program that runs it, in addition to [`Progress`].

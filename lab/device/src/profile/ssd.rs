@@ -8,12 +8,14 @@ use super::unit::ParameterUnit;
 pub enum CachePolicy {
     /// There is no buffer: a write ends when flash has programmed it.
     None,
-    /// A full buffer evicts the page that was written longest ago.
+    /// A full buffer evicts the pages that were written longest ago, as many together as `Parallel` does.
     Lru,
     /// A full buffer evicts the oldest pages of every package's list together.
     Parallel,
     /// Data are written as soon as they fill a flash page; the buffer holds the pages in flight.
     Behind,
+    /// A full buffer evicts the page that was written longest ago: one for each page that waits.
+    LruPage,
 }
 
 /// The choice of the block to collect.
@@ -127,9 +129,9 @@ parameters! {
     command_ns: Nanoseconds, 0, SECOND, 0, "Time of the host interface per command; commands are served one after another.";
     queue_depth: Count, 1, 65_536, 32, "Requests that the device accepts at once; further ones wait.";
 
-    cache_policy: Choice(&["none", "lru", "parallel", "behind"]), 0, 3, 0, "How the write buffer evicts pages.";
+    cache_policy: Choice(&["none", "lru", "parallel", "behind", "lru-page"]), 0, 4, 0, "How the write buffer evicts pages.";
     cache_bytes: Bytes, 0, TIB, 0, "Size of the write buffer.";
-    cache_parallelism: Count, 1, 4096, 8, "Pages per package that a full write buffer evicts at once.";
+    cache_parallelism: Count, 1, 4096, 8, "Pages per package that a full write buffer evicts at once (lru, parallel).";
     read_ahead_pages: Count, 0, 4096, 0, "Pages read ahead of a sequential reader.";
 
     processor_hz: Hertz, 1_000_000, 100 * SECOND, 500_000_000, "Clock of the processor inside the device.";
@@ -195,8 +197,8 @@ impl SsdSettings {
     /// How the write buffer evicts pages.
     #[must_use]
     pub fn cache_policy(&self) -> CachePolicy {
-        use CachePolicy::{Behind, Lru, None, Parallel};
-        [None, Lru, Parallel, Behind][self.cache_policy as usize]
+        use CachePolicy::{Behind, Lru, LruPage, None, Parallel};
+        [None, Lru, Parallel, Behind, LruPage][self.cache_policy as usize]
     }
 
     /// The choice of the block to collect.

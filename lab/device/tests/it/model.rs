@@ -41,11 +41,12 @@ fn devices() -> Vec<Ssd> {
         "over_provisioning_permille=500",
         "gc_free_permille=130",
     ];
-    let kinds: [&[&str]; 7] = [
+    let kinds: [&[&str]; 8] = [
         &[],
         &["copy_back=off", "placement=rotating", "gc_policy=choices"],
         &["page_bytes=8K", "cache_policy=lru", "cache_bytes=32K", "block_summary_bytes=0"],
         &["cache_policy=parallel", "cache_bytes=32K", "cache_parallelism=2"],
+        &["cache_policy=lru-page", "cache_bytes=32K"],
         &[
             "page_bytes=16K",
             "cache_policy=behind",

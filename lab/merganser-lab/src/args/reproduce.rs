@@ -34,7 +34,11 @@ Examples:
   # Figure 8 of ActiveSort, on a modelled SSD
   merganser reproduce activesort-throughput --plot figure8.svg
   # the same with twice the channels
-  merganser reproduce activesort-throughput --set channels=8")]
+  merganser reproduce activesort-throughput --set channels=8
+  # the same merge on another SSD
+  merganser reproduce activesort-throughput --device 830
+  # HcDD with flash that takes twice as long to program
+  merganser reproduce hcdd-time --set program_ns=400us")]
 pub(crate) struct ReproduceArgs {
     /// The experiment
     #[arg(value_parser = experiment_names(), required_unless_present = "list")]
@@ -55,8 +59,12 @@ pub(crate) struct ReproduceArgs {
     #[arg(long, value_name = "N")]
     pub rounds: Option<usize>,
 
-    /// Change a parameter of the modelled device of activesort-...; repeat for more (simulate --list=jasmine
-    /// lists them)
+    /// Run activesort-... on this modelled SSD, and not on the paper's: jasmine, nvme, isc, 830 or tlc
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<String>,
+
+    /// Change a parameter of the modelled SSDs of activesort-..., hcdd-..., isc-... or ssd-buffer; repeat for more.
+    /// `simulate --list=DEVICE` lists them: the devices are jasmine, msr (hcdd-... and ssd-buffer) and isc
     #[arg(long, value_name = "NAME=VALUE")]
     pub set: Vec<String>,
 

@@ -39,9 +39,9 @@ pub(crate) struct SimulateArrayArgs {
     #[arg(long, value_name = "DEVICE", default_value = "cheetah", help_heading = "Devices")]
     pub hdd: String,
 
-    /// Change a parameter of the SSDs; repeat for more (simulate --list=DEVICE lists them). The msr
-    /// device has the dissertation's write buffer: cache_policy=parallel, cache_bytes=1M,
-    /// cache_parallelism=8
+    /// Change a parameter of the SSDs; repeat for more (simulate --list=DEVICE lists them). With --config hcdd
+    /// the msr device has the dissertation's write buffer: cache_policy=parallel, cache_bytes=1M,
+    /// cache_parallelism=8. In the other arrangements it has none, as in the dissertation
     #[arg(long, value_name = "NAME=VALUE", help_heading = "Devices")]
     pub set_ssd: Vec<String>,
 

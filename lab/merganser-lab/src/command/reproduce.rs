@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use merganser_papers::{Caller, ExperimentError};
+use merganser_papers::{Caller, ExperimentError, ExperimentSetup};
 use merganser_results::kept::ReportFile;
 use merganser_shell::failure::Failure;
 use merganser_shell::signals::Cancel;
@@ -22,7 +22,8 @@ pub(super) fn run(config: &ReproduceConfig, cancel: &Cancel) -> Result<(), Failu
     };
     let progress = progress::on_stderr(config.quiet, cancel);
     let caller: Arc<dyn Caller> = Arc::new(Process);
-    let report = experiment.run(&config.setup, &*progress, &caller).map_err(sentence)?;
+    let report = experiment.run(&config.setup, &*progress, &caller);
+    let report = report.map_err(|error| sentence(error, &config.setup))?;
     drop(progress);
     // Printed before the files are written: the run took long, and a file that can't be written
     // must not lose its result.
@@ -51,13 +52,20 @@ impl Caller for Process {
 }
 
 /// The sentence for an error, with the flag that helps.
-fn sentence(error: ExperimentError) -> Failure {
+fn sentence(error: ExperimentError, setup: &ExperimentSetup) -> Failure {
     match error {
         ExperimentError::Cancelled => Failure::Cancelled,
         ExperimentError::File { path, source } => Failure::on(&path, &source),
         ExperimentError::Storage(error) => Failure::named(&error),
         ExperimentError::Sort(error) => error.into(),
         ExperimentError::Key(error) => error.into(),
+        // The experiments' own devices exist: it is the given device, or the changes of one, that is impossible.
+        error @ ExperimentError::Device { .. } if setup.device.is_some() => {
+            Failure::Error(format!("--device: {error}"))
+        }
+        error @ ExperimentError::Device { .. } if !setup.settings.is_empty() => {
+            Failure::Error(format!("--set: {error}"))
+        }
         error @ ExperimentError::Memory { .. } => Failure::Error(format!("--size: {error}")),
         ExperimentError::Setting(error) => Failure::Error(format!("--set {error}")),
         error => Failure::Error(error.to_string()),

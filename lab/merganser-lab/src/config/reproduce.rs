@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use merganser_device::profile::SsdProfile;
 use merganser_papers::{Experiment, ExperimentSetup};
 use merganser_shell::failure::Failure;
 
@@ -46,14 +47,8 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             let mut all = merganser_papers::list().iter();
             all.find(|experiment| experiment.name == name).expect("the parser knows the names")
         });
-        if let Some(experiment) = experiment.filter(|experiment| !experiment.takes_settings())
-            && !typed.set.is_empty()
-        {
-            return Err(format!(
-                "--set: {} has no device whose parameters can be changed; activesort-... have",
-                experiment.name
-            )
-            .into());
+        if let Some(experiment) = experiment {
+            check_device(experiment, typed.device.as_deref(), &typed.set)?;
         }
         Ok(ReproduceConfig {
             experiment,
@@ -62,6 +57,7 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
                 rounds: typed.rounds,
                 files: typed.files,
                 settings: typed.set,
+                device: typed.device,
                 dir: typed.dir,
                 pool_bytes: typed.memory.map(|size| size.0),
             },
@@ -70,6 +66,36 @@ impl TryFrom<ReproduceArgs> for ReproduceConfig {
             quiet: typed.quiet,
         })
     }
+}
+
+/// Refuses a device, or changes of one, that the experiment can't take.
+fn check_device(
+    experiment: &Experiment,
+    device: Option<&str>,
+    changes: &[String],
+) -> Result<(), Failure> {
+    let others = |takes: fn(&Experiment) -> bool| {
+        let all = merganser_papers::list().iter();
+        let names: Vec<_> = all.filter(|other| takes(other)).map(|other| other.name).collect();
+        names.join(", ")
+    };
+    let name = experiment.name;
+    if !changes.is_empty() && !experiment.takes_settings() {
+        let others = others(Experiment::takes_settings);
+        return Err(format!(
+            "--set: {name} has no modelled device whose parameters can be changed; these have one: {others}"
+        )
+        .into());
+    }
+    let Some(device) = device else { return Ok(()) };
+    if !experiment.takes_device() {
+        let others = others(Experiment::takes_device);
+        return Err(
+            format!("--device: {name} does not run on another device; these do: {others}").into()
+        );
+    }
+    SsdProfile::preset(device).map_err(|error| format!("--device: {error}"))?;
+    Ok(())
 }
 
 /// Less than any experiment can use.
@@ -89,15 +115,40 @@ mod tests {
             (&["--rounds", "0"], "--rounds: at least 1"),
             (&["--files", "8,0"], "--files: 0 is not from 1 to 1000"),
             (&["--files", "1001"], "--files: 1001 is not from 1 to 1000"),
-            (
-                &["--set", "channels=8"],
-                "--set: triton-disk has no device whose parameters can be changed; activesort-... have",
-            ),
             (&["--plot", "x.png"], "--plot: 'x.png' does not end in .svg, the one kind of plot"),
         ];
         for (options, sentence) in table {
             let typed = [&["reproduce", "triton-disk"], *options].concat();
             assert_eq!(refusal(&typed), *sentence, "{options:?}");
         }
+    }
+
+    #[test]
+    fn an_experiment_without_such_a_device_says_which_have_one() {
+        let refused =
+            |name: &str, option: &[&str]| refusal(&[&["reproduce", name], option].concat());
+        for name in ["triton-disk", "ssd-validate"] {
+            let said = refused(name, &["--set", "channels=8"]);
+            let expected =
+                format!("--set: {name} has no modelled device whose parameters can be changed; ");
+            assert!(said.starts_with(&expected), "{said}");
+            for other in ["ssd-buffer", "hcdd-time", "activesort-sort", "isc-energy"] {
+                assert!(said.contains(other), "{said}");
+            }
+        }
+        for name in ["triton-disk", "ssd-buffer", "hcdd-time", "isc-energy"] {
+            assert_eq!(
+                refused(name, &["--device", "830"]),
+                format!(
+                    "--device: {name} does not run on another device; these do: activesort-throughput, \
+                     activesort-sort, activesort-channels"
+                )
+            );
+        }
+        let said = refused("activesort-sort", &["--device", "floppy"]);
+        assert!(
+            said.starts_with("--device: no device is called floppy: there are jasmine, "),
+            "{said}"
+        );
     }
 }

@@ -4,7 +4,7 @@
 use merganser_inside::active_sort::{ActiveSortSettings, ReadPolicy};
 
 use super::data::{Data, Keys};
-use super::throughput::{DataSetSpeeds, PAPER_RAW_READ, changed, firmware, jasmine, measure};
+use super::throughput::{DataSetSpeeds, PAPER_RAW_READ, firmware, measure, merging};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
@@ -29,7 +29,7 @@ const CHUNK_PAGES: [usize; 4] = [2, 4, 8, 16];
 /// Measures every policy on every layout, and the size of the chunk buffers.
 pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
-    let profile = jasmine(lab.setup)?;
+    let profile = merging(lab.setup)?;
     let points = POLICIES.len() * (LAYOUTS.len() * STARTS.len() + CHUNK_PAGES.len());
     lab.progress.phase("merging", Some(bytes * points as u64));
     let one = |policy, keys, gap_bytes, chunk_pages| -> Result<DataSetSpeeds, ExperimentError> {
@@ -87,6 +87,6 @@ pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
             bars,
         },
     };
-    outcome.differs.extend(changed(lab.setup));
+    outcome.differs.extend(lab.setup.changes());
     Ok(outcome)
 }

@@ -15,7 +15,7 @@ use super::aim::{Aim, Judged};
 use super::data::{CHUNKS, Data, program, read_merged};
 use super::host::{CacheSize, FillContent, ModelledHost, nanoseconds};
 use super::swap::Swap;
-use super::throughput::{JASMINE, changed, firmware, jasmine};
+use super::throughput::{firmware, merging};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
 use crate::outcome::{Outcome, OutcomeSection};
@@ -86,7 +86,7 @@ impl FigureBar {
 pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(DATA_BYTES);
     let data = Data::new(bytes, RECORD_BYTES, KEY_BYTES);
-    let profile = jasmine(lab.setup)?;
+    let profile = merging(lab.setup)?;
     let count = MEMORY.len() * MODES.len() * WAYS.len();
     lab.progress.phase("sorting", Some(data.bytes() * count as u64));
     let mut bars = Vec::new();
@@ -99,8 +99,8 @@ pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
             }
         }
     }
-    let mut outcome = outcome(&bars, data.bytes());
-    outcome.differs.extend(changed(lab.setup));
+    let mut outcome = outcome(profile.name, &bars, data.bytes());
+    outcome.differs.extend(lab.setup.changes());
     Ok(outcome)
 }
 
@@ -131,7 +131,8 @@ impl<'a> Case<'a> {
         heap: u64,
         content: Option<FillContent>,
     ) -> Result<ModelledHost, ExperimentError> {
-        let mut ssd = Ssd::new(self.profile, 1).map_err(ExperimentError::device(JASMINE))?;
+        let mut ssd =
+            Ssd::new(self.profile, 1).map_err(ExperimentError::device(self.profile.name))?;
         ssd.attach(program(firmware()));
         let memory_bytes = self.scaled(self.memory);
         let free = memory_bytes.saturating_sub(self.scaled(SYSTEM_BYTES) + heap);
@@ -258,7 +259,7 @@ fn compares(records: u64) -> u64 {
     (records as f64 * (records.max(2) as f64).log2()) as u64
 }
 
-fn outcome(bars: &[FigureBar], bytes: u64) -> Outcome {
+fn outcome(device: &str, bars: &[FigureBar], bytes: u64) -> Outcome {
     let of = |memory: u64, buffered: bool, way: Way| {
         bars.iter()
             .find(|bar| (bar.memory, bar.buffered, bar.way) == (memory << 30, buffered, way))
@@ -309,10 +310,11 @@ fn outcome(bars: &[FigureBar], bytes: u64) -> Outcome {
     }
     let mut differs = judged.missed();
     differs.extend([
-            "Theirs: a server with a Jasmine board; ours: the profile jasmine with a modelled host. \
-             ActiveSort's records are real and checked when they are read; those of the other two \
-             only take time."
-                .into(),
+            format!(
+                "Theirs: a server with a Jasmine board; ours: the profile {device} with a modelled host. \
+                 ActiveSort's records are real and checked when they are read; those of the other two \
+                 only take time."
+            ),
             "Nothing here is fitted to Figure 9 or Table 3. Assumed, for want of a figure in the \
              paper: making records at 1 GB/s, copies at 4 GB/s, 60 ns a comparison, 200 MB for the \
              system; Linux's dirty_ratio 20 and 10, read-ahead of 128 KB, requests of 512 KB; \

@@ -2,7 +2,7 @@
 //! plain reads and writes.
 
 use merganser_device::device::{Component, Device};
-use merganser_device::profile::{ProfileError, SsdProfile};
+use merganser_device::profile::SsdProfile;
 use merganser_device::ssd::Ssd;
 use merganser_inside::active_sort::{ActiveSortSettings, Asking};
 
@@ -53,7 +53,7 @@ pub(crate) fn measure(
     settings: ActiveSortSettings,
     data: Data,
 ) -> Result<DataSetSpeeds, ExperimentError> {
-    let mut ssd = Ssd::new(profile, 1).map_err(ExperimentError::device(JASMINE))?;
+    let mut ssd = Ssd::new(profile, 1).map_err(ExperimentError::device(profile.name))?;
     ssd.attach(program(settings));
     let sorted = data.sorted();
     let content: FillContent = Box::new(move |offset, out| sorted.fill(offset, out));
@@ -111,36 +111,21 @@ pub(crate) fn firmware() -> ActiveSortSettings {
     ActiveSortSettings { asking: Asking::AfterStep, ..ActiveSortSettings::default() }
 }
 
-/// The prototype, with the changes that were asked for.
-pub(crate) fn jasmine(setup: &ExperimentSetup) -> Result<SsdProfile, ExperimentError> {
-    let mut profile = SsdProfile::preset(JASMINE).map_err(ExperimentError::device(JASMINE))?;
-    for text in &setup.settings {
-        profile.set(text).map_err(ExperimentError::Setting)?;
-    }
-    profile.settings.check().map_err(ExperimentError::Setting)?;
+/// The prototype, or the device and with the changes that were asked for.
+pub(crate) fn merging(setup: &ExperimentSetup) -> Result<SsdProfile, ExperimentError> {
+    let profile = setup.device(JASMINE)?;
     let (found, needed) = (profile.settings.capacity_bytes(), CONTROL + CONTROL_BYTES);
     if found < needed {
-        let why = format!(
-            "{}: the device holds {found} bytes, and the experiment addresses {needed}",
-            setup.settings.join(", ")
-        );
-        return Err(ExperimentError::Setting(ProfileError::Together(why)));
+        let why = format!("the device holds {found} bytes, and the experiment addresses {needed}");
+        return Err(setup.refused(&why));
     }
     Ok(profile)
-}
-
-/// What to say about those changes.
-pub(crate) fn changed(setup: &ExperimentSetup) -> Option<String> {
-    let changes = setup.settings.join(", ");
-    (!changes.is_empty()).then(|| {
-        format!("Changed of the profile: {changes}. What was fitted no longer is: ratios compare another device with the paper's.")
-    })
 }
 
 /// Measures every size of record and key.
 pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     let bytes = lab.setup.size_bytes.unwrap_or(BYTES);
-    let profile = jasmine(lab.setup)?;
+    let profile = merging(lab.setup)?;
     lab.progress.phase("merging", Some(bytes * (KEYS.len() * RECORDS.len()) as u64));
     let mut measured = Vec::new();
     for key_bytes in KEYS {
@@ -153,12 +138,12 @@ pub(crate) fn run(lab: &Lab<'_>) -> Result<Outcome, ExperimentError> {
     }
     let data = Data::new(bytes, 32_768, 4);
     let asked_first = measure(&profile, ActiveSortSettings::default(), data)?.merged;
-    let mut outcome = outcome(&measured, asked_first);
-    outcome.differs.extend(changed(lab.setup));
+    let mut outcome = outcome(profile.name, &measured, asked_first);
+    outcome.differs.extend(lab.setup.changes());
     Ok(outcome)
 }
 
-fn outcome(measured: &[(u64, u64, DataSetSpeeds)], asked_first: f64) -> Outcome {
+fn outcome(device: &str, measured: &[(u64, u64, DataSetSpeeds)], asked_first: f64) -> Outcome {
     let of = |key: u64, record: u64| {
         let found = measured.iter().find(|(k, r, _)| (*k, *r) == (key, record));
         &found.expect("all were measured").2
@@ -213,9 +198,10 @@ fn outcome(measured: &[(u64, u64, DataSetSpeeds)], asked_first: f64) -> Outcome 
     };
     let mut differs = judged.missed();
     differs.extend([
-            "Theirs: a Jasmine OpenSSD board; ours: the profile jasmine of lab/device, with the \
-             engine's own merge running inside it on real records. Every merged record is checked."
-                .into(),
+            format!(
+                "Theirs: a Jasmine OpenSSD board; ours: the profile {device} of lab/device, with the \
+                 engine's own merge running inside it on real records. Every merged record is checked."
+            ),
             "Fitted: the channel's overhead to plain reads; the processor's cycles a record to the \
              fall. All else is predicted, plain writes too."
                 .into(),

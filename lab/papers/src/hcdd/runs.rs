@@ -1,5 +1,6 @@
 //! The four arrangements on the three traces, for the experiments.
 
+use merganser_device::profile::ProfileError;
 use merganser_device::request::{DeviceRequest, RequestKind};
 
 use super::load::{Contents, Duplicates};
@@ -29,6 +30,11 @@ impl PaperTrace {
     /// Share of duplicates among the writes.
     pub(super) fn duplicates(&self) -> f64 {
         self.removed / self.look.writes as f64
+    }
+
+    /// Seconds of all its responses together, by the mean of those that were played. If all were, this is their sum.
+    pub(super) fn whole_seconds(&self, measured: &ResponseTimes) -> f64 {
+        measured.mean_ms() / 1e3 * (self.look.reads + self.look.writes) as f64
     }
 
     /// Its requests, at most about `most`.
@@ -64,17 +70,34 @@ pub(super) fn drawn(duplicates: f64) -> Contents {
 
 /// The dissertation's node, with the changes of its SSDs that were given.
 pub(super) fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<NodeSetup, ExperimentError> {
-    let setup =
-        NodeSetup::paper(arrangement).map_err(|error| ExperimentError::Model(error.to_string()))?;
-    changed(lab, setup)
+    changed(lab, NodeSetup::paper(arrangement).map_err(model)?)
 }
 
-/// The same of another node.
-pub(super) fn changed(lab: &Lab<'_>, mut setup: NodeSetup) -> Result<NodeSetup, ExperimentError> {
-    for change in &lab.setup.settings {
-        setup.ssd.set(change).map_err(ExperimentError::Setting)?;
-    }
+/// The same with the write buffer of HcDD's SSDs in those of every arrangement.
+pub(super) fn enhanced(
+    lab: &Lab<'_>,
+    arrangement: Arrangement,
+) -> Result<NodeSetup, ExperimentError> {
+    changed(lab, NodeSetup::paper(arrangement).and_then(NodeSetup::enhanced).map_err(model)?)
+}
+
+/// The dissertation's node, whose disks have their write caches on, and nothing is synced.
+pub(super) fn cached(
+    lab: &Lab<'_>,
+    arrangement: Arrangement,
+) -> Result<NodeSetup, ExperimentError> {
+    let mut setup = NodeSetup { log_syncs: false, ..paper(lab, arrangement)? };
+    setup.hdd.set("write_cache=on").map_err(model)?;
     Ok(setup)
+}
+
+fn model(error: ProfileError) -> ExperimentError {
+    ExperimentError::Model(error.to_string())
+}
+
+/// A node with the changes of its SSDs that were given.
+pub(super) fn changed(lab: &Lab<'_>, setup: NodeSetup) -> Result<NodeSetup, ExperimentError> {
+    Ok(NodeSetup { ssd: lab.setup.changed(setup.ssd)?, ..setup })
 }
 
 /// Plays `requests` on a node. Addresses begin again at the end of the volume.
@@ -120,6 +143,15 @@ fn play_all(lab: &Lab<'_>, trace: &PaperTrace) -> Result<Vec<ResponseTimes>, Exp
     Arrangement::ALL.iter().map(of).collect()
 }
 
+/// Plays a trace of the dissertation on a node.
+pub(super) fn play_trace(
+    lab: &Lab<'_>,
+    setup: &NodeSetup,
+    trace: &PaperTrace,
+) -> Result<ResponseTimes, ExperimentError> {
+    play(lab, setup, &trace.requests(most(lab))?, drawn(trace.duplicates()))
+}
+
 /// Plays every trace in all arrangements. `each` gets the trace and its runs, in the order of
 /// [`Arrangement::ALL`], and what counts of a trace in a mean of them.
 pub(super) fn play_traces(
@@ -152,8 +184,9 @@ pub(super) fn differs(lab: &Lab<'_>) -> Vec<String> {
         "The traces are not public: look-alikes have the numbers of reads and writes of Table 5.2. Addresses, sizes of one page and arrival times are guesses, written down in look_alike.rs; they were chosen for the axes of Figures 5.8 and 5.9 before any figure here was computed, and response times depend on them.".to_owned(),
         "Duplicates are drawn with the dissertation's share (removed writes over writes of Table 5.2), so Figure 5.10 is an input. The other figures are predictions: nothing was fitted to them.".to_owned(),
         "The size of the buffer on the disks is not given: 4 GiB here. Writes that arrive while the log is busy are one record. A write ends when it is on the platters: the disks have no write cache.".to_owned(),
-        "Two Cheetah 15K.5, two SSDs of DiskSim with the package-parallel buffer of 1 MiB (all arrangements), SHA-1 at 47,548 cycles of 1 GHz, pages moved as soon as possible.".to_owned(),
+        "Two Cheetah 15K.5, two SSDs of DiskSim, SHA-1 at 47,548 cycles of 1 GHz, pages moved as soon as possible. Only HcDD's SSDs have the package-parallel buffer of 1 MiB (\"enhanced\", 5.4.1); those of the hybrid and SSDs alone have no write buffer.".to_owned(),
     ];
+    differs.extend(lab.setup.changes());
     if most(lab) < 3_000_000 {
         differs.push(format!(
             "No trace has more than {} requests, because of the given size.",

@@ -81,20 +81,17 @@ pub struct NodeSetup {
 }
 
 impl NodeSetup {
-    /// The dissertation's node (5.4.1): two SSDs of DiskSim with a buffer of 1 MiB and 8 pages for each
-    /// package, two Cheetah 15K.5, a processor of 1 GHz, and pages that move as soon as possible. The
-    /// size of the buffer on the disks is not given; here it is 4 GiB.
+    /// The dissertation's node (5.4.1): two SSDs of DiskSim, two Cheetah 15K.5, a processor of 1 GHz, and
+    /// pages that move as soon as possible. Only HcDD has "enhanced" SSDs, with a buffer of 1 MiB and 8 pages for
+    /// each package; the SSDs of the other arrangements have no buffer. The size of the buffer on the disks is not
+    /// given; here it is 4 GiB.
     ///
     /// # Errors
     /// None, unless the presets are gone.
     pub fn paper(arrangement: Arrangement) -> Result<NodeSetup, ProfileError> {
-        let mut ssd = SsdProfile::preset("msr")?;
-        for change in ["cache_policy=parallel", "cache_bytes=1M", "cache_parallelism=8"] {
-            ssd.set(change)?;
-        }
-        Ok(NodeSetup {
+        let plain = NodeSetup {
             arrangement,
-            ssd,
+            ssd: SsdProfile::preset("msr")?,
             hdd: HddProfile::preset("cheetah")?,
             members: (2, 2),
             buffer_bytes: 4 << 30,
@@ -103,7 +100,19 @@ impl NodeSetup {
             log_syncs: true,
             hash_ns: HASH_CYCLES * 1_000_000_000 / PROCESSOR_HZ,
             seed: 1,
-        })
+        };
+        if arrangement == Arrangement::Hcdd { plain.enhanced() } else { Ok(plain) }
+    }
+
+    /// The same node with the dissertation's write buffer in its SSDs.
+    ///
+    /// # Errors
+    /// None, unless the parameters are gone.
+    pub fn enhanced(mut self) -> Result<NodeSetup, ProfileError> {
+        for change in ["cache_policy=parallel", "cache_bytes=1M", "cache_parallelism=8"] {
+            self.ssd.set(change)?;
+        }
+        Ok(self)
     }
 
     /// The devices: data members first, then buffer members. Everything that the volume has was

@@ -5,7 +5,8 @@ use merganser_device::profile::{ProfileError, SsdProfile};
 use merganser_device::request::{DeviceRequest, SimTime};
 use merganser_device::workload::{AccessPattern, Arrivals, Sizes, Workload};
 
-use super::runs::{changed, drawn, most, play, traces};
+use super::measured::ResponseTimes;
+use super::runs::{changed, drawn, enhanced, most, paper, play, traces};
 use super::setup::{Arrangement, NodeSetup};
 use crate::error::ExperimentError;
 use crate::lab::Lab;
@@ -25,24 +26,22 @@ const TODAY_REQUESTS: u64 = 150_000;
 /// A pair of devices.
 struct DevicePair {
     name: &'static str,
-    ssd: &'static str,
-    hdd: &'static str,
-    changes: &'static [&'static str],
+    devices: Devices,
+}
+
+enum Devices {
+    /// The dissertation's: HcDD's SSDs have a write buffer, the others none.
+    Paper,
+    /// Those of today.
+    Today { ssd: &'static str, hdd: &'static str, change: &'static str },
 }
 
 const PAIRS: [DevicePair; 2] = [
-    DevicePair {
-        name: "msr and cheetah (2009)",
-        ssd: "msr",
-        hdd: "cheetah",
-        changes: &["cache_policy=parallel", "cache_bytes=1M", "cache_parallelism=8"],
-    },
-    // Smaller than the real one, so that its map takes less memory.
+    DevicePair { name: "msr and cheetah (2009)", devices: Devices::Paper },
     DevicePair {
         name: "nvme and barracuda",
-        ssd: "nvme",
-        hdd: "barracuda",
-        changes: &["blocks_per_plane=512"],
+        // Smaller than the real one, so that its map takes less memory.
+        devices: Devices::Today { ssd: "nvme", hdd: "barracuda", change: "blocks_per_plane=512" },
     },
 ];
 
@@ -67,45 +66,61 @@ fn setup(
     pair: &DevicePair,
     arrangement: Arrangement,
 ) -> Result<NodeSetup, ExperimentError> {
+    let Devices::Today { ssd, hdd, change } = pair.devices else {
+        return paper(lab, arrangement);
+    };
     let make = || -> Result<NodeSetup, ProfileError> {
-        let mut ssd = SsdProfile::preset(pair.ssd)?;
-        for change in pair.changes {
-            ssd.set(change)?;
-        }
-        Ok(NodeSetup { ssd, hdd: HddProfile::preset(pair.hdd)?, ..NodeSetup::paper(arrangement)? })
+        let mut ssd = SsdProfile::preset(ssd)?;
+        ssd.set(change)?;
+        Ok(NodeSetup { ssd, hdd: HddProfile::preset(hdd)?, ..NodeSetup::paper(arrangement)? })
     };
     changed(lab, make().map_err(|error| ExperimentError::Model(error.to_string()))?)
 }
 
-/// The map, as a table and as lines.
-pub(super) fn map(lab: &Lab<'_>) -> Result<(OutcomeSection, Vec<ChartSeries>), ExperimentError> {
+/// SSDs alone at each rate.
+fn alone(lab: &Lab<'_>, setup: &NodeSetup) -> Result<Vec<ResponseTimes>, ExperimentError> {
+    RATES.into_iter().map(|rate| play(lab, setup, &writes(lab, rate)?, drawn(0.))).collect()
+}
+
+/// The map, as tables and as lines. The second table compares with SSDs alone that have HcDD's write buffer.
+pub(super) fn map(
+    lab: &Lab<'_>,
+) -> Result<([OutcomeSection; 2], Vec<ChartSeries>), ExperimentError> {
     let mut section =
         OutcomeSection::new("predicted: HcDD over SSDs alone; pays where both are below 1");
+    let mut alike =
+        OutcomeSection::new("sensitivity: HcDD over SSDs alone, which are enhanced, too");
     let mut series = Vec::new();
     for pair in &PAIRS {
-        let mut alone = Vec::new();
-        for rate in RATES {
-            let setup = setup(lab, pair, Arrangement::Ssds)?;
-            alone.push(play(lab, &setup, &writes(lab, rate)?, drawn(0.))?);
-        }
+        let plain = alone(lab, &setup(lab, pair, Arrangement::Ssds)?)?;
+        let buffered = match pair.devices {
+            Devices::Paper => alone(lab, &enhanced(lab, Arrangement::Ssds)?)?,
+            Devices::Today { .. } => Vec::new(),
+        };
         for percent in DUPLICATES {
             let mut points = Vec::new();
-            for (rate, alone) in RATES.into_iter().zip(&alone) {
+            for (at, rate) in RATES.into_iter().enumerate() {
                 let setup = setup(lab, pair, Arrangement::Hcdd)?;
                 let share = f64::from(percent) / 100.;
                 let hcdd = play(lab, &setup, &writes(lab, rate)?, drawn(share))?;
-                let response = hcdd.writes.mean() / alone.writes.mean();
-                let bytes = hcdd.flash.host_bytes as f64 / alone.flash.host_bytes.max(1) as f64;
                 let what = format!("{}, {percent} % duplicates, {rate}/s", pair.name);
-                section.ours(format!("{what}: response"), response);
-                section.ours(format!("{what}: bytes to the SSDs"), bytes);
-                points.push((rate as f64, response));
+                let compare = |section: &mut OutcomeSection, alone: &ResponseTimes| {
+                    let response = hcdd.writes.mean() / alone.writes.mean();
+                    let bytes = hcdd.flash.host_bytes as f64 / alone.flash.host_bytes.max(1) as f64;
+                    section.ours(format!("{what}: response"), response);
+                    section.ours(format!("{what}: bytes to the SSDs"), bytes);
+                    response
+                };
+                points.push((rate as f64, compare(&mut section, &plain[at])));
+                if let Some(buffered) = buffered.get(at) {
+                    compare(&mut alike, buffered);
+                }
             }
             let name = format!("{}, {percent} % duplicates", pair.name);
             series.push(ChartSeries { name, paper: false, points });
         }
     }
-    Ok((section, series))
+    Ok(([section, alike], series))
 }
 
 /// The four arrangements on the three traces, with the devices of today.

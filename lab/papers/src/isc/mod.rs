@@ -49,6 +49,7 @@ mod tests {
             rounds: None,
             files: Vec::new(),
             settings: changes.iter().map(|change| (*change).to_owned()).collect(),
+            device: None,
             dir: PathBuf::from("."),
             pool_bytes: None,
         };

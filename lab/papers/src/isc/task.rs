@@ -197,10 +197,8 @@ impl SplitTask {
         lab.progress.phase("mapping in the device", Some(3 * bytes));
         let input = SplitInput::new(bytes as usize);
         let scale = SPLIT_BYTES as f64 / bytes as f64;
-        let mut profile = SsdProfile::preset(PROFILE).map_err(ExperimentError::device(PROFILE))?;
-        for change in &lab.setup.settings {
-            profile.set(change).map_err(ExperimentError::Setting)?;
-        }
+        let profile = SsdProfile::preset(PROFILE).map_err(ExperimentError::device(PROFILE))?;
+        let profile = lab.setup.changed(profile)?;
 
         let mut host = filled(&profile, &input)?;
         let (start, before) = (host.now(), host.traffic().0);
@@ -266,7 +264,10 @@ impl SplitTask {
             sessions,
             busy: [of(Component::Processor), of(Component::Memory), of(Component::Die)],
             ratios: ratios(&profile.settings),
-            differs: differs(&profile.settings, bytes, native),
+            differs: differs(&profile.settings, bytes, native)
+                .into_iter()
+                .chain(lab.setup.changes())
+                .collect(),
         })
     }
 }

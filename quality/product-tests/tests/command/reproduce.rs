@@ -21,8 +21,7 @@ const EXPERIMENTS: [(&str, &[&str]); 12] = [
     ("isc-energy", &[]),
 ];
 
-/// They share all code but their tables. Without optimisation the two others take minutes, so they are run on smaller SSDs, in
-/// lab/papers/src/hcdd/bands.rs.
+/// Without optimisation they take minutes, so they are run on smaller SSDs.
 const HCDD: [&str; 3] = ["hcdd-dedup", "hcdd-time", "hcdd-response"];
 
 #[test]
@@ -45,8 +44,80 @@ fn every_experiment_prints_its_figures_and_leaves_only_the_requested_files() {
 }
 
 #[test]
-fn an_experiment_of_hcdd_prints_its_figures() {
-    prints_its_figures("hcdd-time", &[]);
+fn the_experiments_of_hcdd_print_their_figures() {
+    for name in HCDD {
+        prints_its_figures(name, &["--set", "blocks_per_plane=64"]);
+    }
+}
+
+/// What an experiment prints, as JSON, and its sentences on what differs.
+fn figures(words: &[&str]) -> (Value, String) {
+    let dir = folder();
+    let words = [&["reproduce"], words, &["--size", "1MB", "--json", "j", "--quiet"]].concat();
+    prints(dir.path(), &words);
+    let json = std::fs::read(dir.path().join("j")).expect("written");
+    let json: Value = serde_json::from_slice(&json).expect("JSON");
+    (json["sections"].clone(), json["differs"].to_string())
+}
+
+/// Issue 43: `--set` was refused, although these experiments run on a modelled device.
+#[test]
+fn i43_a_changed_device_gives_other_figures_and_the_report_says_so() {
+    let small = "blocks_per_plane=64";
+    for (name, own, change) in [
+        ("hcdd-time", &["--set", small][..], "program_ns=900us"),
+        ("ssd-buffer", &["--set", small], "program_ns=900us"),
+        ("isc-breakdown", &[], "channel_bytes_per_second=40M"),
+        ("activesort-throughput", &[], "channels=1"),
+    ] {
+        let words = [&[name], own].concat();
+        let (before, _) = figures(&words);
+        let (after, differs) = figures(&[&words[..], &["--set", change]].concat());
+        assert_ne!(before, after, "{name}");
+        assert!(
+            differs.contains("Changed of the profile: ") && differs.contains(change),
+            "{differs}"
+        );
+    }
+}
+
+/// Issue 43: ActiveSort ran on its prototype only.
+#[test]
+fn i43_active_sort_runs_on_other_devices() {
+    for name in ["activesort-throughput", "activesort-sort", "activesort-channels"] {
+        let mut found = vec![figures(&[name]).0];
+        for device in ["nvme", "isc", "830", "tlc"] {
+            let (sections, differs) = figures(&[name, "--device", device]);
+            assert!(differs.contains(&format!("the device is {device}")), "{differs}");
+            assert!(!found.contains(&sections), "{name} on {device}");
+            found.push(sections);
+        }
+        assert_eq!(figures(&[name, "--device", "jasmine"]).0, found[0], "{name}");
+    }
+}
+
+#[test]
+fn a_device_that_an_experiment_cannot_use_is_one_sentence() {
+    let dir = folder();
+    let refused = |words: &[&str]| fails(dir.path(), &[&["reproduce"], words].concat());
+    for (words, sentence) in [
+        (
+            &["ssd-buffer", "--set", "cache_bytes=2M"][..],
+            "--set cache_bytes=2M: the experiment itself sets cache_policy, cache_bytes, cache_parallelism",
+        ),
+        (&["hcdd-time", "--set", "colour=1"], "--set colour is no parameter of a device"),
+        (
+            &["hcdd-response", "--set", "channels=0"],
+            "--set channels=0: a value in count from 1 to 64",
+        ),
+        (&["isc-nodes", "--set", "channels"], "--set channels: a setting is written name=value"),
+    ] {
+        assert_eq!(refused(words), sentence, "{words:?}");
+    }
+    let together = refused(&["isc-energy", "--set", "cache_policy=lru", "--set", "cache_bytes=0"]);
+    assert!(together.starts_with("--set cache_policy=lru, cache_bytes=0: isc: "), "{together}");
+    let small = refused(&["activesort-sort", "--device", "msr"]);
+    assert!(small.starts_with("--device: msr: the device holds "), "{small}");
 }
 
 fn prints_its_figures(name: &str, more: &[&str]) {
@@ -72,7 +143,7 @@ fn prints_its_figures(name: &str, more: &[&str]) {
     assert!((part("ratio") - part("ours") / part("paper")).abs() < 1e-9);
 
     let plot = std::fs::read_to_string(dir.path().join("p.svg")).expect("written");
-    assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>\n") && !plot.contains("NaN"));
+    assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>") && !plot.contains("NaN"));
 }
 
 #[test]

@@ -1,16 +1,17 @@
 //! The write buffer: lists of units that are not on flash yet.
 //!
 //! ```text
+//!   lru-page   one list; when the buffer is full, its oldest page goes to flash for each that waits
 //!   lru        one list; when the buffer is full, its oldest pages go to flash together
 //!   parallel   a list for each package; when the buffer is full, the oldest pages of every list
 //!              go to flash together, so that all packages work (dissertation 5.3.3, Algorithm 1)
 //!   behind     one list; a page's worth goes to flash as soon as it is there
 //! ```
 //!
-//! Both of the first two evict `cache_parallelism` pages per package. They differ in where those
+//! `lru-page` is the classic LRU: with one write that waits, one package works at a time, whatever the buffer
+//! holds. `lru` and `parallel` evict `cache_parallelism` pages per package. They differ in where those
 //! pages go: those of one list, to the packages of their numbers or of their turn, so that some packages
-//! get several and others none; those of a list per package, evenly. A buffer that evicted one page for
-//! each write that waits would use one package at a time, whatever it held.
+//! get several and others none; those of a list per package, evenly.
 //!
 //! Space becomes free when flash has programmed a page, not when the page is sent.
 
@@ -155,6 +156,7 @@ impl WriteBuffer {
                 }
                 groups
             }
+            CachePolicy::LruPage => self.oldest(0).into_iter().collect(),
             _ => {
                 let pages = self.parallelism * self.packages;
                 (0..pages).map_while(|_| self.oldest(0)).collect()
@@ -250,6 +252,19 @@ mod tests {
         assert!(!lru.fits([LogicalUnit(9)].into_iter()), "its space comes back when flash has it");
         lru.left(1);
         assert!(lru.fits([LogicalUnit(9)].into_iter()));
+    }
+
+    #[test]
+    fn the_classic_lru_gives_one_page() {
+        let mut lru = buffer(4, 6);
+        fill(&mut lru, &[1, 2, 3, 1, 4, 5, 6]);
+        assert_eq!(numbers(lru.make_space()), [2]);
+        assert_eq!((numbers(lru.make_space()), lru.leaving()), (vec![3], 2));
+        lru.left(2);
+        assert!(lru.fits([LogicalUnit(9), LogicalUnit(10)].into_iter()));
+        assert_eq!(numbers(std::iter::from_fn(|| lru.drain())), [1, 4, 5, 6]);
+        lru.left(4);
+        assert!(lru.is_empty() && lru.make_space().is_empty());
     }
 
     #[test]
