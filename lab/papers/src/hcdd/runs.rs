@@ -1,6 +1,5 @@
 //! The four arrangements on the three traces, for the experiments.
 
-use merganser_device::profile::ProfileError;
 use merganser_device::request::{DeviceRequest, RequestKind};
 
 use super::load::{Contents, Duplicates};
@@ -68,9 +67,12 @@ pub(super) fn drawn(duplicates: f64) -> Contents {
     Contents::Drawn(Duplicates::new(duplicates, 11))
 }
 
+/// What errors of its model name.
+const NODE: &str = "the dissertation's node";
+
 /// The dissertation's node, with the changes of its SSDs that were given.
 pub(super) fn paper(lab: &Lab<'_>, arrangement: Arrangement) -> Result<NodeSetup, ExperimentError> {
-    changed(lab, NodeSetup::paper(arrangement).map_err(model)?)
+    changed(lab, NodeSetup::paper(arrangement).map_err(ExperimentError::device(NODE))?)
 }
 
 /// The same with the write buffer of HcDD's SSDs in those of every arrangement.
@@ -78,7 +80,12 @@ pub(super) fn enhanced(
     lab: &Lab<'_>,
     arrangement: Arrangement,
 ) -> Result<NodeSetup, ExperimentError> {
-    changed(lab, NodeSetup::paper(arrangement).and_then(NodeSetup::enhanced).map_err(model)?)
+    changed(
+        lab,
+        NodeSetup::paper(arrangement)
+            .and_then(NodeSetup::enhanced)
+            .map_err(ExperimentError::device(NODE))?,
+    )
 }
 
 /// The dissertation's node, whose disks have their write caches on, and nothing is synced.
@@ -87,12 +94,8 @@ pub(super) fn cached(
     arrangement: Arrangement,
 ) -> Result<NodeSetup, ExperimentError> {
     let mut setup = NodeSetup { log_syncs: false, ..paper(lab, arrangement)? };
-    setup.hdd.set("write_cache=on").map_err(model)?;
+    setup.hdd.set("write_cache=on").map_err(ExperimentError::device(NODE))?;
     Ok(setup)
-}
-
-fn model(error: ProfileError) -> ExperimentError {
-    ExperimentError::Model(error.to_string())
 }
 
 /// A node with the changes of its SSDs that were given.

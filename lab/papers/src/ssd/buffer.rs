@@ -482,7 +482,6 @@ mod tests {
                 let [lru, lists] = [BufferKind::Lru, BufferKind::Lists(8)]
                     .map(|buffer| short(&requests, buffer, mib).all);
                 let what = format!("{}, {mib} MB: LRU {lru}, lists {lists} ms", look.name);
-                println!("{what}");
                 assert!(
                     [lru, lists].iter().all(|it| FIGURE_5_6.place(*it) == AxisPlace::Inside),
                     "{what}"
@@ -504,7 +503,6 @@ mod tests {
             let [lru, lists] = [BufferKind::Lru, BufferKind::Lists(8)]
                 .map(|buffer| short(&requests, buffer, mib).all);
             let what = format!("{mib} MB: LRU {lru}, lists {lists} ms");
-            println!("{what}");
             for mean in [lru, lists] {
                 assert_eq!(FIGURE_5_7.place(mean), AxisPlace::Inside, "{what}");
                 // The link alone takes 0.002 ms.
@@ -521,7 +519,6 @@ mod tests {
             let requests = look.requests(SHORT).expect("a look-alike");
             for mib in [1, 2] {
                 let ratio = lists_over(&requests, BufferKind::Lru, mib);
-                println!("{}, {mib} MB: {ratio}", look.name);
                 assert!(ratio < 1., "{}, {mib} MB: {ratio}", look.name);
             }
         }
