@@ -68,7 +68,7 @@ fn i43_a_changed_device_gives_other_figures_and_the_report_says_so() {
         ("hcdd-time", &["--set", small][..], "program_ns=900us"),
         ("ssd-buffer", &["--set", small], "program_ns=900us"),
         ("isc-breakdown", &[], "channel_bytes_per_second=40M"),
-        ("activesort-throughput", &[], "channels=1"),
+        ("activesort-throughput", &[], "channels=8"),
     ] {
         let words = [&[name], own].concat();
         let (before, _) = figures(&words);
@@ -143,7 +143,7 @@ fn prints_its_figures(name: &str, more: &[&str]) {
     assert!((part("ratio") - part("ours") / part("paper")).abs() < 1e-9);
 
     let plot = std::fs::read_to_string(dir.path().join("p.svg")).expect("written");
-    assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>") && !plot.contains("NaN"));
+    assert!(plot.starts_with("<svg ") && plot.ends_with("</svg>\n") && !plot.contains("NaN"));
 }
 
 #[test]

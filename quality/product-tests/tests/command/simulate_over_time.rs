@@ -155,7 +155,11 @@ fn an_experiment_on_a_changed_device_says_so() {
     let fails = |text: &str| fails(dir.path(), &["reproduce", "activesort-sort", "--set", text]);
     assert_eq!(fails("channels=0"), "--set channels=0: a value in count from 1 to 64");
     assert!(fails("chanels=2").starts_with("--set chanels is no parameter of a device"));
-    assert!(fails("page_bytes=3000").starts_with("--set page_bytes=3000 and map_unit_bytes="));
+    let together = fails("page_bytes=3000");
+    assert!(
+        together.starts_with("--set page_bytes=3000: jasmine: page_bytes=3000 and map_unit_bytes="),
+        "{together}"
+    );
     let small = fails("channels=2");
     assert!(
         small.starts_with("--set channels=2: the device holds 63912804352 bytes, and"),
