@@ -1,7 +1,7 @@
 //! The progress of a command on stderr: phase, bytes, rate and time left, as a bar on a terminal or as lines for a log.
 //!
 //! ```text
-//!   engine ─ phase, advance ─► DrawnBar      redrawn five times a second, wiped at the end
+//!   engine ─ phase, advance ─► DrawnBar      redrawn every 200 ms, wiped at the end
 //!                           ├► LoggedLines   a line a phase, and one every 10 s by a thread of its own
 //!                           └► HiddenBar     nothing
 //! ```
@@ -68,7 +68,7 @@ pub fn in_form(form: ProgressForm, cancel: &Cancel) -> Box<dyn Progress + Send> 
 /// What a command did, in one line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WorkSummary {
-    /// What was done, such as `sorted`.
+    /// The work in one word, such as `sorted`.
     pub done: &'static str,
     /// Records of the result, if they were counted.
     pub records: Option<u64>,

@@ -1,7 +1,7 @@
 //! How long the processors of this machine stood still: a virtual one waits for its host, and no program on it can
 //! know that but by its clock.
 //!
-//! On each processor a thread with real-time priority asks to be woken a thousand times a second. When it is much too
+//! On each processor a thread with real-time priority asks to be woken every millisecond. When it is much too
 //! late, the processor stood still.
 
 use std::process::{Command, Stdio};
@@ -47,7 +47,7 @@ impl Watch {
         Watch { threads: threads.collect(), end }
     }
 
-    /// What was seen.
+    /// The stalls since then.
     pub(super) fn end(self) -> Stalls {
         self.end.store(true, Ordering::Relaxed);
         let each = self.threads.into_iter().map(|thread| thread.join().expect("it ended"));

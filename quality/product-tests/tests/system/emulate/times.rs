@@ -27,7 +27,7 @@ use crate::harness::{merganser, prints};
 
 /// How far from 1 the ratio of a time and the model's may be (the bar of the full table).
 const BAND: f64 = 0.05;
-/// The part of the time by which answers of a valid run may be late.
+/// How late answers of a valid run may be, of the time.
 const LAG: f64 = 0.01;
 /// Tries of a workload. Each has a clock that is twice as slow, and half the requests.
 const TRIES: u32 = 4;
