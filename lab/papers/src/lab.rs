@@ -82,7 +82,7 @@ impl ExperimentSetup {
         }
         (!changes.is_empty()).then(|| {
             let changes = changes.join(", ");
-            format!("Changed of the profile: {changes}. What was fitted no longer is: ratios compare another device with the paper's, and the other sentences here are of the paper's own.")
+            format!("Changed of the profile: {changes}. Fitted figures were fitted without these changes: ratios compare another device with the paper's, and the other sentences here are of the paper's own.")
         })
     }
 }
