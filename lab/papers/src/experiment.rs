@@ -41,7 +41,7 @@ impl Experiment {
         self.device != DeviceChanges::Nothing
     }
 
-    /// Whether another SSD can take the place of its device ([`ExperimentSetup::device`]).
+    /// Whether another SSD can take the place of its device ([its field](field@ExperimentSetup::device)).
     #[must_use]
     pub fn takes_device(&self) -> bool {
         self.device == DeviceChanges::Device
