@@ -52,7 +52,9 @@ pub(super) fn run(config: &MaterializeConfig, cancel: &Cancel) -> Result<(), Fai
     };
     drop(phases);
     drop(progress);
-    let summary = WorkSummary { done: "copied", records: None, bytes, written_bytes: bytes };
+    // 0: an earlier command copied all of it. A compressed result is smaller than the copied bytes.
+    let copied = bytes.filter(|bytes| *bytes > 0);
+    let summary = WorkSummary { done: "copied", records: None, bytes: copied, written_bytes: None };
     summary.tell(config.progress, started.elapsed());
     watch.finish(|| report::CommandFigures {
         command: "materialize",

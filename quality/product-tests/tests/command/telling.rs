@@ -56,6 +56,9 @@ fn a_log_has_each_phase_and_what_was_done() {
         assert!(last.contains(" 1.38 MB, in ") && last.contains(" MB/s"), "{words:?}: {lines:?}");
         assert!(lines.len() >= 2, "{words:?}: {lines:?}");
     }
+    // A compressed copy is smaller than what was copied.
+    let packed = said(dir.path(), &["materialize", "v", "-o", "copy.gz", "--progress=log"]);
+    assert!(packed.last().is_some_and(|last| !last.contains("written")), "{packed:?}");
 }
 
 #[test]
