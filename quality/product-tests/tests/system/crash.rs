@@ -149,6 +149,8 @@ fn a_killed_materialize_continues() {
 }
 
 fn kill_copies(strategy: &str) {
+    let is_left =
+        |f: &Fixture| f.folder.at("made.view").exists() || f.folder.at(".out.unfinished").exists();
     let mut f = Fixture::new();
     let memory = f.memory.clone();
     let view = view_of(&f.folder, &f.folder.at("input"), &[&memory, strategy]);
@@ -165,9 +167,13 @@ fn kill_copies(strategy: &str) {
                 break;
             }
             kills += 1;
+            // All was done before the kill; once more, the command would only say that there is no such view.
+            if !is_left(&f) {
+                break;
+            }
         }
         // A kill after the view was removed may leave the folder of the work, and the repeated command clears it.
-        if f.folder.at("made.view").exists() || f.folder.at(".out.unfinished").exists() {
+        if is_left(&f) {
             prints(merganser(arguments).current_dir(f.folder.path()));
         }
         let out = fs::read(f.folder.at("out")).expect("there");
@@ -198,6 +204,10 @@ fn a_killed_sort_that_consumes_its_input_continues() {
                     break;
                 }
                 kills += 1;
+                // All was done before the kill.
+                if f.folder.names() == ["out", "temp"] {
+                    break;
+                }
                 let input = fs::read(f.folder.at("input")).unwrap_or_default();
                 if input != f.content && f.folder.at(".out.unfinished/manifest").exists()
                     || f.folder.at(".out.unfinished/sort-journal").exists()
