@@ -243,7 +243,7 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
     match error {
         Error::Io(error) => plain(error),
         Error::Key(error) => key_sentence(error),
-        Error::Conflict(conflict) => conflict_sentence(*conflict).to_owned(),
+        Error::Conflict(conflict) => conflict_sentence(*conflict),
         Error::LastRecord { file, offset, detail } => format!(
             "{file}: at byte {offset}: {detail}; repair the input or choose another --format"
         ),
@@ -307,8 +307,8 @@ fn sort_sentence(error: &merganser_sort::Error) -> String {
 }
 
 /// The sentence for options that cannot be combined.
-fn conflict_sentence(conflict: Conflict) -> &'static str {
-    match conflict {
+fn conflict_sentence(conflict: Conflict) -> String {
+    let sentence = match conflict {
         Conflict::UniqueView => {
             "-u and --view cannot go together: how many duplicates there are, and so the view's exact size, is known only after merging; use -o FILE"
         }
@@ -330,7 +330,9 @@ fn conflict_sentence(conflict: Conflict) -> &'static str {
         Conflict::UniformKeys => {
             "--uniform trusts the leading bits of a key of fixed length, as --format fixed:N --key OFFSET:LENGTH has; leave it out"
         }
-    }
+        conflict => return conflict.to_string(),
+    };
+    sentence.to_owned()
 }
 
 /// The sentence for an order that makes no sense.
@@ -350,10 +352,10 @@ fn key_sentence(error: &KeyError) -> String {
             };
             format!("{flag} '{value}': {reason}")
         }
-        KeyError::Incompatible(_) => error.to_string(),
         KeyError::UnfitLetter { letter, records } => unfit(format!("-{letter}"), records),
         KeyError::UnfitLineKeys { records } => unfit("-k".to_owned(), records),
         KeyError::UnfitSeparator { records } => unfit("-t".to_owned(), records),
+        error => error.to_string(),
     }
 }
 

@@ -12,6 +12,7 @@ use crate::rows::RowsError;
 
 /// The engine's errors.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A storage failed; its own text names file, operation and offset.
     #[error("{0}")]
@@ -239,6 +240,7 @@ pub enum Error {
 
 /// Options that cannot be combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Conflict {
     /// Unique keys, and a view.
     #[error(

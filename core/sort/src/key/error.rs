@@ -7,6 +7,7 @@ use thiserror::Error;
 /// Why there is no such order. The texts do not name flags: a program that has flags matches on the
 /// variant.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// A value has no meaning, or no meaning for these records.
     #[error("{of} '{value}': {reason}")]

@@ -119,6 +119,7 @@ impl SplitRule {
 
 /// Why a typed word is not a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum FormatError {
     /// There is no format of this name.
     #[error("'{typed}' is not {known}")]

@@ -2,6 +2,7 @@
 
 /// The errors of rows.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RowsError {
     /// The view is not what a map leaves.
     #[error("{view}: not the result of a map")]

@@ -156,6 +156,7 @@ impl Default for SortOptions {
 
 /// Counts and times of a finished sort.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
+#[non_exhaustive]
 pub struct SortReport {
     /// Bytes of the inputs.
     pub input_bytes: u64,

@@ -13,6 +13,7 @@ pub struct CsvHeader {
 
 /// Why no column is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum ColumnError {
     /// Columns are counted from 1.
     #[error("columns are counted from 1")]

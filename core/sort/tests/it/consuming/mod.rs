@@ -67,8 +67,9 @@ pub(crate) fn consume(
 
 /// The report of a sort that made the view in `folder`.
 pub(crate) fn report_of_view(folder: &Arc<dyn Directory>) -> merganser_sort::Result<SortReport> {
-    let records = Manifest::read(folder)?.records;
-    Ok(SortReport { records, ..SortReport::default() })
+    let mut report = SortReport::default();
+    report.records = Manifest::read(folder)?.records;
+    Ok(report)
 }
 
 /// Whether `folder` has a journal.
