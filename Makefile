@@ -147,10 +147,11 @@ test-rust: test-build
 		. .ci/toolchain && .ci/slowest 20 cargo test --workspace --locked --no-fail-fast --tests || status=$$?; \
 		exit $$status
 
-# It compares the times of a program with those of a model, so nothing else may run meanwhile.
+# It compares the times of a program with those of a model, so nothing else may run meanwhile. It prints what it had to
+# repeat: a run without takes half a minute.
 test-times: test-build
 	@.ci/setup fuse nbd
-	@$(CARGO) test --workspace --locked --test system -- --ignored emulate::times
+	@$(CARGO) test --workspace --locked --test system -- --ignored --nocapture emulate::times
 
 # One build of the command, the tests and the examples that lab/bench/run.py runs, for all steps of `make check` that run
 # something. Another set of packages would choose other features of the libraries, and compile most of them again. The
