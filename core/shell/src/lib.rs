@@ -9,7 +9,7 @@
 //!   results     sentences of the library of results         progress  a bar, lines
 //!   report      what a command did, as page and as data     outline   the commands of another program
 //!   serving     servers of one process, and their heap      version   what --version says
-//!   setting     options that variables stand for
+//!   setting     options that variables stand for          space     what file systems have free
 //! ```
 
 pub mod apart;
@@ -35,5 +35,6 @@ pub mod serving;
 pub mod setting;
 pub mod shown;
 pub mod signals;
+pub mod space;
 pub mod standard;
 mod version;
