@@ -10,6 +10,7 @@
 //!   report      what a command did, as page and as data     outline   the commands of another program
 //!   serving     servers of one process, and their heap      version   what --version says
 //!   setting     options that variables stand for          space     what file systems have free
+//!   service_manager  that a service answers, and ends
 //! ```
 
 pub mod apart;
@@ -31,6 +32,7 @@ pub mod progress;
 pub mod report;
 pub mod results;
 pub mod rows;
+mod service_manager;
 pub mod serving;
 pub mod setting;
 pub mod shown;

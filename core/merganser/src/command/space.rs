@@ -23,7 +23,7 @@ const SLACK_BYTES: u64 = 1 << 20;
 
 /// What a sort writes to one or more folders.
 struct PlaceNeed {
-    /// What it is.
+    /// Its kind of files, in the plural.
     what: &'static str,
     folders: Vec<PathBuf>,
     bytes: u64,
@@ -110,7 +110,7 @@ fn may_be_short(inputs: &[SortInput], sorting: &SortChoices) -> bool {
         .any(|free| free.is_exact && bytes.saturating_mul(2) > free.bytes)
 }
 
-/// What a sort needs, where that and what is free are known. A fault of the inputs or of the memory is the sort's own.
+/// The needs of a sort, where they and the free space are known. A fault of the inputs or of the memory is the sort's own.
 fn needs(inputs: &[SortInput], sorting: &SortChoices, options: &SortOptions) -> Vec<PlaceNeed> {
     if sorting.consume {
         return Vec::new();
@@ -181,7 +181,7 @@ fn result_folder(destination: &Destination) -> Option<PathBuf> {
     }
 }
 
-/// The file that a link leads to, or the path itself where it is none or leads nowhere.
+/// The file that a link leads to, or the path itself if it is not a link or leads nowhere.
 fn followed(path: &Path) -> PathBuf {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => fs::canonicalize(path).unwrap_or_else(|_| path.into()),
