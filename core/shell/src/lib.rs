@@ -9,7 +9,8 @@
 //!   results     sentences of the library of results         progress  a bar, lines
 //!   report      what a command did, as page and as data     outline   the commands of another program
 //!   serving     servers of one process, and their heap      version   what --version says
-//!   setting     options that variables stand for
+//!   setting     options that variables stand for          space     what file systems have free
+//!   service_manager  that a service answers, and ends
 //! ```
 
 pub mod apart;
@@ -31,9 +32,11 @@ pub mod progress;
 pub mod report;
 pub mod results;
 pub mod rows;
+mod service_manager;
 pub mod serving;
 pub mod setting;
 pub mod shown;
 pub mod signals;
+pub mod space;
 pub mod standard;
 mod version;

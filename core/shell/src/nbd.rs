@@ -7,7 +7,7 @@ use merganser_storage::thread::spawn;
 use crate::config::NbdConfig;
 use crate::failure::{Failure, export_sentence, notice};
 use crate::signals::Cancel;
-use crate::{shown, standard};
+use crate::{service_manager, shown, standard};
 
 /// The usual choices for these exports, where the user wants them.
 pub fn options(config: &NbdConfig, exports: Vec<Export>) -> NbdOptions {
@@ -56,8 +56,10 @@ pub fn run(server: NbdServer, cancel: &Cancel) -> Result<(), Failure> {
     let cancel = cancel.clone();
     spawn("stop", move || {
         cancel.wait();
+        service_manager::stopping();
         stopper.stop();
     })
     .map_err(|error| Failure::named(&error))?;
+    service_manager::ready();
     Ok(server.run()?)
 }

@@ -1,5 +1,5 @@
 //! Ctrl-C, SIGTERM and SIGHUP (a closed terminal). They set a flag that work in progress checks, so
-//! that it can remove unfinished files.
+//! that it can remove unfinished files. A server may take SIGHUP as the order to read files again.
 
 use std::ffi::CString;
 use std::io;
@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use merganser_results::removal::remove_folder;
@@ -44,6 +45,8 @@ struct CancelState {
     signal: AtomicI32,
     lock: Mutex<()>,
     arrived: Condvar,
+    /// Gets each SIGHUP, where a server reads files again.
+    hangups: Mutex<Option<Sender<()>>>,
 }
 
 impl Cancel {
@@ -52,6 +55,19 @@ impl Cancel {
         let _lock = self.0.lock.lock();
         self.0.signal.store(signal, Ordering::Relaxed);
         self.0.arrived.notify_all();
+    }
+
+    /// From now on, SIGHUP does not ask for the end: each is received from here. None come under `nohup`.
+    pub fn take_hangups(&self) -> Receiver<()> {
+        let (to, from) = channel();
+        *self.0.hangups.lock() = Some(to);
+        from
+    }
+
+    /// Whether this signal was received as [`Cancel::take_hangups`] says.
+    fn hung_up(&self, signal: i32) -> bool {
+        let hangups = self.0.hangups.lock();
+        signal == SIGHUP && hangups.as_ref().is_some_and(|to| to.send(()).is_ok())
     }
 
     /// Sleeps until the end is asked for.
@@ -117,6 +133,9 @@ fn watch(mut signals: SignalDelivery<UnixStream, SignalOnly>, flag: &Cancel) -> 
         // It fails when a signal interrupts it, and is asked again.
         let _ = poll(&mut [PollFd::new(signals.get_read(), PollFlags::IN)], left.as_ref());
         for signal in signals.pending() {
+            if flag.hung_up(signal) {
+                continue;
+            }
             if flag.is_set() {
                 end(signal);
             }
@@ -136,7 +155,7 @@ fn look_at_times(arrived: &AtomicUsize, flag: &Cancel) -> ! {
     loop {
         std::thread::sleep(PAUSE);
         let signal = i32::try_from(arrived.swap(0, Ordering::Relaxed)).unwrap_or_default();
-        if signal != 0 {
+        if signal != 0 && !flag.hung_up(signal) {
             if flag.is_set() {
                 end(signal);
             }

@@ -76,8 +76,8 @@ pub use error::{Conflict, Error, Result};
 pub use merganser_storage as storage;
 pub use progress::{Progress, Silent};
 pub use sorter::{
-    CompressionChoice, Estimate, Explanation, SortOptions, SortOutput, SortReport, Strategy,
-    explain, sort,
+    CompressionChoice, Estimate, Explanation, SortOptions, SortOutput, SortReport, SpaceNeed,
+    Strategy, explain, sort, space_needed,
 };
 #[doc(hidden)]
 pub use sorter::{Consumed, Stamp, journal, note, sort_consuming};

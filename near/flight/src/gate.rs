@@ -18,11 +18,11 @@ use tonic::server::NamedService;
 use tonic::transport::server::TlsConnectInfo;
 
 use super::arrival::BodyArrival;
+use super::credentials::Credentials;
 use super::limits::MESSAGE_BYTES_MAX;
 use super::presence::ConnectionPresence;
 use super::request_slot::RequestSlot;
 use super::service::NodeService;
-use super::token::Token;
 
 /// Requests whose body is read, or that are answered, at once. A body has at most
 /// [`MESSAGE_BYTES_MAX`], so together they take 32 MiB.
@@ -43,7 +43,7 @@ const PUT: &str = "/arrow.flight.protocol.FlightService/DoPut";
 #[derive(Clone)]
 pub(crate) struct Gate {
     service: FlightServiceServer<NodeService>,
-    token: Option<Token>,
+    credentials: Arc<Credentials>,
     places: Arc<Semaphore>,
     /// Requests that wait for a place.
     waiting: Arc<AtomicUsize>,
@@ -66,12 +66,12 @@ impl Drop for WaiterGuard {
 }
 
 impl Gate {
-    pub(crate) fn new(node: NodeService, token: Option<Token>) -> Self {
+    pub(crate) fn new(node: NodeService, credentials: Arc<Credentials>) -> Self {
         let service = FlightServiceServer::new(node)
             .max_decoding_message_size(MESSAGE_BYTES_MAX)
             .max_encoding_message_size(usize::MAX);
         let places = Arc::new(Semaphore::new(REQUESTS_MAX));
-        Gate { service, token, places, waiting: Arc::default() }
+        Gate { service, credentials, places, waiting: Arc::default() }
     }
 }
 
@@ -99,7 +99,7 @@ impl Service<http::Request<Body>> for Gate {
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         let header = request.headers().get(http::header::AUTHORIZATION);
         let shown = header.map(http::HeaderValue::as_bytes);
-        if self.token.as_ref().is_some_and(|token| !token.is_shown_by(shown)) {
+        if !self.credentials.let_in(shown) {
             let told = match shown {
                 Some(_) => "the token that was shown is not that of this server",
                 None => "this server wants its token, in the header authorization: Bearer TOKEN",

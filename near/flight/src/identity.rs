@@ -1,13 +1,18 @@
 //! The certificate and the key of a server, looked at before it begins: what is wrong with them is said by the server,
 //! and not by each client.
 
+use std::sync::Arc;
+
 use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
-use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore};
+use rustls::{CertificateError, Error, InconsistentKeys, RootCertStore, ServerConfig};
+
+/// The protocol that a client must speak: HTTP/2.
+const PROTOCOL: &[u8] = b"h2";
 
 /// A certificate and its key, as PEM.
 #[derive(Clone)]
@@ -68,13 +73,8 @@ pub enum TlsDoubt {
 /// # Errors
 /// When no server can use them.
 pub fn look(tls: &Tls) -> Result<Option<TlsDoubt>, TlsFault> {
-    let chain = CertificateDer::pem_slice_iter(&tls.certificate).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|_| TlsFault::DamagedCertificate)?;
+    let (chain, key) = parsed(tls)?;
     let first = chain.first().ok_or(TlsFault::NoCertificate)?.clone();
-    let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| match error {
-        pem::Error::NoItemsFound => TlsFault::NoKey,
-        _ => TlsFault::DamagedKey,
-    })?;
     let key = ring::sign::any_supported_type(&key).map_err(|_| TlsFault::DamagedKey)?;
     match CertifiedKey::new(chain.clone(), key).keys_match() {
         Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
@@ -108,6 +108,34 @@ pub fn look(tls: &Tls) -> Result<Option<TlsDoubt>, TlsFault> {
         },
         _ => None,
     })
+}
+
+/// The certificates and the key.
+pub(crate) fn parsed(
+    tls: &Tls,
+) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsFault> {
+    let chain = CertificateDer::pem_slice_iter(&tls.certificate).collect::<Result<Vec<_>, _>>();
+    let chain = chain.map_err(|_| TlsFault::DamagedCertificate)?;
+    if chain.is_empty() {
+        return Err(TlsFault::NoCertificate);
+    }
+    let key = PrivateKeyDer::from_pem_slice(&tls.key).map_err(|error| match error {
+        pem::Error::NoItemsFound => TlsFault::NoKey,
+        _ => TlsFault::DamagedKey,
+    })?;
+    Ok((chain, key))
+}
+
+/// The settings of a server with this certificate and key.
+pub(crate) fn settings(tls: &Tls) -> Result<Result<Arc<ServerConfig>, Error>, TlsFault> {
+    let (chain, key) = parsed(tls)?;
+    let made = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key));
+    Ok(made.map(|mut made| {
+        made.alpn_protocols.push(PROTOCOL.to_vec());
+        Arc::new(made)
+    }))
 }
 
 #[cfg(test)]

@@ -22,8 +22,10 @@
 
 mod arrival;
 mod batches;
+mod bind_error;
 mod blocking;
 pub mod client;
+pub mod credentials;
 mod decoding;
 mod error;
 pub mod farm;
@@ -38,6 +40,7 @@ mod presence;
 mod put;
 mod request_slot;
 mod schema;
+mod secured;
 pub mod server;
 mod service;
 mod standstill;

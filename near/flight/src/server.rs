@@ -8,14 +8,16 @@ use std::time::Duration;
 use merganser_serve::session::{SessionOptions, Sessions};
 use merganser_storage::contained::{self, Cause};
 use tokio::sync::watch;
-use tonic::transport::{Identity, ServerTlsConfig};
 
+pub use crate::bind_error::BindError;
+use crate::credentials::{Credentials, CredentialsChanger};
 use crate::gate::Gate;
 use crate::get::Getter;
 pub use crate::identity::Tls;
-use crate::identity::{self, TlsDoubt, TlsFault};
+use crate::identity::TlsDoubt;
 use crate::limits::STREAMS_MAX;
-use crate::listener::{self, HELLO, PING, SILENCE, is_loopback};
+use crate::listener::{self, PING, SILENCE, is_loopback};
+use crate::secured::secured;
 use crate::service::NodeService;
 use crate::token::Token;
 
@@ -55,39 +57,12 @@ pub struct FlightServerOptions {
     pub sessions: SessionOptions,
 }
 
-/// Why a server can't begin.
-#[derive(Debug, thiserror::Error)]
-pub enum BindError {
-    /// Other machines could reach it, and it has no token, or no TLS.
-    #[error("{address}: other machines can reach this address, so a token and TLS are needed")]
-    Open {
-        /// The address.
-        address: SocketAddr,
-    },
-    /// The address can't be listened on.
-    #[error("{listen}: {source}")]
-    Listen {
-        /// As it was given.
-        listen: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The certificate or its key can't be used.
-    #[error("the certificate and its key: {0}")]
-    Tls(#[from] TlsFault),
-    /// The library of TLS refuses them.
-    #[error("the certificate and its key: {0}")]
-    TlsSetup(String),
-    /// The system has no thread left.
-    #[error(transparent)]
-    Threads(io::Error),
-}
-
 /// A server that listens; [`FlightServer::run`] serves.
 pub struct FlightServer {
     listener: TcpListener,
     address: SocketAddr,
     doubt: Option<TlsDoubt>,
+    credentials: Arc<Credentials>,
     runtime: tokio::runtime::Runtime,
     router: tonic::transport::server::Router,
     sessions: Arc<Sessions>,
@@ -142,20 +117,11 @@ impl FlightServer {
             .http2_max_header_list_size(HEADER_BYTES_MAX)
             .http2_keepalive_interval(Some(PING))
             .http2_keepalive_timeout(Some(SILENCE - PING));
-        let mut doubt = None;
-        if let Some(tls) = tls {
-            doubt = identity::look(&tls)?;
-            let Tls { certificate, key } = tls;
-            let identity = Identity::from_pem(certificate, key);
-            let config = ServerTlsConfig::new().identity(identity).timeout(HELLO);
-            builder = builder.tls_config(config).map_err(|error| {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                BindError::TlsSetup(cause.unwrap_or_else(|| error.to_string()))
-            })?;
-        }
-        let router = builder.add_service(Gate::new(service, token));
+        let (credentials, doubt) = Credentials::new(token, tls.as_ref())?;
+        let credentials = Arc::new(credentials);
+        let router = builder.add_service(Gate::new(service, Arc::clone(&credentials)));
         let stop = watch::Sender::new(false);
-        Ok(FlightServer { listener, address, doubt, runtime, router, sessions, stop })
+        Ok(FlightServer { listener, address, doubt, credentials, runtime, router, sessions, stop })
     }
 
     /// The address at which it listens.
@@ -170,6 +136,12 @@ impl FlightServer {
         self.doubt
     }
 
+    /// A handle that can replace its token and its certificate from any thread.
+    #[must_use]
+    pub fn changer(&self) -> CredentialsChanger {
+        CredentialsChanger::new(&self.credentials)
+    }
+
     /// A handle that can end it from any thread.
     #[must_use]
     pub fn stopper(&self) -> FlightStopper {
@@ -182,7 +154,7 @@ impl FlightServer {
     /// # Errors
     /// When the listener breaks.
     pub fn run(self) -> io::Result<()> {
-        let FlightServer { listener, runtime, router, sessions, stop, .. } = self;
+        let FlightServer { listener, credentials, runtime, router, sessions, stop, .. } = self;
         let stopped = async |stop: &watch::Sender<bool>| {
             let mut asked = stop.subscribe();
             // The sender is held here.
@@ -191,7 +163,13 @@ impl FlightServer {
         let result = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let connections = Box::pin(listener::connections(listener));
-            let serving = router.serve_with_incoming_shutdown(connections, stopped(&stop));
+            let serving = async {
+                if credentials.tls().is_none() {
+                    return router.serve_with_incoming_shutdown(connections, stopped(&stop)).await;
+                }
+                let connections = Box::pin(secured(connections, credentials));
+                router.serve_with_incoming_shutdown(connections, stopped(&stop)).await
+            };
             let ending = async {
                 stopped(&stop).await;
                 let ending = Arc::clone(&sessions);

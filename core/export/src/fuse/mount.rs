@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::SystemTime;
-use std::{fmt, io};
+use std::{fmt, fs, io};
 
 use merganser_storage::Storage;
 use merganser_storage::thread::spawn;
@@ -82,6 +82,8 @@ pub struct DiskOptions {
 /// [`Unmounter::unmount`], from outside (`umount`, `fusermount3 -u`), or by dropping this.
 pub struct Mount {
     at: Arc<At>,
+    /// Its files, below the mount point.
+    files: Vec<PathBuf>,
     /// The first request that failed, once.
     first_error: Box<dyn Fn() -> Option<Error> + Send + Sync>,
     threads: Vec<JoinHandle<()>>,
@@ -94,6 +96,7 @@ type MountThread = Box<dyn FnOnce() + Send>;
 struct ServedFilesystem<F> {
     filesystem: F,
     mountpoint: PathBuf,
+    names: Vec<OsString>,
     read_only: bool,
     allow_other: bool,
     workers: Vec<MountThread>,
@@ -133,6 +136,7 @@ impl Mount {
     pub fn new(options: MountOptions) -> Result<Mount, Error> {
         let names = options.files.iter().map(|file| &file.name);
         check_names(names)?;
+        let names = options.files.iter().map(|file| file.name.clone()).collect();
         let (entries, contents) = options.files.into_iter().map(split).unzip();
         let failures = Arc::new(Failures::new(options.on_error));
         let reads = Arc::new(Reads::new(contents, Arc::clone(&failures)));
@@ -143,6 +147,7 @@ impl Mount {
         Self::serve(ServedFilesystem {
             filesystem: ExportFolder::new(entries, options.direct_io, Arc::clone(&reads)),
             mountpoint: options.mountpoint,
+            names,
             read_only: true,
             allow_other: options.allow_other,
             workers: (0..options.threads.max(1)).map(worker).collect(),
@@ -159,11 +164,13 @@ impl Mount {
     pub fn disk(options: DiskOptions) -> Result<Mount, Error> {
         check_names([&options.name])?;
         let DiskOptions { mountpoint, name, storage, allow_other, on_error } = options;
+        let names = vec![name.clone()];
         let disk = FuseDisk::new(name, storage, allow_other, on_error);
         let first_error = disk.first_error();
         Self::serve(ServedFilesystem {
             filesystem: disk,
             mountpoint,
+            names,
             read_only: false,
             allow_other,
             workers: Vec::new(),
@@ -177,6 +184,7 @@ impl Mount {
         let ServedFilesystem {
             filesystem,
             mountpoint,
+            names,
             read_only,
             allow_other,
             workers,
@@ -201,9 +209,26 @@ impl Mount {
             changed: Condvar::new(),
             failed: Mutex::new(None),
         });
-        let mut mount = Mount { at, first_error, threads: Vec::new() };
+        let files = names.iter().map(|name| mountpoint.join(name)).collect();
+        let mut mount = Mount { at, files, first_error, threads: Vec::new() };
         mount.start(session, workers)?;
         Ok(mount)
+    }
+
+    /// Its files, each with the mount point as it was given in front.
+    #[must_use]
+    pub fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Waits until the kernel has begun to use the mount, and says whether a program can read it now. Once it is mounted,
+    /// requests wait for the kernel's first one; if that fails, so do all others.
+    #[must_use]
+    pub fn answers(&self) -> bool {
+        let path = &self.at.path;
+        // The folder below has another device, before the mount and after it.
+        let is_mounted = || mountpoint::device_at(path) == self.at.device;
+        self.at.phase() == MountPhase::Serving && fs::metadata(path).is_ok() && is_mounted()
     }
 
     /// A handle that can unmount from any thread.

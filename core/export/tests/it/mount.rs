@@ -121,7 +121,9 @@ impl Fixture {
         fs::write(folder.path().join("plain"), &bytes.content).expect("written");
         let bytes = Arc::new(bytes);
         let options = MountOptions::new(folder.path().join("m"), vec![file("view", bytes.clone())]);
-        let mount = Some(Mount::new(change(options)).expect("mounted"));
+        let mount = Mount::new(change(options)).expect("mounted");
+        assert!(mount.answers() && mount.files().iter().all(|file| file.is_file()));
+        let mount = Some(mount);
         Fixture { mount, folder, bytes }
     }
 
@@ -185,6 +187,21 @@ fn programs_read_exact_bytes() {
     }
     f.shell("test -z \"$(dd status=none if=$V bs=5000017 skip=1)\"");
     f.shell("cp $V $P.copy && cmp $P.copy $P");
+}
+
+#[test]
+fn a_mount_that_has_ended_does_not_answer() {
+    if skipped() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let files = vec![file("file", Bytes::new(vec![1; 10]))];
+    let mount = Mount::new(MountOptions::new(dir.path(), files)).expect("mounted");
+    assert_eq!(mount.files(), [dir.path().join("file")]);
+    assert!(mount.answers());
+    mount.unmounter().unmount().expect("unmounted");
+    assert!(!mount.answers());
+    mount.run().expect("served");
 }
 
 #[test]

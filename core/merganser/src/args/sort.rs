@@ -160,9 +160,13 @@ pub(crate) struct SortArgs {
     #[arg(long, help_heading = "Resources")]
     pub uniform: bool,
 
-    /// Only print the plan, and its likely cost: passes, bytes, seconds
+    /// Only print the plan, its likely cost (passes, bytes, seconds), and the space that is needed and free
     #[arg(long, help_heading = "Resources")]
     pub explain: bool,
+
+    /// Sort even if the disk of the temporary files or of the result has too little room
+    #[arg(long, help_heading = "Resources")]
+    pub force: bool,
 
     /// Use this many threads [default: one per processor]
     #[arg(long, alias = "parallel", value_name = "N", help_heading = "Resources")]

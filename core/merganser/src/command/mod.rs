@@ -14,6 +14,7 @@ mod mount;
 mod recover;
 mod result;
 mod sort;
+mod space;
 mod verify;
 
 use merganser_shell::failure::Failure;

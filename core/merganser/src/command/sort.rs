@@ -16,6 +16,7 @@ use merganser_shell::output::{self, refuse_compressed};
 use merganser_shell::progress::WorkSummary;
 use merganser_shell::results::create_view;
 use merganser_shell::signals::Cancel;
+use merganser_shell::space::{FreeSpace, folder_of};
 use merganser_shell::{apart, failure, progress, report, standard};
 use merganser_sort::activity::{Activity, WorkerState, wait};
 use merganser_sort::merge::{Merging, merge_sorted};
@@ -24,12 +25,11 @@ use merganser_sort::run::Compression;
 use merganser_sort::{Budget, CompressionChoice, Explanation, SortOptions, SortOutput, SortReport};
 use merganser_storage::file::descriptors;
 use merganser_storage::{Directory, Storage};
-use rustix::fs::statvfs;
 
 use super::debug;
 use super::debug::Marked;
 use super::materialize::CONSUME_CONTINUES;
-use super::{consume, verify};
+use super::{consume, space, verify};
 use crate::args::CompressionName;
 use crate::config::{SortChoices, SortConfig, SortTask};
 use crate::temp_folder::TempFolder;
@@ -80,8 +80,8 @@ fn full_disk(
     temp: &[Arc<TempFolder>],
 ) -> String {
     let free = |folder: &Path| {
-        let free = statvfs(folder).ok().map(|found| found.f_bavail * found.f_frsize);
-        free.map_or_else(String::new, |bytes| format!(", {} free", TypedSize(bytes).shown()))
+        FreeSpace::of_place(folder)
+            .map_or_else(String::new, |free| format!(", {} free", TypedSize(free.bytes).shown()))
     };
     let needed = match size_of(&config.inputs) {
         Some(bytes) => format!("about {} needed", TypedSize(bytes).at_least()),
@@ -97,8 +97,7 @@ fn full_disk(
             free(temp.path()),
         );
     }
-    let folder = Path::new(file).parent().filter(|folder| *folder != Path::new(""));
-    let free = free(folder.unwrap_or(Path::new(".")));
+    let free = free(folder_of(Path::new(file)));
     match sorting.destination {
         Destination::View(_) => format!(
             "{file}: {full} for the view: {needed}{free}; write it to a larger disk, or take less: --compress auto, --consume"
@@ -117,8 +116,18 @@ fn sort_with(
     cancel: &Cancel,
 ) -> Result<(), Failure> {
     if sorting.explain {
-        let text = explain(config, sorting, temp, cancel)?.to_string();
-        return standard::print(text);
+        let options = options(config, sorting, temp);
+        let inputs = open_inputs(config, &OpenInputs::of_sort(), &options.budget, cancel)?;
+        return match explain(config, sorting, temp, cancel) {
+            Ok(plan) => {
+                standard::print(plan.to_string() + &space::lines(&inputs, sorting, &options))
+            }
+            // Not even the data that measures the disk has room there.
+            Err(failure @ Failure::FullDisk { .. }) => {
+                space::check(&inputs, sorting, &options).and(Err(failure))
+            }
+            Err(failure) => Err(failure),
+        };
     }
     let plan = prediction(config, sorting, temp, cancel);
     let precious = || apart::precious(&config.inputs, sorting.destination.path());
@@ -163,6 +172,7 @@ fn sort_with(
         });
     }
     let inputs = open_inputs(config, &OpenInputs::of_sort(), &options.budget, cancel)?;
+    space::check(&inputs, sorting, &options)?;
     let progress = progress::in_form(config.progress, cancel);
     let phases = activity.phases(&*progress);
     let run = |output: SortOutput<'_>| merganser_sort::sort(inputs, output, &options, &phases);
@@ -327,6 +337,7 @@ fn merge(
 ) -> Result<u64, Failure> {
     let open = OpenInputs::of_merge();
     let inputs = open_inputs(config, &open, &options.budget, cancel)?;
+    space::check(&inputs, sorting, options)?;
     let progress = progress::in_form(config.progress, cancel);
     let path = match &sorting.destination {
         Destination::File(path) => Some(&**path),

@@ -76,6 +76,8 @@ pub(crate) struct SortChoices {
     pub strategy: Strategy,
     /// Only print the plan.
     pub explain: bool,
+    /// Sort even if the disks seem to have too little room.
+    pub force: bool,
     /// Whether the inputs' space is given back.
     pub consume: bool,
     /// The report to write.
@@ -283,6 +285,7 @@ fn sorting(typed: SortArgs, inputs: &[Input]) -> Result<SortChoices, Failure> {
             StrategyName::Distribute => Strategy::Distribute { uniform: typed.uniform },
         },
         explain: typed.explain,
+        force: typed.force,
         consume: typed.consume,
         report: ReportConfig::new(typed.report)?,
     })

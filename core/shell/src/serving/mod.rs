@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use merganser_storage::thread::spawn;
 
 use crate::failure::{Failure, notice};
-use crate::shown;
 use crate::signals::Cancel;
+use crate::{service_manager, shown};
 
 /// A server that listens. It is run in a thread of its own, until its [`ServerStop`] is called.
 pub struct Listening {
@@ -60,7 +60,10 @@ pub fn run(servers: Vec<Listening>, cancel: &Cancel) -> Result<(), Failure> {
         threads.push(spawn("serve", work).map_err(|error| Failure::named(&error))?);
         stops.push(stop);
     }
+    // All of them listen: a client that comes before its server accepts waits.
+    service_manager::ready();
     cancel.wait();
+    service_manager::stopping();
     stops.iter().for_each(|stop| stop());
     for thread in threads {
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;

@@ -19,7 +19,7 @@ use crate::{Error, Result};
 /// Writes in flight.
 const WRITES: usize = 2;
 /// Space is reserved in steps: the output grows as the runs shrink, and neither by much at once.
-const ALLOCATE_BYTES: u64 = 64 << 20;
+pub(crate) const ALLOCATE_BYTES: u64 = 64 << 20;
 
 /// Writes an ordered stream of bytes to a storage.
 pub(crate) struct FileSink {

@@ -12,6 +12,6 @@ mod resume;
 pub use compressed::Compressed;
 pub use consume::{Materialize, PARTIAL_NAME, Publish, finish, forget, materialize};
 pub(crate) use copy::{Follow, Out, copy};
-pub(crate) use file::FileSink;
+pub(crate) use file::{ALLOCATE_BYTES, FileSink};
 pub(crate) use ordered::{InTurn, Top};
 pub use resume::{RESUME_NAME, Resume};

@@ -15,7 +15,7 @@
 //!   passes   runs become fewer                     consume     inputs given back on the way
 //!   result   runs become the result                journal     how far a consuming sort is
 //!   files    where runs go, with few open files  unpack      compressed inputs
-//!   note     what unfinished work is made from
+//!   note     what unfinished work is made from    space       the least that it takes on disks
 //! ```
 
 mod choice;
@@ -33,6 +33,7 @@ mod passes;
 mod probe;
 mod result;
 mod setup;
+mod space;
 mod spill;
 mod unpack;
 
@@ -45,6 +46,7 @@ use files::ViewFolder;
 use form::Formed;
 pub use options::{CompressionChoice, SortOptions, SortOutput, SortReport, Strategy};
 use setup::{Sorter, merge_room, run_name, total_bytes};
+pub use space::{SpaceNeed, space_needed};
 
 use crate::run::input::SortInput;
 use crate::{Conflict, Progress, Result};

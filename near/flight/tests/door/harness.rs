@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use merganser_flight::Token;
 use merganser_flight::client::{NodeAddress, NodeClient, Result};
+use merganser_flight::credentials::CredentialsChanger;
 use merganser_flight::server::{
     BATCH_PATIENCE, FlightServer, FlightServerOptions, FlightStopper, Tls,
 };
@@ -129,6 +130,7 @@ pub(crate) struct Node {
     pub address: SocketAddr,
     pub known: NodeAddress,
     stopper: FlightStopper,
+    pub changer: CredentialsChanger,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
@@ -163,10 +165,10 @@ pub(crate) fn node_with(change: impl FnOnce(&mut FlightServerOptions)) -> Node {
     let (token, ca) =
         (options.token.clone(), options.tls.as_ref().map(|tls| tls.certificate.clone()));
     let server = FlightServer::bind(options).expect("it listens");
-    let (address, stopper) = (server.address(), server.stopper());
+    let (address, stopper, changer) = (server.address(), server.stopper(), server.changer());
     let thread = Some(thread::spawn(move || server.run()));
     let known = NodeAddress { address: address.to_string(), token, ca };
-    Node { dir, address, known, stopper, thread }
+    Node { dir, address, known, stopper, changer, thread }
 }
 
 pub(crate) fn node() -> Node {

@@ -49,6 +49,36 @@ fn with_tls_plain_clients_and_other_authorities_are_refused() {
     node.client().list().expect("it still answers");
 }
 
+/// Sessions and connections stay; each later request shows the new token, and each new connection sees the new certificate.
+#[test]
+fn token_and_certificate_are_replaced_while_it_runs() {
+    let node = node_with(|options| options.tls = Some(tls()));
+    node.write("a", "x y x\n");
+    let mut old = node.client();
+    let session = begin(&mut old, "wordcount", &["a"]).expect("begun");
+    let fresh = || Token::new("fedcba9876543210fedcba9876543210").expect("a token");
+    let (new, other) = (tls(), tls());
+
+    // Files that can't be used change nothing.
+    let mixed = Tls { certificate: new.certificate.clone(), key: other.key };
+    let refused = node.changer.replace(Some(fresh()), Some(&mixed)).expect_err("refused");
+    assert!(matches!(refused, BindError::Tls(TlsFault::OtherKey)), "{refused}");
+    for (token, tls) in [(None, Some(&new)), (Some(fresh()), None)] {
+        let refused = node.changer.replace(token, tls).expect_err("refused");
+        assert!(matches!(refused, BindError::OtherProtection), "{refused}");
+    }
+    node.client().list().expect("as before");
+
+    assert_eq!(node.changer.replace(Some(fresh()), Some(&new)).expect("taken"), None);
+    let refused = old.list().expect_err("its token is old").to_string();
+    assert!(refused.contains("is not that of this server"), "{refused}");
+    assert!(told(&node.known).contains("not signed by the authority"));
+    let known =
+        NodeAddress { token: Some(fresh()), ca: Some(new.certificate), ..node.known.clone() };
+    let mut client = NodeClient::connect(&known).expect("it answers");
+    assert_eq!(rows(&mut client, rows_of(&session, 0)).expect("it stayed").len(), 2);
+}
+
 /// The certificate that `openssl req -x509` makes is that of an authority, and no node can show it.
 #[test]
 fn the_certificate_that_is_wrong_is_said() {

@@ -289,6 +289,45 @@ fn calls_and_sessions_run_in_one_process() {
     assert_eq!(names(dir.path()), ["calls", "data", "token"]);
 }
 
+/// SIGHUP makes a node read its token again; a file that can't be used leaves it the old one. SIGTERM still ends it.
+#[test]
+fn a_hangup_reads_the_token_again() {
+    let dir = folder();
+    let mut node = node(dir.path(), &[]);
+    fs::write(dir.path().join("data/a"), "x y\n").expect("written");
+    let hangup = |node: &mut Node| {
+        signal(&node.child, libc::SIGHUP);
+        let stderr = node.child.stderr.as_mut().expect("piped");
+        let mut line = String::new();
+        BufReader::with_capacity(1, stderr).read_line(&mut line).expect("a line");
+        line
+    };
+    let token = dir.path().join("token");
+    fs::write(&token, "short").expect("written");
+    let said = hangup(&mut node);
+    assert!(said.starts_with("merganser: SIGHUP: token: a token has 16 to"), "{said}");
+    assert!(said.ends_with("; the server keeps the files that it read before\n"), "{said}");
+    assert_eq!(counted(&node.known, "a").len(), 2);
+    fs::remove_file(&token).expect("there");
+    let said = hangup(&mut node);
+    assert!(said.starts_with("merganser: SIGHUP: token: No such file or directory; "), "{said}");
+    assert_eq!(counted(&node.known, "a").len(), 2);
+
+    let fresh = "fedcba9876543210fedcba9876543210";
+    fs::write(&token, fresh).expect("written");
+    fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).expect("set");
+    let said = hangup(&mut node);
+    assert_eq!(said, "merganser: SIGHUP: token read again, and used from now on\n");
+    let list = |known: &NodeAddress| NodeClient::connect(known).and_then(|mut node| node.list());
+    let refused = list(&node.known).expect_err("an old token").to_string();
+    assert!(refused.contains("is not that of this server"), "{refused}");
+    let fresh = Some(Token::new(fresh).expect("a token"));
+    let known = NodeAddress { token: fresh, ..node.known.clone() };
+    assert_eq!(counted(&known, "a").len(), 2);
+    signal(&node.child, libc::SIGTERM);
+    assert_eq!(node.child.wait().expect("it ends").code(), Some(0));
+}
+
 #[test]
 fn what_is_too_open_is_refused_at_the_start() {
     let dir = folder();

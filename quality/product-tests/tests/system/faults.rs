@@ -63,7 +63,7 @@ fn a_full_disk_under_the_output() {
     let temp = folder.at("temp");
     fs::create_dir(&temp).expect("made");
     let sort = |memory: &str| {
-        let mut sort = merganser(["sort", memory, "-T"]);
+        let mut sort = merganser(["sort", "--force", memory, "-T"]);
         sort.arg(&temp).arg(&input).arg("-o").arg(&out);
         sort
     };
@@ -95,7 +95,7 @@ fn a_full_disk_under_the_buckets() {
 fn full_disk_under_temporary_files(strategy: &str) {
     let (folder, input, content, memory) = large_input();
     let Some(disk) = SmallDisk::new(content.len() as u64 / 2) else { return };
-    let mut sort = merganser(["sort", &memory, "--strategy", strategy, "-T"]);
+    let mut sort = merganser(["sort", "--force", &memory, "--strategy", strategy, "-T"]);
     sort.arg(disk.path()).arg(&input).arg("-o").arg(folder.at("out"));
     let sentence = fails(&mut sort);
     assert!(sentence.contains("No space left"), "{sentence}");
@@ -103,11 +103,105 @@ fn full_disk_under_temporary_files(strategy: &str) {
     assert_eq!(folder.names(), ["input"], "no debris");
 
     let view = disk.path().join("x.view");
-    let mut sort = merganser(["sort", &memory, "--strategy", strategy]);
+    let mut sort = merganser(["sort", "--force", &memory, "--strategy", strategy]);
     let sentence = fails(sort.arg(&input).arg("--view").arg(&view));
     assert!(sentence.contains("No space left"), "{sentence}");
     assert_eq!(names(disk.path()), [""; 0], "no debris");
     assert!(fs::read(&input).expect("there") == content);
+}
+
+/// Without `--force`, nothing is written to a disk that has too little room.
+#[test]
+fn too_little_room_is_said_before_the_sort() {
+    let (folder, input, content, memory) = large_input();
+    let size = content.len() as u64;
+    let Some(disk) = SmallDisk::new(size / 2) else { return };
+    let here = disk.path().to_str().expect("text");
+    let out = |place: &Path| format!("--output={}", place.join("out").to_str().expect("text"));
+    let refused = |words: &[&str], what: &str, remedy: &str| {
+        let sentence = fails(merganser(["sort", &memory]).args(words).arg(&input));
+        assert!(sentence.contains(&format!("{here}: {what} need at least 1")), "{sentence}");
+        assert!(sentence.contains(" are free; ") && sentence.contains(remedy), "{sentence}");
+        assert!(sentence.ends_with("or try it all the same with --force"), "{sentence}");
+        assert_eq!(names(disk.path()), [""; 0], "nothing was written");
+        assert_eq!(folder.names(), ["input"], "nothing was written");
+    };
+    let elsewhere = folder.at("");
+    let (there, here_out) = (out(&elsewhere), out(disk.path()));
+    for strategy in STRATEGIES {
+        refused(&["-T", here, &there, strategy], "temporary files", "--temp-dir");
+        refused(&["-T", here, strategy], "temporary files", "--temp-dir");
+    }
+    // Runs in two folders of one disk have no more room.
+    let (one, two) = (disk.path().join("."), here);
+    let one = one.to_str().expect("text");
+    refused(&["-T", one, "-T", two, &there], "temporary files", "--temp-dir");
+    let sentence = fails(merganser(["sort", &memory, "-T", here, &here_out]).arg(&input));
+    assert!(sentence.contains("temporary files and the result need at least 3"), "{sentence}");
+    let far = elsewhere.to_str().expect("text");
+    refused(&["-T", far, &here_out], "the bytes of the result", ".zst");
+    refused(&["-T", far, &here_out, "-m"], "the bytes of the result", ".zst");
+    let view = disk.path().join("x.view");
+    let view = format!("--view={}", view.to_str().expect("text"));
+    refused(&[&view], "the files of the view", "--consume");
+
+    // Not even the data that measures the disk has room.
+    refused(&["--explain", "-T", here, &there], "temporary files", "--temp-dir");
+
+    // A result that may be smaller than the inputs, or that needs no room there, is tried.
+    let works = |words: &[&str]| prints(merganser(["sort"]).args(words).arg(&input));
+    works(&["--memory=1G", "-T", here]);
+    works(&[&memory, "-T", here, "--top=3"]);
+    let all = "--output=".to_owned() + disk.path().join("out.zst").to_str().expect("text");
+    works(&[&memory, "-T", far, "-u", &here_out, "-k1,1.1"]);
+    let packed = merganser(["sort", &memory, "-T", here, "--compress=zstd", &there])
+        .arg(&input)
+        .output()
+        .expect("starts");
+    let said = String::from_utf8(packed.stderr).expect("UTF-8");
+    assert!(!said.contains("--force"), "{said}");
+    let packed =
+        merganser(["sort", &memory, "-T", far, &all]).arg(&input).output().expect("starts");
+    let said = String::from_utf8(packed.stderr).expect("UTF-8");
+    assert!(!said.contains("--force"), "{said}");
+    // Standard input has a size where it is a file.
+    let mut sort = merganser(["sort", &memory, "-T", here]);
+    let sentence = fails(sort.stdin(fs::File::open(&input).expect("there")));
+    assert!(sentence.contains("temporary files need at least"), "{sentence}");
+}
+
+/// The runs are given back while the result is written, so a disk that takes one of them and 64 MiB takes both.
+#[test]
+fn a_disk_takes_runs_and_result_if_it_takes_one_and_a_little_more() {
+    const BYTES: u64 = 160_000_000;
+    if !is_root("mounting a small disk") {
+        return;
+    }
+    let folder = Folder::new();
+    let (input, fixed) = (folder.at("input"), ["--format=fixed:100", "--key=0:10"]);
+    let records = (BYTES / 100).to_string();
+    prints(merganser(["generate", "--records", &records, "-o"]).arg(&input));
+    let Some(disk) = SmallDisk::new(BYTES + (80 << 20)) else { return };
+    let out = disk.path().join("out");
+    let mut sort = merganser(["sort", "--memory=32M"]);
+    sort.args(fixed).arg(&input).arg("-o").arg(&out);
+    prints(&mut sort);
+    prints(merganser(["verify"]).args(fixed).arg(&out));
+    // The old file stays until the new one is whole.
+    let sentence = fails(&mut sort);
+    assert!(sentence.contains("temporary files and the result need at least"), "{sentence}");
+    assert_eq!(names(disk.path()), ["out"]);
+    let here = disk.path().to_str().expect("text");
+    let space = |sort: &mut Command| {
+        let plan = String::from_utf8(prints(sort.arg("--explain"))).expect("UTF-8");
+        plan.lines().last().expect("a line").to_owned()
+    };
+    let line = space(&mut sort);
+    let begin = format!("space           temporary files and the result in {here}: 217M needed, 8");
+    assert!(line.starts_with(&begin), "{line}");
+    assert!(line.ends_with(" free; too little, and refused without --force"), "{line}");
+    let line = space(sort.arg("--force"));
+    assert!(line.ends_with(" free; too little, and tried all the same"), "{line}");
 }
 
 #[test]

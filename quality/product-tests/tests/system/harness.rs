@@ -2,10 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use merganser_random::Random;
 
@@ -222,4 +223,24 @@ pub(crate) fn sorted_lines(content: &[u8]) -> Vec<u8> {
     let mut lines: Vec<_> = content.split_inclusive(|&b| b == b'\n').collect();
     lines.sort();
     lines.concat()
+}
+
+/// The first line that a server prints on its standard error, which is piped and can be read on.
+pub(crate) fn first_line(server: &mut Child) -> String {
+    let mut stderr = server.stderr.take().expect("piped");
+    let (to, from) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut line, mut byte) = (Vec::new(), [0]);
+        // Byte by byte, or the rest would be lost.
+        while !line.ends_with(b"\n") && stderr.read(&mut byte).expect("read") > 0 {
+            line.push(byte[0]);
+        }
+        let _ = to.send((line, stderr));
+    });
+    let Ok((line, stderr)) = from.recv_timeout(Duration::from_secs(30)) else {
+        let _ = server.kill();
+        panic!("it says nothing");
+    };
+    server.stderr = Some(stderr);
+    String::from_utf8(line).expect("text")
 }

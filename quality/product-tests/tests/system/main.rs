@@ -26,6 +26,7 @@
 //! - `mount`: a mounted view, read by the programs that people use
 //! - `emulate`: emulated disks: kills, signals, and whether programs wait as long as the model says
 //! - `export`: views served to NBD clients
+//! - `ready`: servers and mounts that tell a service manager when they answer
 //! - `apart`: reports and tables that are named like an input or the result
 //! - `array`: a volume served to NBD clients and killed, again and again
 //! - `reported`: what reports and attacks found, a script for each
@@ -71,6 +72,7 @@ mod mount;
 #[cfg(feature = "near")]
 mod pipeline;
 mod preload;
+mod ready;
 #[cfg(feature = "whole")]
 mod reported;
 mod sandbox;

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::harness::{
-    Chance, Folder, damage, fails, merganser, merganser_itself, prints, small_memory, sorted_lines,
-    stderr, view_of,
+    Chance, Folder, damage, fails, first_line, merganser, merganser_itself, prints, small_memory,
+    sorted_lines, stderr, view_of,
 };
 
 /// A view that is mounted on `m`, and the same bytes in the file `plain`.
@@ -46,15 +45,14 @@ impl Mounted {
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");
-        let start = Instant::now();
-        while !is_mounted(&folder.at("m")) {
-            if server.try_wait().expect("asked").is_some() || start.elapsed().as_secs() > 30 {
-                let _ = server.kill();
-                let output = server.wait_with_output().expect("it ends");
-                panic!("not mounted: {}: {}", output.status, stderr(&output));
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // The line comes when the file can be read.
+        let said = first_line(&mut server);
+        let mounted =
+            format!("mounted, until it is unmounted: {}/made\n", folder.at("m").display());
+        assert_eq!(said, format!("merganser: {mounted}"));
+        assert!(is_mounted(&folder.at("m")), "it said so");
+        let size = fs::metadata(folder.at("m").join("made")).expect("it answers").len();
+        assert_eq!(size, sorted.len() as u64);
         Mounted { folder, server, sorted }
     }
 
@@ -68,7 +66,7 @@ impl Mounted {
         prints(Command::new("sh").args(["-c", command]).env("V", self.view()).env("P", plain))
     }
 
-    /// Ends the server with `signal`; returns its status and its messages.
+    /// Ends the server with `signal`; returns its status and its messages after the first.
     fn end(&mut self, signal: libc::c_int) -> (Option<i32>, String) {
         let pid = libc::pid_t::try_from(self.server.id()).expect("a pid");
         // SAFETY: a signal to a child that has not been waited for, so the pid is its own.

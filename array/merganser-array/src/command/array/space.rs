@@ -8,7 +8,8 @@ use std::path::Path;
 
 use merganser_shell::failure::Failure;
 use merganser_shell::shown;
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use merganser_shell::space::{FreeSpace, folder_of};
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
 
 /// Bytes of the blocks that `st_blocks` counts.
@@ -16,11 +17,10 @@ const STAT_BLOCK: u64 = 512;
 
 /// What the members on one file system need.
 struct Need<'a> {
-    device: u64,
+    free: FreeSpace,
     /// The first of these members.
     first: &'a Path,
     bytes: u64,
-    free: u64,
 }
 
 /// Refuses members that their file systems have no room for, before anything is made. Each is given with the bytes that it
@@ -38,24 +38,17 @@ pub(super) fn check<'a>(
             Err(_) => (folder_of(member), bytes),
         };
         // A fault of the place is reported when the member is made there.
-        let (Ok(found), Ok(system)) = (fs::metadata(place), statvfs(place)) else { continue };
-        match needs.iter_mut().find(|need| need.device == found.dev()) {
+        let Some(free) = FreeSpace::of_place(place) else { continue };
+        match needs.iter_mut().find(|need| need.free.device == free.device) {
             Some(need) => need.bytes += missing,
-            // A file system that says nothing about its size has no blocks.
-            None if system.f_blocks == 0 => {}
-            None => needs.push(Need {
-                device: found.dev(),
-                first: member,
-                bytes: missing,
-                // With the blocks that are kept for root: what is refused here would be refused there.
-                free: system.f_bfree.saturating_mul(system.f_frsize),
-            }),
+            None => needs.push(Need { free, first: member, bytes: missing }),
         }
     }
-    match needs.iter().find(|need| need.bytes > need.free) {
+    match needs.iter().find(|need| need.bytes > need.free.bytes) {
         Some(Need { first, bytes, free, .. }) => Err(format!(
-            "{}: the members need {bytes} bytes on this file system, and {free} are free; {remedy}",
-            shown::name(first)
+            "{}: the members need {bytes} bytes on this file system, and {} are free; {remedy}",
+            shown::name(first),
+            free.bytes
         )
         .into()),
         None => Ok(()),
@@ -65,11 +58,6 @@ pub(super) fn check<'a>(
 /// Bytes of a file for which its file system has no blocks.
 fn holes(found: &fs::Metadata) -> u64 {
     found.len().saturating_sub(found.blocks() * STAT_BLOCK)
-}
-
-fn folder_of(member: &Path) -> &Path {
-    let folder = member.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }
 
 /// Gives a file its first `bytes` bytes, with blocks for all of them; what is there stays. Returns `false` where the file
@@ -94,6 +82,8 @@ pub(super) fn reserve(file: &File, bytes: u64) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::statvfs;
+
     use super::*;
 
     #[test]

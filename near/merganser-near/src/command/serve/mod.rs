@@ -20,7 +20,7 @@ pub(super) fn run(config: ServeConfig, cancel: &Cancel) -> Result<(), Failure> {
         servers.push(calls::listen(config)?);
     }
     if let Some(config) = config.node {
-        servers.push(node::listen(config)?);
+        servers.push(node::listen(config, cancel)?);
     }
     serving::run(servers, cancel)
 }

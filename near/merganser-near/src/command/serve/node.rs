@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use merganser_flight::Token;
-use merganser_flight::identity::TlsFault;
+use merganser_flight::credentials::CredentialsChanger;
+use merganser_flight::identity::{TlsDoubt, TlsFault};
 use merganser_flight::server::{BATCH_PATIENCE, BindError, FlightServer, FlightServerOptions, Tls};
 use merganser_serve::session::{BuiltinOnly, SessionOptions, SsdletOpener};
 use merganser_shell::failure::{Failure, notice};
 use merganser_shell::serving::Listening;
 use merganser_shell::shown;
+use merganser_shell::signals::Cancel;
 use merganser_storage::file::FileDirectory;
+use merganser_storage::thread::spawn;
 
 use super::opener::FolderOpener;
 use crate::config::NodeConfig;
@@ -21,7 +24,7 @@ use crate::config::NodeConfig;
 ///
 /// # Errors
 /// When the address can't be listened on, a file can't be read, or the address is too open.
-pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
+pub(super) fn listen(config: NodeConfig, cancel: &Cancel) -> Result<Listening, Failure> {
     let NodeConfig { data, sessions_max, memory_bytes, .. } = config;
     if !data.is_dir() {
         return Err(format!("{}: no such folder; --data names one", data.display()).into());
@@ -30,11 +33,12 @@ pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
         Some(dir) => Arc::new(FolderOpener::new(dir, config.guest_limits)?),
         None => Arc::new(BuiltinOnly),
     };
-    let files = config.tls.clone();
+    let files = CredentialFiles { token: config.token_file, tls: config.tls };
+    let (token, tls) = files.read()?;
     let server = FlightServer::bind(FlightServerOptions {
         listen: config.listen,
-        token: config.token_file.as_deref().map(token).transpose()?,
-        tls: config.tls.map(|(certificate, key)| tls(&certificate, &key)).transpose()?,
+        token,
+        tls,
         insecure: config.insecure,
         allow_upload: config.allow_upload,
         batch_patience: BATCH_PATIENCE,
@@ -49,13 +53,16 @@ pub(super) fn listen(config: NodeConfig) -> Result<Listening, Failure> {
             opener,
         },
     })
-    .map_err(|error| sentence(&error, files.as_ref()))?;
+    .map_err(|error| sentence(&error, files.tls.as_ref()))?;
     notice(&format!(
         "sessions for clients of {}: at most {sessions_max} at once, in {memory_bytes} bytes",
         server.address()
     ));
-    if let (Some(doubt), Some((certificate, _))) = (server.doubt(), &files) {
-        notice(&format!("{}: {doubt}", shown::name(certificate)));
+    files.tell_doubt(server.doubt());
+    if files.token.is_some() || files.tls.is_some() {
+        let (changer, hangups) = (server.changer(), cancel.take_hangups());
+        let reload = move || hangups.iter().for_each(|()| files.reload(&changer));
+        spawn("reload", reload).map_err(|error| Failure::named(&error))?;
     }
     let stopper = server.stopper();
     let run = move || server.run().map_err(|error| Failure::named(&error));
@@ -73,9 +80,49 @@ pub(in crate::command) fn token(path: &Path) -> Result<Token, Failure> {
     Token::new(&text).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-fn tls(certificate: &Path, key: &Path) -> Result<Tls, Failure> {
-    let read = |path: &Path| fs::read(path).map_err(|e| Failure::on(path, &e));
-    Ok(Tls { certificate: read(certificate)?, key: read(key)? })
+/// The files of the token, and of the certificate and its key.
+struct CredentialFiles {
+    token: Option<PathBuf>,
+    tls: Option<(PathBuf, PathBuf)>,
+}
+
+impl CredentialFiles {
+    fn read(&self) -> Result<(Option<Token>, Option<Tls>), Failure> {
+        let read = |path: &Path| fs::read(path).map_err(|e| Failure::on(path, &e));
+        let tls = |(certificate, key): &(PathBuf, PathBuf)| -> Result<Tls, Failure> {
+            Ok(Tls { certificate: read(certificate)?, key: read(key)? })
+        };
+        Ok((self.token.as_deref().map(token).transpose()?, self.tls.as_ref().map(tls).transpose()?))
+    }
+
+    fn tell_doubt(&self, doubt: Option<TlsDoubt>) {
+        if let (Some(doubt), Some((certificate, _))) = (doubt, &self.tls) {
+            notice(&format!("{}: {doubt}", shown::name(certificate)));
+        }
+    }
+
+    /// Reads the files again. If one of them can't be used, the server keeps all that it has.
+    fn reload(&self, changer: &CredentialsChanger) {
+        let taken = self.read().and_then(|(token, tls)| {
+            let replaced = changer.replace(token, tls.as_ref());
+            replaced.map_err(|error| sentence(&error, self.tls.as_ref()).into())
+        });
+        match taken {
+            Ok(doubt) => {
+                let what = match (&self.token, &self.tls) {
+                    (Some(_), Some(_)) => "token, certificate and key",
+                    (Some(_), None) => "token",
+                    (None, _) => "certificate and key",
+                };
+                notice(&format!("SIGHUP: {what} read again, and used from now on"));
+                self.tell_doubt(doubt);
+            }
+            Err(failure) => {
+                let why = failure.sentence().unwrap_or_default();
+                notice(&format!("SIGHUP: {why}; the server keeps the files that it read before"));
+            }
+        }
+    }
 }
 
 /// The fault, with the certificate and the key as they were named.

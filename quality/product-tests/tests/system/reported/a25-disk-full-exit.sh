@@ -10,10 +10,10 @@ import random
 random.seed(1)
 with open('in','w') as f:
     for _ in range(500000): f.write('%032x\n'%random.getrandbits(128))"
-merganser sort in -o m/out --memory 18M 2>er
+merganser sort in -o m/out --memory 18M --force 2>er
 r1=$?
 l1=$(ls -A m)
-merganser sort in -T m --memory 18M >out 2>er2
+merganser sort in -T m --memory 18M --force >out 2>er2
 r2=$?
 merganser sort in >m/out 2>er3
 r3=$?
