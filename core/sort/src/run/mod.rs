@@ -10,6 +10,7 @@
 //!   reader       an open run: its fences in memory, verified block reads
 //!   release      gives the space of runs back behind a merge
 //!   input        where records come from
+//!   header_lines the lines before the records, by how they begin
 //!   magic        what a file is, by its first bytes
 //!   packed       inputs that are compressed
 //!   unpack_ahead several of them decompressed at once
@@ -41,6 +42,7 @@ pub(crate) mod form;
 #[doc(hidden)]
 pub mod format;
 pub(crate) mod gather;
+pub(crate) mod header_lines;
 pub(crate) mod index;
 pub(crate) mod input;
 pub(crate) mod long;

@@ -3,6 +3,7 @@
 //! - `advise_job`: the table of predictions in the docs, held against today's model
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
+//! - `header_lines`: headers of lines by their prefix, on every road of a sort
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `kept`: files of released versions, which later ones read
 //! - `mistakes`: mistakes of users, and the sentence that each one gets; few descriptors
@@ -37,6 +38,7 @@ mod dropin;
 mod generate;
 #[cfg(feature = "hadoop")]
 mod hdfs;
+mod header_lines;
 #[cfg(feature = "whole")]
 mod help;
 #[cfg(feature = "whole")]
