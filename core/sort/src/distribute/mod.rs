@@ -118,7 +118,7 @@ impl Distributor<'_> {
         };
         let files = (self.create)(0)?;
         let reader = ChunkReader::new(inputs, self.order.format(), plan.chunk_bytes as usize)
-            .with_header(HeaderRule::of(self.order.spec()));
+            .with_header(HeaderRule::of_order(self.order.spec()));
         let options = PassOptions {
             plan,
             partition,

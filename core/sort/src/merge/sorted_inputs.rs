@@ -246,7 +246,7 @@ impl Merger<'_> {
             let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
             let bytes = bytes.min(whole) as usize;
             let of = if is_merged { ChunkReader::of_records } else { ChunkReader::new };
-            let header = HeaderRule::of(self.with.order).filter(|_| !is_merged);
+            let header = HeaderRule::of_order(self.with.order).filter(|_| !is_merged);
             let reader = of(vec![input], format, bytes).with_header(header.clone());
             let chunk = Chunk::new(bytes);
             let mut source = Source { reader, chunk: chunk?, span: 0, used: 0 };

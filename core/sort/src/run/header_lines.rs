@@ -46,7 +46,7 @@ pub(crate) struct HeaderLines {
 
 impl HeaderRule {
     /// The rule of this order; `None` if its inputs have no such header.
-    pub(crate) fn of(order: &OrderSpec) -> Option<Self> {
+    pub(crate) fn of_order(order: &OrderSpec) -> Option<Self> {
         match order.format {
             Format::Lines { delimiter } if !order.header_prefixes.is_empty() => {
                 Some(HeaderRule { prefixes: order.header_prefixes[..].into(), delimiter })
@@ -55,8 +55,8 @@ impl HeaderRule {
         }
     }
 
-    /// Takes the header off the front of `input`, which goes on behind it. Of a storage nothing is taken: the caller
-    /// begins to read behind [`HeaderLines::input_bytes`].
+    /// Takes the header off the front of `input`. A storage keeps it, and the caller begins to read behind
+    /// [`HeaderLines::input_bytes`].
     pub(crate) fn take(&self, input: &mut SortInput) -> Result<HeaderLines> {
         let (header, rest) = match input {
             SortInput::Storage(storage) => return self.of_storage(storage),

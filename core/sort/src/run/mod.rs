@@ -16,6 +16,7 @@
 //!   unpack_ahead several of them decompressed at once
 //!   chunk        memory full of whole records
 //!   chunk_reader reads inputs into chunks that begin and end at record boundaries
+//!   record_reader the records of inputs, for programs that do not sort them
 //!   form         chunk -> sorted tags -> records gathered into pieces
 //!   extract      the tags of a chunk's records
 //!   chunk_view   the records of a chunk, as their tags point to them
@@ -56,6 +57,7 @@ pub(crate) mod piece;
 pub mod radix;
 #[doc(hidden)]
 pub mod reader;
+mod record_reader;
 pub(crate) mod release;
 mod short_sort;
 #[doc(hidden)]
@@ -73,5 +75,7 @@ pub use format::Compression;
 pub use input::SortInput;
 #[doc(hidden)]
 pub use reader::Run;
+#[doc(hidden)]
+pub use record_reader::RecordReader;
 #[doc(hidden)]
 pub use writer::RunWriter;

@@ -102,7 +102,7 @@ impl Sorter<'_> {
             Some(journal) => journal.reader(inputs, format, chunk_bytes),
             None => ChunkReader::new(inputs, format, chunk_bytes),
         }
-        .with_header(HeaderRule::of(&self.options.order));
+        .with_header(HeaderRule::of_order(&self.options.order));
         let (empty_to, empty_from) = channel::<Chunk>();
         let (full_to, full_from) = sync_channel::<Result<FullChunk>>(1);
         for _ in 0..plan.chunks {

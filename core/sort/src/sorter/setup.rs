@@ -80,7 +80,7 @@ impl<'a> Sorter<'a> {
         let unpackers = if workers.are_own() { 1 } else { workers.count() };
         let (mut inputs, unpacking) = Unpacking::prepare(inputs, unpackers, &options.budget)?;
         let (sampled, header) = if look {
-            let rule = HeaderRule::of(&options.order);
+            let rule = HeaderRule::of_order(&options.order);
             if let Some(rule) = &rule {
                 rule.compare(&inputs)?;
             }

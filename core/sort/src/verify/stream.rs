@@ -30,7 +30,7 @@ pub fn stream(
     limits: Limits,
     progress: &dyn Progress,
 ) -> Result<Summary> {
-    let header = HeaderRule::of(spec).map(|rule| rule.of_reader(name, reader)).transpose()?;
+    let header = HeaderRule::of_order(spec).map(|rule| rule.of_reader(name, reader)).transpose()?;
     let (header, rest) = header.unwrap_or_default();
     let beginning = match spec.format {
         format if format.has_header() => read_preamble(name, reader, format, limits, progress)?,

@@ -47,7 +47,7 @@ fn header(random: &mut Random, bytes: usize) -> Vec<u8> {
     header
 }
 
-/// Lines of which the first is no header, and these percent of the others begin as one.
+/// Lines. The first one is no header, and these percent of the others begin as one.
 fn body(random: &mut Random, lines: usize, marked_percent: u64) -> Vec<Vec<u8>> {
     let line = |number| {
         let prefix = if number > 0 && random.below(100) < marked_percent { "#" } else { "r" };

@@ -1,6 +1,7 @@
 //! The command as its users see it. One binary; each test has a folder of its own.
 //!
 //! - `advise_job`: the table of predictions in the docs, held against today's model
+//! - `count`: equal records, counted within a limit of memory
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
 //! - `header_lines`: headers of lines by their prefix, on every road of a sort
@@ -34,6 +35,7 @@
 mod active_sort;
 #[cfg(feature = "whole")]
 mod advise_job;
+mod count;
 mod dropin;
 mod generate;
 #[cfg(feature = "hadoop")]
