@@ -349,6 +349,7 @@ fn key_sentence(error: &KeyError) -> String {
                 Setting::Key => "--key",
                 Setting::Separator => "-t",
                 Setting::Format => "--format",
+                Setting::HeaderPrefix => "--header-prefix",
             };
             format!("{flag} '{value}': {reason}")
         }

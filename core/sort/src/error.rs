@@ -57,6 +57,16 @@ pub enum Error {
         /// The first difference.
         difference: HeaderDifference,
     },
+    /// The inputs have different header lines.
+    #[error(
+        "{file}: line {line} of its header is not that of an input before it; give inputs with the same header lines, or with none"
+    )]
+    HeaderLines {
+        /// The input's name.
+        file: String,
+        /// The first line that differs, from 1.
+        line: u64,
+    },
     /// The last record of an input has no end.
     #[error("{file}: at byte {offset}: {detail}; repair the input or choose another format")]
     LastRecord {

@@ -43,8 +43,7 @@ pub(crate) fn describe(
         schema::of_view()
     };
     // A byte order mark alone is no row.
-    let has_header = manifest.order.format.has_header() && !manifest.preamble.is_empty();
-    let records = manifest.records + u64::from(has_header);
+    let records = manifest.records + u64::from(manifest.has_header());
     Ok(ViewFacts { schema, records, bytes: manifest.size_bytes })
 }
 
@@ -72,9 +71,9 @@ fn refuse_columns(ticket: &ViewTicket) -> Result<(), SessionError> {
 /// An open part of a view, of either kind.
 pub(crate) enum OpenedView {
     /// Records.
-    Records(ViewPart),
+    Records(Box<ViewPart>),
     /// Rows of a table.
-    Table(TablePart),
+    Table(Box<TablePart>),
 }
 
 impl OpenedView {
@@ -84,10 +83,12 @@ impl OpenedView {
         let manifest = Manifest::read(&folder).map_err(|e| engine(&ticket.view, &e))?;
         refuse_unserved(&ticket.view, &manifest)?;
         if TableView::is_one(&manifest) {
-            return TablePart::open(lender, &folder, ticket).map(OpenedView::Table);
+            let part = TablePart::open(lender, &folder, ticket)?;
+            return Ok(OpenedView::Table(Box::new(part)));
         }
         refuse_columns(ticket)?;
-        ViewPart::open(lender, &folder, ticket).map(OpenedView::Records)
+        let part = ViewPart::open(lender, &folder, ticket)?;
+        Ok(OpenedView::Records(Box::new(part)))
     }
 
     /// Its columns.
@@ -171,9 +172,9 @@ impl ViewPart {
         let mut range = self.range.clone();
         let preamble = &self.view.manifest().preamble;
         if range.start == 0 && !preamble.is_empty() {
-            // A header row is a row of its own, with a byte order mark before it; a mark alone isn't a row.
+            // A header is a row of its own, with a byte order mark before it; a mark alone isn't a row.
             range.start = range.end.min(preamble.len() as u64);
-            if self.view.order().format().has_header() && range.start == preamble.len() as u64 {
+            if self.view.manifest().has_header() && range.start == preamble.len() as u64 {
                 values.extend_from_slice(preamble);
                 ends.push(i32::try_from(values.len()).expect("a header is short"));
             }

@@ -80,6 +80,7 @@ fn order(job: &RecordsJob) -> Result<OrderSpec, Failure> {
         stable: job.stable,
         unique: job.unique,
         salt: 0,
+        header_prefixes: Vec::new(),
     };
     if !format.has_header() {
         spec.compile(None)?;
@@ -126,8 +127,8 @@ pub(crate) fn sort_records(py: Python<'_>, job: &Bound<'_, PyDict>) -> PyResult<
                 )
                 .unwrap_or(usize::MAX),
             };
-            let records = merge_sorted(inputs, &with, &**watch, |bytes| {
-                to.write_all(bytes)?;
+            let records = merge_sorted(inputs, &with, &**watch, |piece| {
+                to.write_all(piece.bytes)?;
                 Ok(true)
             })?;
             to.finish()?;

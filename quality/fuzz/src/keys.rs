@@ -89,6 +89,7 @@ pub(crate) fn run(bytes: &[u8]) {
         stable: case.stable,
         unique: case.unique,
         salt: case.salt,
+        header_prefixes: Vec::new(),
     };
     let order = match spec.compile(case.header) {
         Ok(order) => order,

@@ -2,6 +2,7 @@
 //!
 //! Nothing is checked here beyond its syntax. [`crate::config`] turns it into settings.
 
+mod count;
 mod export;
 mod generate;
 mod mount;
@@ -19,6 +20,7 @@ use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::wings;
 
+pub(crate) use count::CountArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use generate::{AlphabetName, GenerateArgs, GenerateFormat};
 pub(crate) use mount::MountArgs;
@@ -42,6 +44,7 @@ Examples:
   merganser cat big.view | head                    read the view
   merganser mount big.view /mnt                    read it as the file /mnt/big
   merganser verify sorted.txt                      check order, count and checksum
+  merganser count big.txt --top 10                 the most frequent lines
   merganser map wordcount big.txt --top 20         run a program over records
 
 Where --memory, --threads and --temp-dir are not given, MERGANSER_MEMORY, MERGANSER_THREADS and
@@ -91,6 +94,7 @@ pub(crate) fn is_sort(program: &OsStr) -> bool {
 #[allow(clippy::large_enum_variant, reason = "parsed once a process")]
 pub(crate) enum CliCommand {
     Sort(SortArgs),
+    Count(CountArgs),
     Cat(CatArgs),
     Mount(MountArgs),
     Export(ExportArgs),

@@ -9,14 +9,15 @@ use merganser_testkit::examples;
 
 use crate::args::{CliCommand, CommandLine};
 use crate::config::{
-    CatConfig, ExportConfig, GenerateConfig, InfoConfig, MaterializeConfig, MountConfig,
-    SortConfig, VerifyConfig,
+    CatConfig, CountConfig, ExportConfig, GenerateConfig, InfoConfig, MaterializeConfig,
+    MountConfig, SortConfig, VerifyConfig,
 };
 
 /// Makes the settings of a command.
 fn meant(command: CliCommand) -> Result<(), Failure> {
     match command {
         CliCommand::Sort(typed) => SortConfig::try_from(typed).map(drop),
+        CliCommand::Count(typed) => CountConfig::try_from(typed).map(drop),
         CliCommand::Cat(typed) => CatConfig::try_from(typed).map(drop),
         CliCommand::Mount(typed) => MountConfig::try_from(typed).map(drop),
         CliCommand::Export(typed) => ExportConfig::try_from(typed).map(drop),

@@ -2,6 +2,7 @@
 
 mod cat;
 mod consume;
+mod count;
 mod debug;
 #[cfg(test)]
 mod examples;
@@ -29,6 +30,7 @@ use crate::args::CliCommand;
 pub(crate) fn run(command: CliCommand, cancel: &Cancel) -> Result<(), Failure> {
     match command {
         CliCommand::Sort(typed) => sort::run(&typed.try_into()?, cancel),
+        CliCommand::Count(typed) => count::run(&typed.try_into()?, cancel),
         CliCommand::Cat(typed) => cat::run(&typed.try_into()?, cancel),
         CliCommand::Mount(typed) => mount::run(typed.try_into()?, cancel),
         CliCommand::Export(typed) => export::run(typed.try_into()?, cancel),

@@ -353,8 +353,12 @@ fn merge(
         inputs_max: open.most().min(sorting.batch_max.unwrap_or(usize::MAX)),
     };
     let merge = |output: &mut dyn Write| {
-        merge_sorted(inputs, &with, &*progress, |bytes| {
-            let (wanted, more) = top.take(bytes);
+        merge_sorted(inputs, &with, &*progress, |piece| {
+            if piece.is_header {
+                output.write_all(piece.bytes)?;
+                return Ok(top.left != Some(0));
+            }
+            let (wanted, more) = top.take(piece.bytes);
             output.write_all(wanted)?;
             Ok(more)
         })

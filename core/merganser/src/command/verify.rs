@@ -78,8 +78,8 @@ pub(super) fn check(
             Input::Stdin => "-".to_owned(),
             Input::File(path) => shown::name(path),
         };
-        let header = order.format.has_header();
-        let line = disorder.record + 1 + u64::from(header);
+        let header = u64::from(order.format.has_header()) + found.header_lines;
+        let line = disorder.record + 1 + header;
         format!("{name}:{line}: disorder: {}", String::from_utf8_lossy(&disorder.text))
     });
     Err(Failure::Disorder(sentence))
@@ -117,7 +117,12 @@ fn view(path: &Path, config: &VerifyConfig, cancel: &Cancel) -> Result<Summary, 
     progress.phase("verifying", Some(view.size()));
     let name = shown::name(path);
     let mut verifier = Verifier::new(&name, view.order(), limits(config.memory_bytes, false));
-    let mut stream = view.stream(0..view.size())?;
+    // The view knows where its header ends: a record may begin as a header line does.
+    let preamble = &view.manifest().preamble;
+    let has_lines = !view.manifest().order.header_prefixes.is_empty();
+    let records_from = if has_lines { preamble.len() as u64 } else { 0 };
+    verifier.pass_header(records_from, 0);
+    let mut stream = view.stream(records_from..view.size())?;
     while let Some(bytes) = stream.next_bytes()? {
         verifier.feed(bytes)?;
         progress.advance(bytes.len() as u64);
@@ -168,6 +173,7 @@ mod tests {
         let found = Summary {
             records: 10,
             bytes: 120,
+            header_lines: 0,
             duplicates: 3,
             checksum: 0x1ea_6370_b955,
             disorders: 2,

@@ -3,12 +3,14 @@
 //! The one conversion from [`crate::args`]: defaults are filled in, conflicts are found, and every
 //! refusal names the flag. The types here have no options left that contradict one another.
 
+mod count;
 mod export;
 mod generate;
 mod sort;
 mod verify;
 mod view;
 
+pub(crate) use count::CountConfig;
 pub(crate) use export::ExportConfig;
 pub(crate) use generate::GenerateConfig;
 pub(crate) use sort::{SortChoices, SortConfig, SortTask};
@@ -33,6 +35,7 @@ mod tests {
     pub(super) fn refusal(words: &[&str]) -> String {
         let refused = match config(words) {
             CliCommand::Sort(typed) => SortConfig::try_from(typed).err(),
+            CliCommand::Count(typed) => CountConfig::try_from(typed).err(),
             CliCommand::Cat(typed) => CatConfig::try_from(typed).err(),
             CliCommand::Mount(typed) => MountConfig::try_from(typed).err(),
             CliCommand::Export(typed) => ExportConfig::try_from(typed).err(),

@@ -214,6 +214,7 @@ fn refuse_with_debug(typed: &SortArgs) -> Result<(), Failure> {
         (typed.view.is_some(), "--view"),
         (typed.consume, "--consume"),
         (typed.explain, "--explain"),
+        (!typed.order.header_prefix.is_empty(), "--header-prefix"),
     ];
     match makes.into_iter().find(|(given, _)| *given) {
         Some((_, flag)) => {

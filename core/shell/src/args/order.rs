@@ -29,6 +29,11 @@ pub struct OrderArgs {
     #[arg(long, help_heading = "Records")]
     pub header: bool,
 
+    /// The lines at the beginning of each input that begin with P are a header; it stays first, once. Repeat for
+    /// more prefixes
+    #[arg(long, value_name = "P", help_heading = "Records", allow_hyphen_values = true)]
+    pub header_prefix: Vec<OsString>,
+
     /// The byte between the fields of a line or of a csv row (`\t` for a tab, `\0` for NUL) [default for lines: the
     /// empty string between a non-blank and a blank]
     #[arg(short = 't', long, value_name = "SEP", help_heading = "Keys")]

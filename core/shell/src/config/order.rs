@@ -40,7 +40,11 @@ pub fn order(typed: &OrderArgs) -> Result<OrderSpec, Failure> {
         stable: typed.stable,
         unique: typed.unique,
         salt: 0,
+        header_prefixes: typed.header_prefix.iter().map(|prefix| (&**prefix).into()).collect(),
     };
+    if !matches!(format, Format::Lines { .. }) && !spec.header_prefixes.is_empty() {
+        return Err(only("--header-prefix", "lines"));
+    }
     let spec = OrderSpec { salt: salt(typed, &spec)?, ..spec };
     if !format.has_header() {
         // Without a header, all errors can be found now.
@@ -236,6 +240,8 @@ pub fn words(order: &OrderSpec) -> Vec<OsString> {
     if let Some(separator) = order.separator {
         words.extend(["-t".into(), byte(separator)]);
     }
+    let prefixes = order.header_prefixes.iter().map(|prefix| prefix.as_os_str().to_owned());
+    words.extend(prefixes.flat_map(|prefix| ["--header-prefix".into(), prefix]));
     words.extend(order.keys.iter().flat_map(|key| ["--key".into(), key.into()]));
     let letters = letters_of(order);
     words.extend((!letters.is_empty()).then(|| format!("-{letters}").into()));

@@ -56,6 +56,7 @@ use crate::key::Order;
 use crate::plan::RecordSample;
 use crate::run::SortInput;
 use crate::run::chunk_reader::ChunkReader;
+use crate::run::header_lines::HeaderRule;
 use crate::{Budget, Error, Progress, Result, shares};
 
 /// How often a bucket may be split without getting smaller before the sort gives up.
@@ -116,7 +117,8 @@ impl Distributor<'_> {
                 .map(|mut sample| Partition::choose(&mut sample, plan.buckets as usize))
         };
         let files = (self.create)(0)?;
-        let reader = ChunkReader::new(inputs, self.order.format(), plan.chunk_bytes as usize);
+        let reader = ChunkReader::new(inputs, self.order.format(), plan.chunk_bytes as usize)
+            .with_header(HeaderRule::of_order(self.order.spec()));
         let options = PassOptions {
             plan,
             partition,

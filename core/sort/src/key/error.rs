@@ -55,6 +55,8 @@ pub enum Setting {
     Separator,
     /// The format of the records.
     Format,
+    /// The beginning of header lines.
+    HeaderPrefix,
 }
 
 impl fmt::Display for Setting {
@@ -63,6 +65,7 @@ impl fmt::Display for Setting {
             Setting::LineKey | Setting::Key => "key",
             Setting::Separator => "separator",
             Setting::Format => "format",
+            Setting::HeaderPrefix => "header prefix",
         })
     }
 }

@@ -11,6 +11,7 @@ use super::orderings::{LETTERS, LETTERS_OF_TEXTS};
 use super::sequence::{SequenceKey, SequenceKeys, SequencePart};
 use super::{DirectKey, Keys, Order, Place};
 use crate::record::{CsvFraming, FIXED_BYTES_MOST, Format, KeySyntax, SequenceKind};
+use crate::text::JournalText;
 
 /// The order of records as it was asked for.
 ///
@@ -50,6 +51,10 @@ pub struct OrderSpec {
     /// The seed of the permutation of `R`; see [`salt_from`](super::salt_from).
     #[serde(default)]
     pub salt: u64,
+    /// How the lines of a header begin. The lines at the beginning of an input that begin with one of these are
+    /// no records; they stay first. Only lines have such headers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub header_prefixes: Vec<JournalText>,
 }
 
 /// The field separator of a value: one byte, `\0` for NUL, or `\t` for a tab.
@@ -88,6 +93,7 @@ impl OrderSpec {
             stable: false,
             unique: false,
             salt: 0,
+            header_prefixes: Vec::new(),
         }
     }
 
@@ -150,6 +156,7 @@ impl OrderSpec {
     /// divide by a length of 0, or never get on. The command line refuses it, too, but a manifest is written by anyone
     /// (audit finding F17).
     pub(crate) fn check_format(&self) -> Result<(), KeyError> {
+        self.check_header_prefixes()?;
         let Format::Fixed { bytes } = self.format else { return Ok(()) };
         let fault = |reason| Err(value(Setting::Format, &format!("fixed:{bytes}"), reason));
         match bytes {
@@ -157,6 +164,25 @@ impl OrderSpec {
             1..=FIXED_BYTES_MOST => Ok(()),
             _ => fault("a fixed record has at most 1 GiB"),
         }
+    }
+
+    fn check_header_prefixes(&self) -> Result<(), KeyError> {
+        let fault = |prefix: &JournalText, reason: &str| {
+            Err(value(Setting::HeaderPrefix, &String::from_utf8_lossy(&prefix.0), reason))
+        };
+        for prefix in &self.header_prefixes {
+            match self.format {
+                Format::Lines { .. } if prefix.0.is_empty() => {
+                    return fault(prefix, "every line begins with it; give at least one byte");
+                }
+                Format::Lines { delimiter } if prefix.0.contains(&delimiter) => {
+                    return fault(prefix, "a line ends in it, so no line begins with it");
+                }
+                Format::Lines { .. } => {}
+                _ => return fault(prefix, "only lines have such headers"),
+            }
+        }
+        Ok(())
     }
 
     fn compile_lines(&self, global: Options) -> Result<Keys, KeyError> {

@@ -42,4 +42,4 @@ pub(crate) mod window;
 
 #[doc(hidden)]
 pub use kernel::MergeCount;
-pub use sorted_inputs::{Merging, merge_sorted};
+pub use sorted_inputs::{MergedPiece, Merging, merge_sorted};

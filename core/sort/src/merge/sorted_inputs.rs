@@ -31,6 +31,7 @@ use crate::record::{Framing, with_framing};
 use crate::run::SortInput;
 use crate::run::chunk::Chunk;
 use crate::run::chunk_reader::{ChunkReader, check_header};
+use crate::run::header_lines::HeaderRule;
 use crate::run::release::ignore_unsupported;
 use crate::{Budget, Error, Progress, Result};
 
@@ -96,6 +97,15 @@ pub struct Merging<'a> {
     pub inputs_max: usize,
 }
 
+/// Bytes of the result of a merge.
+#[derive(Debug, Clone, Copy)]
+pub struct MergedPiece<'a> {
+    /// The bytes: whole records, or all that comes before the first one.
+    pub bytes: &'a [u8],
+    /// Whether they are what comes before the first record.
+    pub is_header: bool,
+}
+
 /// Merges `inputs`, which are each sorted by the order of `with`, and hands the bytes to `take` in
 /// order. `take` returns whether it wants more. Returns the number of records that it got.
 ///
@@ -106,7 +116,7 @@ pub fn merge_sorted(
     inputs: Vec<SortInput>,
     with: &Merging<'_>,
     progress: &dyn Progress,
-    mut take: impl FnMut(&[u8]) -> Result<bool>,
+    mut take: impl FnMut(MergedPiece<'_>) -> Result<bool>,
 ) -> Result<u64> {
     with.order.check_format()?;
     let total = inputs.iter().map(SortInput::size).try_fold(0u64, |sum, size| Some(sum + size?));
@@ -137,12 +147,13 @@ pub fn merge_sorted(
     let mut sources = merger.open(parts, progress)?;
     let order = merger.order()?;
     if let Some(preamble) = merger.preamble.as_ref().filter(|preamble| !preamble.is_empty())
-        && !take(preamble)?
+        && !take(MergedPiece { bytes: preamble, is_header: true })?
     {
         return Ok(0);
     }
+    let mut records = |bytes: &[u8]| take(MergedPiece { bytes, is_header: false });
     let records =
-        merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut take)?;
+        merge_sources(&mut sources.sources, &order, with.order.unique, progress, &mut records)?;
     match order.unseen_column().filter(|_| records > 0) {
         None => Ok(records),
         Some(error) => Err(error.into()),
@@ -235,11 +246,15 @@ impl Merger<'_> {
             let whole = input.size().map_or(bytes, |size| size.max(1).next_multiple_of(4096));
             let bytes = bytes.min(whole) as usize;
             let of = if is_merged { ChunkReader::of_records } else { ChunkReader::new };
-            let reader = of(vec![input], format, bytes);
+            let header = HeaderRule::of_order(self.with.order).filter(|_| !is_merged);
+            let reader = of(vec![input], format, bytes).with_header(header.clone());
             let chunk = Chunk::new(bytes);
             let mut source = Source { reader, chunk: chunk?, span: 0, used: 0 };
             source.refill(progress)?;
-            if !is_merged {
+            if let Some(rule) = &header {
+                let own = source.reader.preamble().unwrap_or_default().to_vec();
+                rule.join(&mut self.preamble, own, &name)?;
+            } else if !is_merged {
                 let preamble = source.reader.preamble().unwrap_or_default();
                 match &self.preamble {
                     Some(first) if preamble.is_empty() || first.is_empty() => {}

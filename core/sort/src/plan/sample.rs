@@ -8,6 +8,7 @@ use crate::key::Order;
 use crate::record::{Format, Framing, with_framing};
 use crate::run::SortInput;
 use crate::run::format::FENCE_KEY_BYTES_MAX;
+use crate::run::header_lines::HeaderRule;
 use crate::{Error, Result};
 
 /// Properties of all records, estimated from the first ones.
@@ -108,17 +109,20 @@ pub(crate) fn sample_bytes(inputs: &[SortInput]) -> u64 {
 }
 
 /// Looks at the front of the first input that has records: whole records of it, and what comes before them in
-/// CSV. Bytes that are read from a stream are put back in front of it.
+/// CSV. Header lines of `rule` are passed over. Bytes that are read from a stream are put back in front of it.
 pub(crate) fn sample(
     inputs: &mut [SortInput],
     format: Format,
+    rule: Option<&HeaderRule>,
 ) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
     let mut bytes = Vec::new();
     for input in inputs {
+        let header = rule.map(|rule| rule.take(input)).transpose()?.unwrap_or_default();
         match input {
             SortInput::Storage(storage) => {
-                bytes = vec![0; storage.size().min(SAMPLE_BYTES as u64) as usize];
-                let n = storage.read_at(0, &mut bytes)?;
+                let from = header.input_bytes;
+                bytes = vec![0; (storage.size() - from).min(SAMPLE_BYTES as u64) as usize];
+                let n = storage.read_at(from, &mut bytes)?;
                 bytes.truncate(n);
             }
             SortInput::Packed(_) => unreachable!("a sort makes streams of them first"),
@@ -136,7 +140,10 @@ pub(crate) fn sample(
                 bytes.truncate(n);
                 let ended = n < SAMPLE_BYTES;
                 let rest = std::mem::replace(reader, Box::new(std::io::empty()));
-                let front = std::io::Cursor::new(bytes.clone());
+                let mut front = header.bytes;
+                front.truncate(header.input_bytes as usize);
+                front.extend_from_slice(&bytes);
+                let front = std::io::Cursor::new(front);
                 *reader = if ended {
                     Box::new(front)
                 } else {

@@ -34,6 +34,12 @@ pub enum RowsError {
     /// A view was asked for without [`RowSorter::into_view`](super::RowSorter::into_view).
     #[error("the rows have no folder for a view")]
     NoViewFolder,
+    /// A key occurs more often than 64 bits can count.
+    #[error("key {key:?}: it occurs more often than 64 bits can count")]
+    CountOverflow {
+        /// The first bytes of the key, as text.
+        key: String,
+    },
     /// The sum of a key's values leaves 64 bits.
     #[error("key {key:?}: {error}", error = super::ValueOverflow)]
     Overflow {
@@ -46,8 +52,16 @@ impl RowsError {
     /// The sum of the values of `key` is too large.
     #[must_use]
     pub fn overflow(key: &[u8]) -> Self {
-        RowsError::Overflow {
-            key: String::from_utf8_lossy(&key[..key.len().min(100)]).into_owned(),
-        }
+        RowsError::Overflow { key: front(key) }
     }
+
+    /// There are too many rows of `key`.
+    #[must_use]
+    pub fn count_overflow(key: &[u8]) -> Self {
+        RowsError::CountOverflow { key: front(key) }
+    }
+}
+
+fn front(key: &[u8]) -> String {
+    String::from_utf8_lossy(&key[..key.len().min(100)]).into_owned()
 }

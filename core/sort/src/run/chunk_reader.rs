@@ -9,6 +9,7 @@ use merganser_storage::{Buffer, Completions, Operation, Storage};
 use super::chunk::{
     Chunk, Follower, Keeping, READ_BYTES, SLACK_BYTES, SPAN_BYTES, carry_liked, headroom,
 };
+use super::header_lines::HeaderRule;
 use super::input::SortInput;
 use crate::activity::{WorkerState, wait};
 use crate::error::stray_quote;
@@ -33,6 +34,10 @@ pub(crate) struct ChunkReader {
     /// Bytes of blank lines that may still come before the first sequence of the input.
     blanks: usize,
     records: InputRecords,
+    /// Which lines at the beginning of an input are its header.
+    header: Option<HeaderRule>,
+    /// Whether the header of the input at the front is still to be read.
+    header_due: bool,
     /// Whether inputs begin with records: they were inputs before, whose preamble was taken off.
     only_records: bool,
     /// The bytes before the records of the first input; `None` before its first record.
@@ -92,12 +97,20 @@ impl ChunkReader {
             skip: 0,
             blanks: 0,
             records: InputRecords::within(format),
+            header: None,
+            header_due: false,
             only_records,
             preamble,
             carry: Vec::new(),
         };
         reader.begin_input();
         reader
+    }
+
+    /// The same reader, where inputs begin with a header.
+    pub(crate) fn with_header(mut self, header: Option<HeaderRule>) -> Self {
+        self.header = header;
+        self
     }
 
     fn begin_input(&mut self) {
@@ -114,6 +127,23 @@ impl ChunkReader {
         };
         let takes_blanks = start == 0 && self.format.sequences().is_some();
         self.blanks = if takes_blanks { BLANK_BYTES_MAX } else { 0 };
+        self.header_due = at_start;
+    }
+
+    /// Reads the header of `input`, before anything else of it.
+    fn take_header(&mut self, input: &mut SortInput, progress: &dyn Progress) -> Result<()> {
+        let Some(rule) = self.header.as_ref().filter(|_| self.header_due) else { return Ok(()) };
+        self.header_due = false;
+        let header = rule.take(input)?;
+        rule.join(&mut self.preamble, header.bytes, input.name())?;
+        // Reads of a storage begin at a page.
+        self.offset = header.input_bytes;
+        if matches!(input, SortInput::Storage(_)) {
+            self.skip = (header.input_bytes % 4096) as usize;
+            self.offset -= self.skip as u64;
+        }
+        progress.advance(self.offset);
+        Ok(())
     }
 
     /// The bytes before the records of the first input, once a chunk was read: a header row, a byte order mark.
@@ -156,6 +186,7 @@ impl ChunkReader {
         self.carry.clear();
         let mut fill = Fill { framed, end: room, searched: 0 };
         while let Some(mut input) = self.inputs.pop_front() {
+            self.take_header(&mut input, progress)?;
             let ended = match &mut input {
                 SortInput::Storage(storage) => {
                     let storage = Arc::clone(storage);

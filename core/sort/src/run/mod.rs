@@ -10,11 +10,13 @@
 //!   reader       an open run: its fences in memory, verified block reads
 //!   release      gives the space of runs back behind a merge
 //!   input        where records come from
+//!   header_lines the lines before the records, by how they begin
 //!   magic        what a file is, by its first bytes
 //!   packed       inputs that are compressed
 //!   unpack_ahead several of them decompressed at once
 //!   chunk        memory full of whole records
 //!   chunk_reader reads inputs into chunks that begin and end at record boundaries
+//!   record_reader the records of inputs, for programs that do not sort them
 //!   form         chunk -> sorted tags -> records gathered into pieces
 //!   extract      the tags of a chunk's records
 //!   chunk_view   the records of a chunk, as their tags point to them
@@ -41,6 +43,7 @@ pub(crate) mod form;
 #[doc(hidden)]
 pub mod format;
 pub(crate) mod gather;
+pub(crate) mod header_lines;
 pub(crate) mod index;
 pub(crate) mod input;
 pub(crate) mod long;
@@ -54,6 +57,7 @@ pub(crate) mod piece;
 pub mod radix;
 #[doc(hidden)]
 pub mod reader;
+mod record_reader;
 pub(crate) mod release;
 mod short_sort;
 #[doc(hidden)]
@@ -71,5 +75,7 @@ pub use format::Compression;
 pub use input::SortInput;
 #[doc(hidden)]
 pub use reader::Run;
+#[doc(hidden)]
+pub use record_reader::RecordReader;
 #[doc(hidden)]
 pub use writer::RunWriter;

@@ -23,6 +23,7 @@ use crate::run::chunk_reader::ChunkReader;
 use crate::run::form::{SortMemory, sort_chunk};
 use crate::run::format::PIECE_BYTES;
 use crate::run::gather::GatherRecords;
+use crate::run::header_lines::HeaderRule;
 use crate::run::input::SortInput;
 use crate::run::write_behind::WriteBehind;
 use crate::{Error, Progress, Result};
@@ -100,7 +101,8 @@ impl Sorter<'_> {
         let mut reader = match &self.journal {
             Some(journal) => journal.reader(inputs, format, chunk_bytes),
             None => ChunkReader::new(inputs, format, chunk_bytes),
-        };
+        }
+        .with_header(HeaderRule::of_order(&self.options.order));
         let (empty_to, empty_from) = channel::<Chunk>();
         let (full_to, full_from) = sync_channel::<Result<FullChunk>>(1);
         for _ in 0..plan.chunks {

@@ -18,6 +18,7 @@ use crate::pipeline::Workers;
 use crate::plan::{RecordSample, RunPlan, sample};
 use crate::record::Format;
 use crate::run::format::{HEADER_BYTES, PIECE_BYTES};
+use crate::run::header_lines::HeaderRule;
 use crate::run::input::SortInput;
 use crate::run::{Compression, Run};
 use crate::{Budget, Error, Result, shares};
@@ -79,7 +80,11 @@ impl<'a> Sorter<'a> {
         let unpackers = if workers.are_own() { 1 } else { workers.count() };
         let (mut inputs, unpacking) = Unpacking::prepare(inputs, unpackers, &options.budget)?;
         let (sampled, header) = if look {
-            sample(&mut inputs, options.order.format)?
+            let rule = HeaderRule::of_order(&options.order);
+            if let Some(rule) = &rule {
+                rule.compare(&inputs)?;
+            }
+            sample(&mut inputs, options.order.format, rule.as_ref())?
         } else {
             (Vec::new(), Some(header.to_vec()).filter(|h| !h.is_empty()))
         };

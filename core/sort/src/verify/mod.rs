@@ -32,8 +32,10 @@ pub use stream::stream;
 pub struct Summary {
     /// How many records there are.
     pub records: u64,
-    /// How many bytes they have, terminators and a CSV header included.
+    /// How many bytes they have, terminators and a header included.
     pub bytes: u64,
+    /// How many lines the header has, where lines have one by its prefix. They are no records.
+    pub header_lines: u64,
     /// How many records have the key of the record before them.
     pub duplicates: u64,
     /// The sum of the CRC32 of all records.
@@ -113,6 +115,7 @@ impl<'a> Verifier<'a> {
             found: Summary {
                 records: 0,
                 bytes: 0,
+                header_lines: 0,
                 duplicates: 0,
                 checksum: 0,
                 disorders: 0,
@@ -121,6 +124,12 @@ impl<'a> Verifier<'a> {
             last: Vec::new(),
             carry: Vec::new(),
         }
+    }
+
+    /// Continues behind a header with these counts of bytes and lines, which is not fed. Called before the first feed.
+    pub fn pass_header(&mut self, bytes: u64, lines: u64) {
+        self.found.bytes += bytes;
+        self.found.header_lines += lines;
     }
 
     /// The findings so far, without records that have not ended.

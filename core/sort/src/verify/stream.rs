@@ -8,6 +8,7 @@ use merganser_storage::thread::spawn_scoped;
 use super::{Limits, Summary, Verifier};
 use crate::key::OrderSpec;
 use crate::record::Format;
+use crate::run::header_lines::HeaderRule;
 use crate::{Error, Progress, Result};
 
 /// Bytes of one read.
@@ -29,14 +30,18 @@ pub fn stream(
     limits: Limits,
     progress: &dyn Progress,
 ) -> Result<Summary> {
+    let header = HeaderRule::of_order(spec).map(|rule| rule.of_reader(name, reader)).transpose()?;
+    let (header, rest) = header.unwrap_or_default();
     let beginning = match spec.format {
         format if format.has_header() => read_preamble(name, reader, format, limits, progress)?,
-        _ => Vec::new(),
+        // Bytes that were read with the header.
+        _ => rest,
     };
     let order = spec.compile(preamble(spec.format, &beginning))?;
     let mut verifier = Verifier::new(name, &order, limits);
+    verifier.pass_header(header.bytes.len() as u64, header.lines);
     verifier.feed(&beginning)?;
-    progress.advance(beginning.len() as u64);
+    progress.advance(header.input_bytes + beginning.len() as u64);
     std::thread::scope(|scope| {
         let (full, pieces) = mpsc::sync_channel::<io::Result<Vec<u8>>>(PIECES);
         let (empty, spent) = mpsc::sync_channel(PIECES);

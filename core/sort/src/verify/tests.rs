@@ -58,6 +58,7 @@ fn model(records: &[&[u8]], order: &Order, unique: bool) -> Summary {
     Summary {
         records: records.len() as u64,
         bytes: records.iter().map(|record| record.len() as u64).sum(),
+        header_lines: 0,
         duplicates: records.windows(2).filter(|pair| compare(pair).is_eq()).count() as u64,
         checksum: records.iter().map(|record| u128::from(crc32(record))).sum(),
         disorders: records.windows(2).filter(|pair| bad(pair)).count() as u64,

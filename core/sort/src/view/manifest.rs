@@ -155,6 +155,13 @@ impl Segment {
 }
 
 impl Manifest {
+    /// Whether what comes before the records is a header, of csv or of lines, and not a byte order mark alone.
+    #[must_use]
+    pub fn has_header(&self) -> bool {
+        let may = self.order.format.has_header() || !self.order.header_prefixes.is_empty();
+        may && !self.preamble.is_empty()
+    }
+
     /// A manifest of one bucket of sorted runs.
     #[must_use]
     pub fn new(

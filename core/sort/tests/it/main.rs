@@ -11,6 +11,7 @@ mod faults; // every operation of a small sort fails in turn
 mod file_doors; // files in, files and views out: whole or not at all
 mod formats; // the bytes of runs and manifests: golden, and damaged one by one
 mod gnu_keys; // random lines and options, judged by GNU `sort`
+mod header_lines; // lines with a header by its prefix, against a naive model
 mod hostile_numbers; // files with right checksums and numbers that no writer wrote
 mod legal_values; // values that the types allow, though they make no sense
 mod misuse; // what a program may get wrong: each mistake is an error with one clear sentence

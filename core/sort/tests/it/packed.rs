@@ -222,8 +222,8 @@ fn sorted_inputs_that_are_compressed_are_merged() {
             inputs_max: 100,
         };
         let mut out = Vec::new();
-        merge_sorted(packed.collect(), &with, &Silent, |bytes| {
-            out.extend_from_slice(bytes);
+        merge_sorted(packed.collect(), &with, &Silent, |piece| {
+            out.extend_from_slice(piece.bytes);
             Ok(true)
         })
         .expect("merges");

@@ -287,8 +287,8 @@ fn sorted_inputs_are_merged() {
             inputs_max: 100,
         };
         let mut out = Vec::new();
-        let count = merge_sorted(storages(&sorted), &with, &Silent, |bytes| {
-            out.extend_from_slice(bytes);
+        let count = merge_sorted(storages(&sorted), &with, &Silent, |piece| {
+            out.extend_from_slice(piece.bytes);
             Ok(true)
         });
         let mut expected = records(Format::Fasta, &[model(&order, &sorted)]);

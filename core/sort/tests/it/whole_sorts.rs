@@ -379,8 +379,8 @@ fn sorted_inputs_are_merged_without_being_sorted_again() {
             temp_limit_bytes: None,
             inputs_max: usize::MAX,
         };
-        let records = merge_sorted(as_inputs(&parts), &with, &Silent, |bytes| {
-            merged.extend_from_slice(bytes);
+        let records = merge_sorted(as_inputs(&parts), &with, &Silent, |piece| {
+            merged.extend_from_slice(piece.bytes);
             Ok(true)
         });
         let expected = model(&spec, &parts);
@@ -441,8 +441,8 @@ fn f18_more_sorted_inputs_than_may_be_open_are_merged_in_passes() {
                     temp_limit_bytes: None,
                     inputs_max,
                 };
-                let records = merge_sorted(as_inputs(&inputs), &with, &Silent, |bytes| {
-                    merged.extend_from_slice(bytes);
+                let records = merge_sorted(as_inputs(&inputs), &with, &Silent, |piece| {
+                    merged.extend_from_slice(piece.bytes);
                     Ok(true)
                 });
                 let what = format!("{count} inputs, {inputs_max} at once");

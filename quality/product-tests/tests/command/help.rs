@@ -6,8 +6,9 @@ use merganser_testkit::examples::examples;
 
 use crate::{folder, merganser, names, prints, stderr};
 
-const COMMANDS: [&str; 22] = [
+const COMMANDS: [&str; 23] = [
     "sort",
+    "count",
     "cat",
     "mount",
     "export",

@@ -1,8 +1,10 @@
 //! The command as its users see it. One binary; each test has a folder of its own.
 //!
 //! - `advise_job`: the table of predictions in the docs, held against today's model
+//! - `count`: equal records, counted within a limit of memory
 //! - `dropin`: in the place of GNU `sort`, under its name: random command lines next to it
 //! - `hdfs`: map tasks of Hadoop, as a process; signals, kills
+//! - `header_lines`: headers of lines by their prefix, on every road of a sort
 //! - `help`: the help texts, the manual and the completions, as golden files
 //! - `kept`: files of released versions, which later ones read
 //! - `mistakes`: mistakes of users, and the sentence that each one gets; few descriptors
@@ -33,10 +35,12 @@
 mod active_sort;
 #[cfg(feature = "whole")]
 mod advise_job;
+mod count;
 mod dropin;
 mod generate;
 #[cfg(feature = "hadoop")]
 mod hdfs;
+mod header_lines;
 #[cfg(feature = "whole")]
 mod help;
 #[cfg(feature = "whole")]
