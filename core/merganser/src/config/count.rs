@@ -14,14 +14,14 @@ use merganser_sort::run::magic::ContentKind;
 
 use crate::args::CountArgs;
 
-/// What is counted, and what is printed of it.
+/// The values to count, and those to print.
 #[derive(Debug)]
 pub(crate) struct CountConfig {
     /// The inputs, in this order; at least one.
     pub inputs: Vec<Input>,
     /// The records. The keys of lines are among it, and those of csv are not.
     pub order: OrderSpec,
-    /// The columns of csv that are counted; whole rows if there are none.
+    /// The columns of csv that are counted; empty for whole rows.
     pub columns: Vec<String>,
     /// The destination of the counts.
     pub destination: Destination,

@@ -27,8 +27,8 @@ impl RecordReader {
         Chunk::memory_bytes(READ_BYTES_MIN) as u64
     }
 
-    /// A reader of `inputs` in about `memory_bytes` of `budget`, of which `order` says the format and the header. No
-    /// record may be longer than a third of that.
+    /// A reader of `inputs` in about `memory_bytes` of `budget`; `order` says the format and the header. No record may be
+    /// longer than a third of that memory.
     ///
     /// # Errors
     /// Too little memory.
@@ -66,7 +66,7 @@ impl RecordReader {
         self.chunk.spans.iter().map(|span| &self.chunk.bytes()[span.clone()])
     }
 
-    /// What is before the records of the first input, once records were read: the row of a csv header, header lines.
+    /// The bytes before the records of the first input, once records were read: the row of a csv header, header lines.
     #[must_use]
     pub fn preamble(&self) -> Option<&[u8]> {
         self.reader.preamble()

@@ -20,7 +20,7 @@ pub struct SpaceNeed {
     pub both_bytes: u64,
 }
 
-/// What [`super::sort`] of `inputs` takes at least; `None` if that is not known: the size of an input is unknown, the
+/// The space that [`super::sort`] of `inputs` takes at least; `None` if that is not known: the size of an input is unknown, the
 /// result has only some of the records, or compressed runs make up a view. Compressed temporary runs count as none. A
 /// look at the first input tells whether there are runs.
 ///

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::harness::{Folder, first_line, merganser_itself, view_of};
 
-/// Starts `words`, waits until it is told that they are ready, calls `use_it`, and ends them.
+/// Starts `words`, waits for their notification that they are ready, calls `use_it`, and ends them.
 fn tells(folder: &Folder, words: &[&str], use_it: impl FnOnce(&Path)) {
     let manager = UnixDatagram::bind(folder.at("notify")).expect("bound");
     manager.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
@@ -28,7 +28,7 @@ fn tells(folder: &Folder, words: &[&str], use_it: impl FnOnce(&Path)) {
     let status = server.wait().expect("it ends");
     assert_eq!((&*ready, &*told(), status.code()), ("READY=1", "STOPPING=1", Some(0)), "{words:?}");
     manager.set_nonblocking(true).expect("set");
-    assert!(manager.recv(&mut [0; 64]).is_err(), "{words:?}: each is told once");
+    assert!(manager.recv(&mut [0; 64]).is_err(), "{words:?}: each is sent once");
     fs::remove_file(folder.at("notify")).expect("there");
 }
 

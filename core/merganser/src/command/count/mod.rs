@@ -39,7 +39,7 @@ const CHECK_ROWS: u64 = 4096;
 const TABLE_BYTES_MAX: u64 = 64 << 20;
 /// Least memory of the table.
 const TABLE_BYTES_MIN: u64 = 64 << 10;
-/// The part of the memory that the reader has, and the table: one of so many.
+/// The reader has this part of the memory, and so has the table: an eighth.
 const SMALL_SHARE: u64 = 8;
 /// Bytes of a count.
 const COUNT_BYTES: usize = size_of::<u64>();
@@ -178,9 +178,9 @@ fn inputs(
 /// The memory of all parts.
 struct MemorySplit {
     whole_bytes: u64,
-    /// Of the reader and decompressors together, and of the table.
+    /// The share of the reader and the decompressors together, and that of the table.
     small_bytes: u64,
-    /// Of each of the two sorts.
+    /// The share of each of the two sorts.
     sort_bytes: u64,
 }
 

@@ -1,6 +1,6 @@
 //! Values in the order of their counts, the largest first, and then of their bytes.
 //!
-//! Few are kept in a heap whose top is the next to go. What does not fit into memory is sorted.
+//! Few are kept in a heap whose top is the next to go. More than fit into memory are sorted.
 
 use std::collections::BinaryHeap;
 use std::sync::Arc;

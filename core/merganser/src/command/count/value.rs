@@ -32,7 +32,7 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// For records of `order`. `columns` are those of csv, of which `preamble` has the names.
+    /// For records of `order`. `columns` are those of csv; `preamble` has their names.
     ///
     /// # Errors
     /// A column that does not exist.
