@@ -34,6 +34,8 @@ pub(super) fn listen(config: NodeConfig, cancel: &Cancel) -> Result<Listening, F
         None => Arc::new(BuiltinOnly),
     };
     let files = CredentialFiles { token: config.token_file, tls: config.tls };
+    // Before anybody can know that it listens: a SIGHUP from then on must not end it.
+    let hangups = files.is_any().then(|| cancel.take_hangups());
     let (token, tls) = files.read()?;
     let server = FlightServer::bind(FlightServerOptions {
         listen: config.listen,
@@ -59,8 +61,8 @@ pub(super) fn listen(config: NodeConfig, cancel: &Cancel) -> Result<Listening, F
         server.address()
     ));
     files.tell_doubt(server.doubt());
-    if files.token.is_some() || files.tls.is_some() {
-        let (changer, hangups) = (server.changer(), cancel.take_hangups());
+    if let Some(hangups) = hangups {
+        let changer = server.changer();
         let reload = move || hangups.iter().for_each(|()| files.reload(&changer));
         spawn("reload", reload).map_err(|error| Failure::named(&error))?;
     }
@@ -87,6 +89,10 @@ struct CredentialFiles {
 }
 
 impl CredentialFiles {
+    fn is_any(&self) -> bool {
+        self.token.is_some() || self.tls.is_some()
+    }
+
     fn read(&self) -> Result<(Option<Token>, Option<Tls>), Failure> {
         let read = |path: &Path| fs::read(path).map_err(|e| Failure::on(path, &e));
         let tls = |(certificate, key): &(PathBuf, PathBuf)| -> Result<Tls, Failure> {
