@@ -6,7 +6,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 CARGO := . .ci/toolchain && cargo
 PYTHON := python3
 
-.PHONY: help demo demo-disks all build core install uninstall dist guests test test-build test-bench test-ci test-java test-cluster test-packaging test-python test-rust test-small test-times test-wheel wheel check check-small lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
+.PHONY: help demo demo-disks all build core install uninstall dist guests test test-build test-bench test-ci test-java test-cluster test-packaging test-python test-rust test-times test-wheel wheel check lints-and-tests fmt names clippy doc deny fuzz wing-clippy wing-test sanitize bench-smoke bench campaign campaign-smoke test-campaign clean
 
 help:
 	@echo 'make demo         sort data larger than the memory allowed, to a file and to a view, and compare'
@@ -73,24 +73,17 @@ guests:
 	@.ci/setup base rust guests
 	@for language in c rust assemblyscript; do near/wasm/guests/build $$language target/guests; done
 
-# Tests in Python mostly wait, and the small ones keep one processor busy, so both run next to the others, and print when
-# all have ended. Those in Java keep both processors busy with many JVMs: next to them, tests in Rust took more than twice
-# as long, and waits ran out of time. A failure stops none of them: one run shows all that fail.
+# Tests in Python mostly wait, so they run next to the others, and print when all have ended. Those in Java keep both
+# processors busy with many JVMs: next to them, tests in Rust took more than twice as long, and waits ran out of time. A
+# failure stops none of them: one run shows all that fail.
 # All packages come first: two steps can't install at once.
+TESTS := --beside test-python test-rust test-java test-packaging test-wheel test-bench test-campaign test-ci
 TESTED_WITH := base rust java fuse nbd blast compressors guests flight wheel packages
 test:
 	@.ci/setup $(TESTED_WITH)
 	@.ci/steps test-build
-	@.ci/steps --all --beside test-python --beside test-small test-rust test-java
+	@.ci/steps --all $(TESTS)
 	@.ci/steps test-times
-
-# One after the other, each a minute at most.
-SMALL := test-packaging test-wheel test-bench test-campaign test-ci
-test-small:
-	@.ci/steps --all $(SMALL)
-
-check-small:
-	@.ci/steps --all $(SMALL) bench-smoke campaign-smoke
 
 test-bench:
 	@.ci/setup base
@@ -203,7 +196,7 @@ wing-test:
 lints-and-tests: export MERGANSER := $(BUILT)/merganser
 lints-and-tests:
 	@.ci/steps fmt names clippy doc deny test-build
-	@.ci/steps --all --beside test-python --beside check-small test-rust test-java
+	@.ci/steps --all $(TESTS) bench-smoke campaign-smoke
 
 fmt:
 	@.ci/setup base rust java
